@@ -1,0 +1,9 @@
+//! Tidegate: a gateway that stands in front of plain Atom and RSS publishers and gives their feeds
+//! memory: per-item version histories, tombstones and change windows (`sx:sync`).
+//!
+//! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
+//! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
+
+pub mod clock;
+pub mod model;
+pub mod store;

@@ -1,0 +1,89 @@
+//! Feeds as operators configure them, and what polling remembers of them.
+
+use super::{FeedName, Time};
+use std::time::Duration;
+
+/// When absence becomes a deletion (CONTRACT, Configuration).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Deletions {
+    /// Confirmed in time and polls.
+    #[default]
+    Safe,
+    /// The first full document with the evidence is enough.
+    Eager,
+    /// Never.
+    Off,
+}
+
+/// What an operator says of one feed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct FeedOptions {
+    /// The document lists every item.
+    pub complete: bool,
+    /// When absence becomes a deletion.
+    pub deletions: Deletions,
+    /// Polls are at least this far apart, where it differs from the gateway's setting.
+    pub min_interval: Option<Duration>,
+    /// Polls are at most this far apart, where it differs from the gateway's setting.
+    pub max_interval: Option<Duration>,
+}
+
+/// Who added a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FeedSource {
+    /// The configuration file, which wins over the others.
+    File,
+    /// The command line.
+    CommandLine,
+    /// The administration API.
+    Api,
+}
+
+/// Whether a feed is polled and served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FeedStanding {
+    /// Polled and served.
+    Active,
+    /// Served, no longer polled: it left the configuration file.
+    Paused,
+    /// Deleted by the operator: answers 410.
+    Gone,
+}
+
+/// A feed of this gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FeedRecord {
+    /// Its name.
+    pub name: FeedName,
+    /// The upstream's address, as configured; never rewritten.
+    pub url: String,
+    /// Who added it.
+    pub source: FeedSource,
+    /// Whether it is polled and served.
+    pub standing: FeedStanding,
+    /// What the operator says of it.
+    pub options: FeedOptions,
+}
+
+/// What polling must remember over a restart; written only when it changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PollState {
+    /// The feed.
+    pub feed: FeedName,
+    /// `ETag` of the last document, verbatim.
+    pub etag: Option<String>,
+    /// `Last-Modified` of the last document, verbatim.
+    pub last_modified: Option<String>,
+    /// The address that validators belong to: the one that answered.
+    pub answered_by: Option<String>,
+    /// Where a permanent redirect leads; shown, and followed first.
+    pub moved_to: Option<String>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last failure, in words.
+    pub last_error: Option<String>,
+    /// When the validators were last dropped to read the whole document again.
+    pub refreshed: Option<Time>,
+    /// No poll before this time (`Retry-After`, backoff).
+    pub not_before: Option<Time>,
+}

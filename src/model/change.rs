@@ -1,0 +1,111 @@
+//! What one poll adds to the store: all of it or nothing.
+
+use super::{FeedName, FeedState, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
+
+/// What happened to an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventKind {
+    /// It was seen for the first time.
+    Created,
+    /// What a reader would see of it changed.
+    Updated,
+    /// Its publisher took it away.
+    Deleted,
+    /// A deleted item is there again.
+    Undeleted,
+    /// It slid off the end of the upstream's window.
+    Retired,
+    /// A retired item is there again, unchanged.
+    Returned,
+    /// It goes by another native id from now on.
+    Rekeyed,
+}
+
+impl EventKind {
+    /// All kinds, in the order of the contract.
+    pub const ALL: [Self; 7] = [
+        Self::Created,
+        Self::Updated,
+        Self::Deleted,
+        Self::Undeleted,
+        Self::Retired,
+        Self::Returned,
+        Self::Rekeyed,
+    ];
+
+    /// The contract's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+            Self::Undeleted => "undeleted",
+            Self::Retired => "retired",
+            Self::Returned => "returned",
+            Self::Rekeyed => "rekeyed",
+        }
+    }
+}
+
+/// Something that happened to an item, with its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// To which item.
+    pub id: SyncId,
+    /// The item's native id as it now stands (CONTRACT, `replay`).
+    pub native_id: String,
+    /// The native id before, for [`EventKind::Rekeyed`].
+    pub old_native_id: Option<String>,
+    /// The item's title.
+    pub title: String,
+    /// The tick of the version that it made, where it made one.
+    pub tick: Option<Tick>,
+    /// Why, in words with the evidence.
+    pub reason: String,
+    /// When the gateway saw it.
+    pub at: Time,
+    /// When the item was first seen missing, for a deletion that was confirmed later.
+    pub seen_gone: Option<Time>,
+}
+
+/// A new version of an item. Its `sx:sync` is that of the [`Known`] of the same id in the same
+/// [`Change`], whose tick it bears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVersion {
+    /// The item.
+    pub id: SyncId,
+    /// Its bytes; `None` for a tombstone, which keeps the bytes it had.
+    pub markup: Option<Markup>,
+    /// Why the version was made.
+    pub reason: String,
+}
+
+/// One commit to one feed: applied whole or not at all, durable before it is acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The feed.
+    pub feed: FeedName,
+    /// The revision that the change was computed from. The commit fails if it is not the feed's.
+    pub base: Revision,
+    /// When the observation was made.
+    pub at: Time,
+    /// The tick of the versions; `None` where there are none.
+    pub tick: Option<Tick>,
+    /// The feed's new state (the store sets its revision).
+    pub state: FeedState,
+    /// The new skeleton, where it changed.
+    pub skeleton: Option<Skeleton>,
+    /// The new order of the reader view, where it changed.
+    pub order: Option<Vec<SyncId>>,
+    /// Ledger entries that are new or changed.
+    pub known: Vec<Known>,
+    /// New versions; each item at most once.
+    pub versions: Vec<NewVersion>,
+    /// Newest bytes of items that did not make a version; each item at most once, and none that is
+    /// in `versions`.
+    pub latest: Vec<(SyncId, Markup)>,
+    /// What happened, for people.
+    pub events: Vec<Event>,
+}

@@ -1,0 +1,204 @@
+//! A fetched feed document, parsed. Borrows from the decoded text.
+
+use super::{Context, Skeleton, Slots, Time};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The format of a feed document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Atom 1.0 (RFC 4287).
+    Atom10,
+    /// Atom 0.3.
+    Atom03,
+    /// RSS 2.0.
+    Rss20,
+    /// RSS 0.91 to 0.94, and `rss` elements with another or no version.
+    Rss09x,
+    /// RSS 1.0 (RDF).
+    Rss10,
+    /// RSS 0.90 (RDF).
+    Rss090,
+    /// JSON Feed 1.0 or 1.1.
+    JsonFeed,
+}
+
+/// The family that a format is republished in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Atom 1.0.
+    Atom,
+    /// RSS 2.0.
+    Rss,
+}
+
+impl Format {
+    /// The family that this format is republished in: RSS of every kind as RSS 2.0, Atom 0.3 and
+    /// JSON Feed as Atom 1.0.
+    pub const fn family(self) -> Family {
+        match self {
+            Self::Atom10 | Self::Atom03 | Self::JsonFeed => Family::Atom,
+            Self::Rss20 | Self::Rss09x | Self::Rss10 | Self::Rss090 => Family::Rss,
+        }
+    }
+
+    /// The name to show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Atom10 => "Atom 1.0",
+            Self::Atom03 => "Atom 0.3",
+            Self::Rss20 => "RSS 2.0",
+            Self::Rss09x => "RSS 0.9x",
+            Self::Rss10 => "RSS 1.0",
+            Self::Rss090 => "RSS 0.90",
+            Self::JsonFeed => "JSON Feed",
+        }
+    }
+}
+
+/// How much of the upstream feed an observation shows (CONTRACT, Words). Only a full one can show
+/// that an item is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Completeness {
+    /// The whole document, well-formed.
+    Full,
+    /// A part on purpose: a push or a 226 body.
+    Delta,
+    /// Parsed only in part, with the reason in words.
+    Salvaged(String),
+}
+
+/// Something wrong that did not prevent parsing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Warning {
+    /// Byte offset into the decoded text.
+    pub offset: usize,
+    /// One sentence, lower case, no final stop.
+    pub message: String,
+}
+
+/// One element or attribute of an entry's canonical projection: what a reader would see of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Field<'a> {
+    /// Where the value stands: local names for the format's own elements (`title`, `content`),
+    /// `prefix:name` with the customary prefix for well-known namespaces (`dc:creator`,
+    /// `media:thumbnail`), `{namespace}name` otherwise; nested elements joined by `/`, an attribute
+    /// as `path@name`. Never the prefix that the publisher happened to choose.
+    pub path: Cow<'a, str>,
+    /// The value: references resolved, CDATA opened, white space collapsed and trimmed.
+    pub value: Cow<'a, str>,
+}
+
+/// An entry or item of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its exact place in the decoded text.
+    pub span: Range<usize>,
+    /// Its bytes with the repairs that [`super::Markup`] tells of; borrowed where there were none.
+    pub markup: Cow<'a, str>,
+    /// Where to splice, in `markup`.
+    pub slots: Slots,
+    /// What it inherits.
+    pub context: Arc<Context>,
+    /// Atom id, `guid`, `rdf:about` or JSON Feed id; trimmed, never empty.
+    pub native_id: Option<Cow<'a, str>>,
+    /// Whether that id is also the entry's address (RSS `guid` without `isPermaLink="false"` that
+    /// holds an http(s) URL; `rdf:about`).
+    pub id_is_permalink: bool,
+    /// The absolute address of the entry's page: Atom `alternate`, RSS `link`, JSON `url`, else a
+    /// permalink guid.
+    pub link: Option<Cow<'a, str>>,
+    /// The title as plain text (markup removed where its type says that it is HTML).
+    pub title: Option<Cow<'a, str>>,
+    /// The name of the author.
+    pub author: Option<Cow<'a, str>>,
+    /// When it was published, where the publisher says so and it can be read.
+    pub published: Option<Time>,
+    /// When it was updated, likewise.
+    pub updated: Option<Time>,
+    /// Addresses of enclosures, in order.
+    pub enclosures: Vec<Cow<'a, str>>,
+    /// The canonical projection, in document order, dates included (the comparison leaves them out).
+    pub fields: Vec<Field<'a>>,
+}
+
+/// An upstream's own word that an entry is gone: RFC 6721 `at:deleted-entry`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EntryTombstone {
+    /// The id of the entry that is gone (`ref`).
+    pub native_id: String,
+    /// When it went, where it can be read.
+    pub when: Option<Time>,
+}
+
+/// What a document asks of those who poll it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UpdateHints {
+    /// RSS `ttl`.
+    pub ttl: Option<Duration>,
+    /// `sy:updatePeriod` divided by `sy:updateFrequency`.
+    pub period: Option<Duration>,
+    /// RSS `skipHours`: hours of UTC, 0 to 23.
+    pub skip_hours: Vec<u8>,
+    /// RSS `skipDays`: days of UTC, Monday is 0.
+    pub skip_days: Vec<u8>,
+}
+
+/// Links of a document that lead to other documents; absolute where that was possible.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FeedLinks {
+    /// `rel="self"`.
+    pub own: Option<String>,
+    /// `rel="hub"`, all.
+    pub hubs: Vec<String>,
+    /// The SUP link (`http://api.friendfeed.com/2008/03#sup`), fragment included.
+    pub sup: Option<String>,
+    /// `rel="prev-archive"`.
+    pub prev_archive: Option<String>,
+    /// `rel="next"` (paged feeds).
+    pub next: Option<String>,
+}
+
+/// The feed-level values of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The title as plain text.
+    pub title: Option<String>,
+    /// Atom feed id, `rdf:about` of the channel, or JSON `feed_url`.
+    pub id: Option<String>,
+    /// The address of the site.
+    pub link: Option<String>,
+    /// The generator, as written.
+    pub generator: Option<String>,
+    /// The feed's `updated` or `lastBuildDate`.
+    pub updated: Option<Time>,
+    /// Links to other documents.
+    pub links: FeedLinks,
+    /// What is asked of pollers.
+    pub hints: UpdateHints,
+    /// `fh:complete`: the document lists every entry.
+    pub complete: bool,
+}
+
+/// A feed document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedDocument<'a> {
+    /// Its format.
+    pub format: Format,
+    /// The decoded text that everything borrows from.
+    pub text: &'a str,
+    /// The feed-level values.
+    pub head: Head,
+    /// The document around its entries.
+    pub skeleton: Skeleton,
+    /// Its entries, in document order; their spans do not overlap.
+    pub entries: Vec<Entry<'a>>,
+    /// Entries that the upstream says are gone.
+    pub tombstones: Vec<EntryTombstone>,
+    /// How much this observation shows.
+    pub completeness: Completeness,
+    /// What was wrong with it.
+    pub warnings: Vec<Warning>,
+}

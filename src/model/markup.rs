@@ -1,0 +1,110 @@
+//! The publisher's own bytes, kept so that they can stand on their own.
+
+use super::{Format, Time};
+use std::ops::Range;
+
+/// What an element inherits from the elements around it and must bring along when it is cut out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Context {
+    /// Namespace declarations as (prefix, namespace URI); the default namespace has prefix `""`.
+    /// For an entry: only those it uses and does not declare itself, in order of prefix.
+    pub namespaces: Vec<(String, String)>,
+    /// The `xml:base` in scope, made absolute where that was possible.
+    pub base: Option<String>,
+    /// The `xml:lang` in scope.
+    pub lang: Option<String>,
+}
+
+/// Places in the text of an entry where the gateway splices; byte offsets into [`Markup::xml`].
+///
+/// All zero or `None` for JSON Feed items, which are rendered from their values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Slots {
+    /// Directly behind the name of the root element, where attributes can be added.
+    pub attributes: usize,
+    /// Directly behind the root's start tag, where children can be added; `None` where the root
+    /// is written as an empty-element tag.
+    pub inner: Option<usize>,
+    /// The content of the element that bears the native id (`atom:id`, `guid`), without its tags.
+    /// `None` where the entry has no such element; never set for RSS 1.0, whose id is
+    /// an attribute.
+    pub id: Option<Range<usize>>,
+    /// The whole element around [`Slots::id`], tags included.
+    pub id_element: Option<Range<usize>>,
+}
+
+/// What must be known of an entry to speak of it without parsing it: plain text, no markup.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Card {
+    /// The title as plain text, cut to [`Card::TEXT_LIMIT`] bytes.
+    pub title: String,
+    /// The absolute address of the entry's page.
+    pub link: Option<String>,
+    /// The name of its author.
+    pub author: Option<String>,
+    /// When the publisher says that it was published.
+    pub published: Option<Time>,
+    /// When the publisher says that it was last updated.
+    pub updated: Option<Time>,
+}
+
+impl Card {
+    /// The longest text kept in a card, in bytes.
+    pub const TEXT_LIMIT: usize = 1024;
+}
+
+/// An entry that stands alone: the publisher's bytes, decoded, with what they inherit.
+///
+/// The bytes are those of the document but for three repairs that `parse` makes, all needed to
+/// republish safely: the upstream's `sx:*` elements are taken out, references to HTML entities that
+/// XML does not know are written as numbers, and characters that XML forbids are dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Markup {
+    /// The format of the document that the entry came from.
+    pub format: Format,
+    /// The element, from its `<` to its last `>`; for JSON Feed the item object.
+    pub xml: String,
+    /// What it inherits.
+    pub context: Context,
+    /// Where to splice.
+    pub slots: Slots,
+    /// What to say of it.
+    pub card: Card,
+}
+
+/// Places in a [`Skeleton`] where the gateway splices; byte offsets into its text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SkeletonSlots {
+    /// Directly behind the root element's name, where namespace declarations can be added.
+    pub root_attributes: usize,
+    /// The value of the root's `version` attribute, without quotes (RSS).
+    pub version: Option<Range<usize>>,
+    /// Where the feed's own elements end and its entries begin: links, `sx:sharing` and the
+    /// entries go here, in this order.
+    pub entries: usize,
+    /// The content of the feed's `updated` or `lastBuildDate`, without its tags.
+    pub updated: Option<Range<usize>>,
+    /// The content of the Atom feed's `id`, without its tags.
+    pub id: Option<Range<usize>>,
+}
+
+/// The document around its entries, decoded: prolog, feed element and feed-level elements.
+///
+/// The upstream's `self`, `hub` and archive and paging links, its `sx:sharing`, `fh:*` and RSS
+/// `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
+/// taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Skeleton {
+    /// The format of the document.
+    pub format: Format,
+    /// The text.
+    pub text: String,
+    /// Where to splice.
+    pub slots: SkeletonSlots,
+    /// All namespaces, base and language in scope where the entries stand.
+    pub context: Context,
+    /// The feed's title as plain text.
+    pub title: String,
+    /// The absolute address of the site.
+    pub link: Option<String>,
+}

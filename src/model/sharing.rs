@@ -1,0 +1,204 @@
+//! What `sx:sync` says of an item (SSE 1.0 sections 2.4 to 2.6), as types that cannot be wrong.
+
+use super::{EndpointId, SyncId, Time};
+
+/// A number of updates or a sequence: 1 to 2³¹−1 (SSE 1.0 sections 2.4 and 2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Count(u32);
+
+/// Why a number is no [`Count`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not in 1..=2147483647")]
+pub struct CountError(pub i128);
+
+impl Count {
+    /// The value of a new item (section 3.1).
+    pub const ONE: Self = Self(1);
+    /// The greatest value.
+    pub const MAX: Self = Self(i32::MAX.unsigned_abs());
+
+    /// Checks and takes a number.
+    pub fn new(value: u32) -> Result<Self, CountError> {
+        if (1..=Self::MAX.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(CountError(i128::from(value)))
+        }
+    }
+
+    /// The number.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+
+    /// One more; an error at 2³¹−1, where the item can be updated no further
+    /// (READINGS 1, row 24).
+    pub fn next(self) -> Result<Self, CountError> {
+        Self::new(self.0 + 1)
+    }
+}
+
+/// When and by whom an update was made: at least one of the two (section 2.5).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Stamp {
+    /// Both are known.
+    Both {
+        /// The time of the update.
+        when: Time,
+        /// The endpoint that made it.
+        by: EndpointId,
+    },
+    /// Only the endpoint is known.
+    By(EndpointId),
+    /// Only the time is known.
+    When(Time),
+}
+
+impl Stamp {
+    /// The endpoint, where it is known.
+    pub const fn by(&self) -> Option<&EndpointId> {
+        match self {
+            Self::Both { by, .. } | Self::By(by) => Some(by),
+            Self::When(_) => None,
+        }
+    }
+
+    /// The time, where it is known.
+    pub const fn when(&self) -> Option<Time> {
+        match self {
+            Self::Both { when, .. } | Self::When(when) => Some(*when),
+            Self::By(_) => None,
+        }
+    }
+}
+
+/// One `sx:history` element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Update {
+    /// Its `sequence`.
+    pub sequence: Count,
+    /// Its `when` and `by`.
+    pub stamp: Stamp,
+}
+
+/// The updates of an item, newest first; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct History {
+    topmost: Update,
+    below: Vec<Update>,
+}
+
+impl History {
+    /// A history of one update.
+    pub const fn new(topmost: Update) -> Self {
+        Self { topmost, below: Vec::new() }
+    }
+
+    /// A history from its updates, newest first; `None` where there are none.
+    pub fn from_newest_first(updates: impl IntoIterator<Item = Update>) -> Option<Self> {
+        let mut updates = updates.into_iter();
+        let topmost = updates.next()?;
+        Some(Self { topmost, below: updates.collect() })
+    }
+
+    /// The most recent update.
+    pub const fn topmost(&self) -> &Update {
+        &self.topmost
+    }
+
+    /// The updates under the topmost, in their order.
+    pub fn below(&self) -> &[Update] {
+        &self.below
+    }
+
+    /// All updates, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Update> {
+        std::iter::once(&self.topmost).chain(&self.below)
+    }
+
+    /// How many updates are kept, at least one.
+    #[allow(clippy::len_without_is_empty)]
+    pub const fn len(&self) -> usize {
+        self.below.len() + 1
+    }
+
+    /// Puts an update on top.
+    pub fn push(&mut self, update: Update) {
+        let old = std::mem::replace(&mut self.topmost, update);
+        self.below.insert(0, old);
+    }
+
+    /// Puts updates directly under the topmost, in the order given
+    /// (section 3.4, Merging Conflict Items; READINGS 1, row 11).
+    pub fn insert_below_topmost(&mut self, updates: impl IntoIterator<Item = Update>) {
+        self.below.splice(0..0, updates);
+    }
+
+    /// Keeps of the updates under the topmost those for which `keep` holds.
+    pub fn retain_below(&mut self, keep: impl FnMut(&Update) -> bool) {
+        self.below.retain(keep);
+    }
+}
+
+/// One state of a shared item: its `sx:sync` without conflicts, and its data.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Version<D> {
+    /// The item that this is a version of.
+    pub id: SyncId,
+    /// How many updates were applied.
+    pub updates: Count,
+    /// Whether this is a tombstone.
+    pub deleted: bool,
+    /// `noconflicts` as its creator set it; kept verbatim (READINGS 1, row 16).
+    pub noconflicts: Option<bool>,
+    /// The update history.
+    pub history: History,
+    /// What the publisher says: the item's own content.
+    pub data: D,
+}
+
+/// A shared item: the winning version, and the versions in conflict with it as a flat, unordered
+/// list (SSE 1.0 sections 2.6 and 3.3). All have one id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Shared<D> {
+    /// The winning version.
+    pub winner: Version<D>,
+    /// The losing versions that nobody has resolved yet.
+    pub conflicts: Vec<Version<D>>,
+}
+
+impl<D> Shared<D> {
+    /// An item without conflicts.
+    pub const fn new(winner: Version<D>) -> Self {
+        Self { winner, conflicts: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_keep_their_bounds() {
+        assert!(Count::new(0).is_err());
+        assert!(Count::new(1 << 31).is_err());
+        assert_eq!(Count::ONE.next().map(Count::value), Ok(2));
+        assert!(Count::MAX.next().is_err());
+    }
+
+    #[test]
+    fn a_history_is_newest_first() {
+        let update = |n: u32| Update {
+            sequence: Count::new(n).unwrap(),
+            stamp: Stamp::When(Time::from_unix(i64::from(n))),
+        };
+        let mut history = History::new(update(1));
+        history.push(update(2));
+        history.push(update(5));
+        history.insert_below_topmost([update(4), update(3)]);
+        let order: Vec<u32> = history.iter().map(|u| u.sequence.value()).collect();
+        assert_eq!(order, [5, 4, 3, 2, 1]);
+        assert_eq!(history.len(), 5);
+        assert!(History::from_newest_first([]).is_none());
+    }
+}

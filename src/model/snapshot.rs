@@ -1,0 +1,231 @@
+//! What the store knows of a feed.
+
+use super::{EndpointId, Format, History, Markup, Shared, SyncId, Tick, Time};
+
+/// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+/// Why an item is missing from a document (DESIGN section 4). Evidence, not yet a conclusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// It slid off the end of the window: everything that was below it is gone as well.
+    Aged,
+    /// It is gone while something that stood below it stays.
+    Hole,
+    /// It is gone from a document that lists everything.
+    Complete,
+    /// The upstream says that it is gone.
+    Said,
+    /// It is gone and nothing can be concluded from where it stood.
+    Unplaced,
+}
+
+impl Evidence {
+    /// The word for it in reasons.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aged => "aged",
+            Self::Hole => "hole",
+            Self::Complete => "complete",
+            Self::Said => "said",
+            Self::Unplaced => "unplaced",
+        }
+    }
+}
+
+/// An item that is missing, and since when it has been seen missing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Absence {
+    /// The evidence.
+    pub evidence: Evidence,
+    /// When it was first seen missing.
+    pub since: Time,
+    /// Full observations that agreed, the first one included, up to the last commit.
+    pub observations: u32,
+    /// Whether an older item came back at the end of the window when this one went.
+    pub backfilled: bool,
+}
+
+/// What an item is to its upstream now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// In the last full document, or missing from it for too short a time to conclude anything.
+    Current,
+    /// Slid off the end; lives on in the complete feed.
+    Retired {
+        /// Since when.
+        since: Time,
+    },
+    /// Taken away by its publisher: a tombstone.
+    Deleted {
+        /// Since when.
+        since: Time,
+    },
+}
+
+/// An item as the ledger knows it: identity, fingerprints, history; no body.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Known {
+    /// Its sync id; minted once.
+    pub id: SyncId,
+    /// Its native identity as it now stands: Atom id, guid or `rdf:about`, else link, else
+    /// `title:` and the title; with a suffix where a document repeats it.
+    pub native: String,
+    /// The native id as the document writes it, without suffix (what `native_id` shows outside).
+    pub native_shown: String,
+    /// The id it is published with, for ever.
+    pub published_id: String,
+    /// Native identities it had before, newest first, at most [`Known::ALIAS_LIMIT`].
+    pub aliases: Vec<String>,
+    /// The title, plain text.
+    pub title: String,
+    /// The link.
+    pub link: Option<String>,
+    /// The first enclosure.
+    pub enclosure: Option<String>,
+    /// When its publisher says that it was published.
+    pub published: Option<Time>,
+    /// When its publisher says that it was updated.
+    pub updated: Option<Time>,
+    /// How many updates were applied, and by whom and when; the topmost is the current version's.
+    pub updates: super::Count,
+    /// The update history of the current version.
+    pub history: History,
+    /// The tick of the current version.
+    pub tick: Tick,
+    /// When it was first seen.
+    pub first_seen: Time,
+    /// What it is to its upstream now.
+    pub standing: Standing,
+    /// Since when and why it is missing, while it is current and missing.
+    pub absence: Option<Absence>,
+    /// Fingerprint of each field of the projection of its newest bytes: (path, value).
+    pub prints: Vec<(u64, u64)>,
+    /// Fingerprint of its newest bytes as they stood in the document.
+    pub bytes: u64,
+}
+
+impl Known {
+    /// The most former identities kept of an item.
+    pub const ALIAS_LIMIT: usize = 8;
+
+    /// Whether its current version is a tombstone.
+    pub const fn is_deleted(&self) -> bool {
+        matches!(self.standing, Standing::Deleted { .. })
+    }
+}
+
+/// A document that is held back by the brake.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Hold {
+    /// Why, in words with the evidence.
+    pub reason: String,
+    /// Which rule holds it: `empty`, `shrunken`, `other-feed`, `re-keyed`, `mass-changed`.
+    pub kind: String,
+    /// Since when.
+    pub since: Time,
+    /// Full observations that agreed, the first one included, up to the last commit.
+    pub observations: u32,
+    /// Fingerprint of what the held documents have in common: their identities.
+    pub shape: u64,
+}
+
+/// What has been learned of how a feed behaves.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Character {
+    /// Full documents that were compared.
+    pub documents: u32,
+    /// The most entries that one had.
+    pub largest: u32,
+    /// Transitions whose common items kept their relative order.
+    pub kept_order: u32,
+    /// Transitions whose common items changed it.
+    pub reordered: u32,
+    /// Transitions in which new items came only above the old ones.
+    pub grew_above: u32,
+    /// Transitions in which new items came below old ones.
+    pub grew_below: u32,
+    /// Items that were missing with something below them and came back.
+    pub holes_returned: u32,
+    /// Items that were missing with something below them and stayed away.
+    pub holes_stayed: u32,
+    /// Items that left at the end.
+    pub aged: u32,
+}
+
+/// The state of a feed; small.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FeedState {
+    /// How many commits it has seen. Set by the store on commit.
+    pub revision: Revision,
+    /// The last tick, `until`.
+    pub tick: Option<Tick>,
+    /// The start of the sync view's window: all changes with a greater tick are in it (`since`;
+    /// READINGS 1, row 26).
+    pub window_start: Option<Tick>,
+    /// The greatest tick of a purged tombstone, or the first window start: the complete view's
+    /// lower bound.
+    pub complete_start: Option<Tick>,
+    /// Raised by every stored change to what is shown.
+    pub render: u64,
+    /// When what is shown last changed; strictly increasing with `render`. The feed-level
+    /// `updated` and `Last-Modified`.
+    pub shown: Time,
+    /// The format of the last document taken in.
+    pub format: Format,
+    /// Whether the last document said that it lists every entry (`fh:complete`).
+    pub says_complete: bool,
+    /// Fingerprint of the body as it came over the wire, still compressed.
+    pub wire: u128,
+    /// Fingerprint of the decompressed body.
+    pub body: u128,
+    /// Fingerprint of the skeleton.
+    pub head: u64,
+    /// The site that the feed belongs to: its `Head::link`, else its id.
+    pub site: Option<String>,
+    /// What has been learned of it.
+    pub character: Character,
+    /// The document that is held back, if one is.
+    pub hold: Option<Hold>,
+    /// Items in the last document, in its order.
+    pub current: u32,
+    /// Items that live, retired ones included.
+    pub living: u32,
+    /// Tombstones kept.
+    pub tombstones: u32,
+    /// Sync ids minted so far in this feed, by native identity, are counted in the ledger; this is
+    /// how many there are in all.
+    pub minted: u64,
+}
+
+/// Everything that judging a document needs: the state, the ledger, the order of the reader view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The feed's state.
+    pub state: FeedState,
+    /// Every known item, in no particular order.
+    pub known: Vec<Known>,
+    /// The items of the last document that was taken in, in its order.
+    pub order: Vec<SyncId>,
+}
+
+/// An item with its bytes, as views need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The current version, with the newest bytes (for a tombstone: the last ones), and conflicts.
+    pub shared: Shared<Markup>,
+    /// The id it is published with.
+    pub published_id: String,
+    /// The tick of the current version.
+    pub tick: Tick,
+    /// What it is to its upstream.
+    pub standing: Standing,
+}
+
+impl Item {
+    /// The endpoint that made the current version, where it is known.
+    pub const fn by(&self) -> Option<&EndpointId> {
+        self.shared.winner.history.topmost().stamp.by()
+    }
+}

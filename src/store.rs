@@ -1,0 +1,235 @@
+//! Where everything that the gateway knows is kept. One trait, one conformance suite.
+//!
+//! Nothing is published, announced or acknowledged that has not passed [`Store::commit`]'s
+//! durability barrier.
+
+use crate::model::{
+    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
+    Skeleton, Snapshot, SyncId, Tick, Time, Update,
+};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
+/// nothing is added to it afterwards. Zero: before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch(pub u64);
+
+/// The right to poll a share of the feeds, fenced: a commit under an older fence is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// Which share of the feeds; on one machine there is one, number 0.
+    pub shard: u32,
+    /// Raised whenever the claim is given out anew.
+    pub fence: u64,
+}
+
+/// A change in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Announced {
+    /// The feed that changed.
+    pub feed: FeedName,
+    /// Its tick.
+    pub tick: Tick,
+    /// Its revision.
+    pub revision: Revision,
+    /// How many versions the change made.
+    pub versions: u32,
+}
+
+/// A closed epoch of the change log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sealed {
+    /// Its number.
+    pub epoch: Epoch,
+    /// When it was closed, by the gateway's clock; never before that of an earlier epoch.
+    pub at: Time,
+    /// The changes that made a tick, in the order they were committed.
+    pub changes: Vec<Announced>,
+}
+
+/// What a commit answers once it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Committed {
+    /// The feed's revision now.
+    pub revision: Revision,
+    /// The epoch that the change stands in, where it made a tick.
+    pub epoch: Option<Epoch>,
+}
+
+/// Which items of a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Select {
+    /// The items of the reader view, in its order.
+    Current,
+    /// Items and tombstones with a later tick, by tick and then sync id.
+    After(Tick),
+    /// Every item that lives, and every tombstone kept; by tick and then sync id.
+    All,
+}
+
+/// A feed at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Its state.
+    pub state: FeedState,
+    /// The document around its entries.
+    pub skeleton: Skeleton,
+    /// The items asked for.
+    pub items: Vec<Item>,
+}
+
+/// A kept version of an item; without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VersionNote {
+    /// The number of the version: `updates` as it was.
+    pub updates: Count,
+    /// The topmost update of its history.
+    pub update: Update,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// Its tick.
+    pub tick: Tick,
+    /// Its title.
+    pub title: String,
+    /// Why it was made.
+    pub reason: String,
+}
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder is in use by another process.
+    #[error("the data folder {path} is in use by another process; stop it, or use another --data")]
+    InUse {
+        /// The folder.
+        path: String,
+    },
+    /// What is stored cannot be read.
+    #[error(
+        "the store in {path} is damaged: {what}; nothing was changed: restore the folder from a copy, or move it away and start anew"
+    )]
+    Damaged {
+        /// The folder.
+        path: String,
+        /// What was found, and where.
+        what: String,
+    },
+    /// The store was written by a newer program.
+    #[error(
+        "the store in {path} has format {found}, this program reads up to {known}; use the newer program"
+    )]
+    Newer {
+        /// The folder.
+        path: String,
+        /// The format number found.
+        found: u32,
+        /// The newest format number known here.
+        known: u32,
+    },
+    /// The store belongs to another endpoint.
+    #[error(
+        "this store belongs to the endpoint {stored}, the configuration says {wanted}; an endpoint id cannot change once it was used: set publish.endpoint to {stored}, or use another store"
+    )]
+    Endpoint {
+        /// The endpoint id in the store.
+        stored: EndpointId,
+        /// The endpoint id in the configuration.
+        wanted: EndpointId,
+    },
+    /// A value exceeds a limit.
+    #[error("{what} is {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        /// Its size.
+        size: usize,
+        /// The named limit.
+        limit: usize,
+    },
+    /// Reading or writing failed.
+    #[error("the store could not {doing}")]
+    Io {
+        /// What it was doing.
+        doing: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why a commit was not made, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody else holds the claim now.
+    #[error("another node has taken over this feed")]
+    Fenced,
+    /// The feed is at another revision: read again and decide again.
+    #[error("the feed is at revision {}", .0.0)]
+    Conflict(Revision),
+    /// It is unknown whether the change was stored: read again before deciding anything.
+    #[error("it is unknown whether the change was stored")]
+    Ambiguous(#[source] StoreError),
+    /// It was not stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// This gateway's endpoint id: chosen when the store was made, never changed.
+    fn endpoint(&self) -> &EndpointId;
+
+    /// The claims of this node for the next `ttl`.
+    async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;
+
+    /// Every feed that was ever added and not purged, by name.
+    async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
+    /// Adds or replaces a feed's record. Durable on return.
+    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;
+    /// Removes a feed's items, ledger, skeleton, poll state and record. Durable on return; the log
+    /// keeps what it said. A feed of that name that is added later starts at a revision and tick
+    /// above the purged one's.
+    async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError>;
+
+    /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
+    async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
+    /// The state, ledger and order, at one revision.
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError>;
+    /// Items with their bytes, state and skeleton, at one revision.
+    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError>;
+    /// One item with its bytes.
+    async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
+    /// An item's kept versions, newest first, at most `limit`.
+    async fn versions(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        limit: usize,
+    ) -> Result<Vec<VersionNote>, StoreError>;
+    /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
+    async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
+    /// fenced by the claim.
+    async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError>;
+
+    /// Writes poll states, many at once. Durable on return.
+    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError>;
+    /// All poll states.
+    async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
+
+    /// Closed epochs after `after`, oldest first, at most `limit`.
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError>;
+    /// The newest closed epoch, and a wake-up for each new one.
+    fn sealed(&self) -> watch::Receiver<Epoch>;
+
+    /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
+    /// call answers [`StoreError::Closed`].
+    async fn close(&self) -> Result<(), StoreError>;
+}
