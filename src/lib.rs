@@ -6,4 +6,6 @@
 
 pub mod clock;
 pub mod model;
+pub mod record;
+pub mod render;
 pub mod store;

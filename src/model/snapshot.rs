@@ -188,14 +188,16 @@ pub struct FeedState {
     pub character: Character,
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
+    /// The earliest time at which evidence that is pending can ripen, so that a poll that finds the
+    /// document unchanged needs the ledger only then.
+    pub ripens: Option<Time>,
     /// Items in the last document, in its order.
     pub current: u32,
     /// Items that live, retired ones included.
     pub living: u32,
     /// Tombstones kept.
     pub tombstones: u32,
-    /// Sync ids minted so far in this feed, by native identity, are counted in the ledger; this is
-    /// how many there are in all.
+    /// How many sync ids were minted in this feed.
     pub minted: u64,
 }
 

@@ -1,0 +1,86 @@
+//! From a document, or the lack of a new one, to one commit. The only place that makes a version.
+
+use crate::model::{
+    Change, EndpointId, Event, EventKind, FeedDocument, FeedName, FeedOptions, Snapshot, Time,
+};
+use std::collections::BTreeMap;
+
+/// Fingerprints of a body, for the unchanged gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BodyPrints {
+    /// Of the body as it came over the wire, still compressed (XXH3, 128 bits).
+    pub wire: u128,
+    /// Of the decompressed body (XXH3, 128 bits).
+    pub body: u128,
+}
+
+/// What a round of one feed knows before it looks at a document.
+#[derive(Debug, Clone, Copy)]
+pub struct Round<'a> {
+    /// The feed.
+    pub feed: &'a FeedName,
+    /// This gateway's endpoint id, the `by` of every version made here.
+    pub endpoint: &'a EndpointId,
+    /// What the operator says of the feed.
+    pub options: &'a FeedOptions,
+    /// What the store knows of it; `None` before the first commit.
+    pub snapshot: Option<&'a Snapshot>,
+    /// The time of the observation.
+    pub now: Time,
+}
+
+/// What came of a round.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// What to commit; `None` where nothing is worth a write.
+    pub change: Option<Change>,
+    /// Why the document is held back, if it is.
+    pub held: Option<String>,
+    /// The earliest time at which another look can decide what is pending (a hold, a missing
+    /// item); the schedule polls by then.
+    pub look_again: Option<Time>,
+}
+
+impl Verdict {
+    /// What happened, for people.
+    pub fn events(&self) -> &[Event] {
+        self.change.as_ref().map_or(&[], |change| &change.events)
+    }
+
+    /// How many events of each kind.
+    pub fn counts(&self) -> BTreeMap<EventKind, u32> {
+        let mut counts = BTreeMap::new();
+        for event in self.events() {
+            *counts.entry(event.kind).or_insert(0) += 1;
+        }
+        counts
+    }
+}
+
+/// Why a document could not be taken in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The feed has more items than the ledger takes.
+    #[error("the feed would have {found} items, the limit is {limit}; purge it or split it")]
+    TooManyItems {
+        /// Items there would be.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Takes in a document that differs from the last one.
+pub fn take_in(
+    _round: &Round<'_>,
+    _document: &FeedDocument<'_>,
+    _prints: BodyPrints,
+) -> Result<Verdict, RecordError> {
+    Ok(Verdict::default())
+}
+
+/// Looks again at what is pending when a poll found the document unchanged: `same` such full
+/// observations were made since the last commit, this one included.
+pub fn look_again(_round: &Round<'_>, _same: u32) -> Result<Verdict, RecordError> {
+    Ok(Verdict::default())
+}
