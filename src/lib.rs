@@ -5,7 +5,11 @@
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
 pub mod clock;
+pub mod diff;
+pub mod identity;
+pub mod judge;
 pub mod model;
+pub mod parse;
 pub mod record;
 pub mod render;
 pub mod store;

@@ -1,9 +1,18 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
-use crate::model::{
-    Change, EndpointId, Event, EventKind, FeedDocument, FeedName, FeedOptions, Snapshot, Time,
-};
+mod character;
+mod draft;
+mod mint;
+mod next;
+mod window;
+
+pub use mint::published_id;
+pub use next::{look_again, take_in};
+pub use window::age;
+
+use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Fingerprints of a body, for the unchanged gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +36,8 @@ pub struct Round<'a> {
     pub snapshot: Option<&'a Snapshot>,
     /// The time of the observation.
     pub now: Time,
+    /// How long changes stay in the sync view.
+    pub window: Duration,
 }
 
 /// What came of a round.
@@ -70,17 +81,5 @@ pub enum RecordError {
     },
 }
 
-/// Takes in a document that differs from the last one.
-pub fn take_in(
-    _round: &Round<'_>,
-    _document: &FeedDocument<'_>,
-    _prints: BodyPrints,
-) -> Result<Verdict, RecordError> {
-    Ok(Verdict::default())
-}
-
-/// Looks again at what is pending when a poll found the document unchanged: `same` such full
-/// observations were made since the last commit, this one included.
-pub fn look_again(_round: &Round<'_>, _same: u32) -> Result<Verdict, RecordError> {
-    Ok(Verdict::default())
-}
+/// The most items, retired ones and tombstones included, that the ledger of one feed takes.
+pub const ITEMS_LIMIT: usize = 200_000;

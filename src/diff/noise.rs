@@ -1,0 +1,205 @@
+//! Which fields count as a change and which are noise: the fixed list.
+
+use crate::identity::{hostless, plain_link};
+use std::borrow::Cow;
+
+/// What a field weighs in the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Text that a reader sees.
+    Text,
+    /// An address that a reader can follow.
+    Address,
+    /// Nothing: a date, a counter, a preview image, the entry's identity, markup.
+    None,
+}
+
+/// Elements whose values are machines' business: ids (judged elsewhere), addresses of comment
+/// feeds, generators, sizes.
+const UNSEEN: [&str; 14] = [
+    "guid",
+    "id",
+    "comments",
+    "generator",
+    "docs",
+    "rdf:about",
+    "media:hash",
+    "media:rating",
+    "media:keywords",
+    "yt:videoId",
+    "yt:channelId",
+    "feedburner:origLink",
+    "source",
+    "post-id",
+];
+
+/// Parts of element names that tell of a time.
+const TIMES: [&str; 10] = [
+    "date",
+    "time",
+    "updated",
+    "published",
+    "modified",
+    "issued",
+    "created",
+    "valid",
+    "embargo",
+    "lastmod",
+];
+
+/// Parts of element names that tell of a counter.
+const COUNTERS: [&str; 14] = [
+    "statistics",
+    "starrating",
+    "count",
+    "views",
+    "comments",
+    "total",
+    "votes",
+    "likes",
+    "score",
+    "rank",
+    "favorites",
+    "shares",
+    "downloads",
+    "replies",
+];
+
+/// Relations of Atom links that a reader can follow to content.
+const FOLLOWED: [&str; 4] =
+    ["link[alternate]@href", "link[enclosure]@href", "link[via]@href", "link[related]@href"];
+
+/// Attributes that carry something to see or to follow; all others are markup.
+const SEEN_ATTRIBUTES: [&str; 6] = ["href", "url", "src", "term", "label", "text"];
+
+/// Endings of addresses of images, which publishers rotate.
+const IMAGES: [&str; 8] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".ico"];
+
+/// What the field at `path` weighs.
+pub fn weight(path: &str, value: &str) -> Weight {
+    let (element, attribute) = match path.rsplit_once('@') {
+        Some((element, attribute)) => (element, Some(attribute)),
+        None => (path, None),
+    };
+    let last = element.rsplit('/').next().unwrap_or(element);
+    let local = last.rsplit(['}', ':']).next().unwrap_or(last).to_ascii_lowercase();
+    if let Some(attribute) = attribute {
+        return weight_of_attribute(path, element, last, attribute, value);
+    }
+    if UNSEEN.contains(&last) || element.starts_with("wfw:") {
+        return Weight::None;
+    }
+    if matches!(last, "link" | "atom:link" | "url") {
+        return Weight::Address;
+    }
+    if is_core_text(last) {
+        return Weight::Text;
+    }
+    if TIMES.iter().any(|t| local.contains(t)) || reads_as_date(value) {
+        return Weight::None;
+    }
+    if COUNTERS.iter().any(|c| local.contains(c)) || element.starts_with("media:community") {
+        return Weight::None;
+    }
+    if looks_like_address(value) {
+        return if is_image(value) { Weight::None } else { Weight::Address };
+    }
+    Weight::Text
+}
+
+fn weight_of_attribute(
+    path: &str,
+    element: &str,
+    last: &str,
+    attribute: &str,
+    value: &str,
+) -> Weight {
+    if element.starts_with("link[") {
+        return if FOLLOWED.contains(&path) { Weight::Address } else { Weight::None };
+    }
+    let preview = ["thumbnail", "image", "logo", "icon"].iter().any(|p| last.contains(p));
+    if !SEEN_ATTRIBUTES.contains(&attribute) || preview || UNSEEN.contains(&last) {
+        return Weight::None;
+    }
+    match attribute {
+        "term" | "label" | "text" => Weight::Text,
+        _ if is_image(value) => Weight::None,
+        _ => Weight::Address,
+    }
+}
+
+/// Elements whose text is the entry itself, whatever it looks like.
+fn is_core_text(last: &str) -> bool {
+    matches!(last, "title" | "description" | "summary" | "content" | "content:encoded" | "category")
+}
+
+fn looks_like_address(value: &str) -> bool {
+    (value.starts_with("http://") || value.starts_with("https://") || value.starts_with("//"))
+        && !value.contains(char::is_whitespace)
+}
+
+fn is_image(address: &str) -> bool {
+    let path = address.split(['?', '#', '|']).next().unwrap_or(address).to_ascii_lowercase();
+    IMAGES.iter().any(|end| path.ends_with(end))
+}
+
+/// Whether a whole value is a date-time in one of the forms that feeds use.
+fn reads_as_date(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    if !(10..=48).contains(&bytes.len()) || digits < 6 {
+        return false;
+    }
+    let iso = bytes.get(4) == Some(&b'-')
+        && bytes.get(7) == Some(&b'-')
+        && bytes.iter().take(4).all(u8::is_ascii_digit);
+    let clock = value.matches(':').count() >= 1;
+    let month =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let lower = value.to_ascii_lowercase();
+    iso || (clock && month.iter().any(|m| lower.contains(m)))
+}
+
+/// An address with only what says where it leads: no scheme, host or tracking parameters.
+pub fn address(value: &str) -> Cow<'_, str> {
+    match hostless(value) {
+        Some(path) => Cow::Owned(path),
+        None => Cow::Owned(plain_link(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_list() {
+        for (path, value, expected) in [
+            ("title", "12", Weight::Text),
+            ("description", "2026-11-20T00:00:00Z", Weight::Text),
+            ("pubDate", "x", Weight::None),
+            ("updated", "x", Weight::None),
+            ("dc:date", "x", Weight::None),
+            ("dcterms:modified", "x", Weight::None),
+            ("{http://source.example/}localTime", "x", Weight::None),
+            ("{http://x.example/}stamp", "Wed, 22 Apr 2020 02:22:13 +1200", Weight::None),
+            ("slash:comments", "4", Weight::None),
+            ("thr:total", "4", Weight::None),
+            ("media:group/media:community/media:statistics@views", "4", Weight::None),
+            ("media:group/media:thumbnail@url", "https://e.org/a", Weight::None),
+            ("media:group/media:title", "A", Weight::Text),
+            ("enclosure@url", "https://e.org/a.mp3", Weight::Address),
+            ("enclosure@url", "https://e.org/a.jpg?x=1", Weight::None),
+            ("enclosure@length", "1", Weight::None),
+            ("link[alternate]@href", "https://e.org/a", Weight::Address),
+            ("link[edit]@href", "https://e.org/a", Weight::None),
+            ("link", "https://e.org/a", Weight::Address),
+            ("guid", "https://e.org/a", Weight::None),
+            ("category@term", "a", Weight::Text),
+            ("author/name", "a", Weight::Text),
+            ("content@type", "html", Weight::None),
+        ] {
+            assert_eq!(weight(path, value), expected, "{path} = {value}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The text that a reader would see of a value that may be HTML.
+
+use super::noise::address;
+
+/// Elements whose content nobody sees.
+const UNSEEN: [&str; 3] = ["script", "style", "template"];
+
+/// What a reader would see: tags taken out, references resolved, white space collapsed; where links
+/// lead (without scheme, host and tracking parameters) and that there are images stands in
+/// for their tags. Prefixes, attributes and their order, and the spelling of references leave
+/// no trace.
+pub fn visible(value: &str) -> String {
+    let mut out = Text { text: String::with_capacity(value.len()), gap: false };
+    let mut rest = value;
+    while let Some(at) = memchr::memchr2(b'<', b'&', rest.as_bytes()) {
+        let (text, from) = rest.split_at(at);
+        out.words(text);
+        rest = if from.starts_with('&') { reference(&mut out, from) } else { tag(&mut out, from) };
+    }
+    out.words(rest);
+    out.text
+}
+
+/// Text with its white space collapsed.
+struct Text {
+    text: String,
+    gap: bool,
+}
+
+impl Text {
+    fn words(&mut self, text: &str) {
+        for c in text.chars() {
+            self.character(c);
+        }
+    }
+
+    fn character(&mut self, c: char) {
+        if c.is_whitespace() || c == '\u{a0}' || c == '\u{200b}' || c == '\u{feff}' {
+            self.gap = true;
+            return;
+        }
+        if self.gap && !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.gap = false;
+        self.text.push(c);
+    }
+}
+
+/// The longest reference that is looked for, in bytes.
+const REFERENCE_LIMIT: usize = 32;
+
+fn reference<'a>(out: &mut Text, from: &'a str) -> &'a str {
+    let end = from.bytes().take(REFERENCE_LIMIT).position(|b| b == b';');
+    let resolved = end.and_then(|end| {
+        let name = from.get(1..end)?;
+        Some((resolve(name)?, from.get(end + 1..)?))
+    });
+    match resolved {
+        Some((c, rest)) => {
+            out.character(c);
+            rest
+        }
+        None => {
+            out.character('&');
+            from.get(1..).unwrap_or_default()
+        }
+    }
+}
+
+fn resolve(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+            None => number.parse().ok()?,
+        };
+        return char::from_u32(code);
+    }
+    let c = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => '\u{a0}',
+        "ndash" => '–',
+        "mdash" => '—',
+        "hellip" => '…',
+        "lsquo" => '‘',
+        "rsquo" => '’',
+        "ldquo" => '“',
+        "rdquo" => '”',
+        "eacute" => 'é',
+        "uuml" => 'ü',
+        "ouml" => 'ö',
+        "auml" => 'ä',
+        "szlig" => 'ß',
+        "copy" => '©',
+        _ => return None,
+    };
+    Some(c)
+}
+
+fn tag<'a>(out: &mut Text, from: &'a str) -> &'a str {
+    let after = from.get(1..).unwrap_or_default();
+    let first = after.chars().next();
+    if from.starts_with("<!--") {
+        return from.find("-->").and_then(|end| from.get(end + 3..)).unwrap_or_default();
+    }
+    if !first.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
+        out.character('<');
+        return after;
+    }
+    let Some(end) = tag_end(from) else {
+        out.character('<');
+        return after;
+    };
+    let inside = from.get(1..end).unwrap_or_default();
+    let rest = from.get(end + 1..).unwrap_or_default();
+    let name_end = inside.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(inside.len());
+    let name = inside.get(..name_end).unwrap_or_default().to_ascii_lowercase();
+    if !is_inline(&name, inside) {
+        out.gap = true;
+    }
+    if UNSEEN.contains(&name.as_str()) && !inside.ends_with('/') {
+        let close = format!("</{name}");
+        let lower = rest.to_ascii_lowercase();
+        let skipped = lower.find(&close).and_then(|at| rest.get(at..));
+        return skipped.unwrap_or_default();
+    }
+    match name.as_str() {
+        "a" => marked(out, '→', attribute(inside, "href").as_deref()),
+        "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, '▣', None),
+        _ => {}
+    }
+    rest
+}
+
+fn marked(out: &mut Text, mark: char, target: Option<&str>) {
+    out.gap = true;
+    out.character(mark);
+    if let Some(target) = target {
+        out.words(&address(target));
+    }
+    out.gap = true;
+}
+
+/// Tags that do not part words. Closing tags of links are among them; opening ones bear a mark.
+fn is_inline(name: &str, inside: &str) -> bool {
+    let name = if name.is_empty() { inside.trim_start_matches('/') } else { name };
+    let bare = name.trim_start_matches('/').to_ascii_lowercase();
+    matches!(
+        bare.as_str(),
+        "a" | "b"
+            | "i"
+            | "em"
+            | "strong"
+            | "span"
+            | "u"
+            | "s"
+            | "code"
+            | "tt"
+            | "sub"
+            | "sup"
+            | "small"
+            | "font"
+            | "abbr"
+            | "q"
+            | "wbr"
+            | "mark"
+            | "cite"
+    )
+}
+
+/// Where a tag ends: its `>` outside quotes; else its first `>`.
+fn tag_end(from: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, b) in from.bytes().enumerate() {
+        match (quote, b) {
+            (None, b'>') => return Some(at),
+            (None, b'"' | b'\'') => quote = Some(b),
+            (Some(q), b) if q == b => quote = None,
+            _ => {}
+        }
+    }
+    from.find('>')
+}
+
+fn attribute(inside: &str, wanted: &str) -> Option<String> {
+    let lower = inside.to_ascii_lowercase();
+    let at = lower.find(&format!("{wanted}="))?;
+    let value = inside.get(at + wanted.len() + 1..)?;
+    let value = match value.chars().next()? {
+        quote @ ('"' | '\'') => value.get(1..)?.split(quote).next()?,
+        _ => value.split(|c: char| c.is_whitespace()).next()?,
+    };
+    Some(value.replace("&amp;", "&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_leaves_no_trace() {
+        let plain = visible("<p class='a' id=\"b\">One <b>two</b>\n three&nbsp;&amp; four</p>");
+        assert_eq!(plain, "One two three & four");
+        assert_eq!(plain, visible("<div id=b class=a>One <i>two</i> three &#38; four</div>"));
+    }
+
+    #[test]
+    fn links_count_by_where_they_lead() {
+        let old = visible("<a href=\"http://a.example/page/one?utm_source=x\">it</a>");
+        assert_eq!(old, visible("<a rel=x href='https://b.example/page/one'>it</a>"));
+        assert_ne!(old, visible("<a href='https://b.example/page/two'>it</a>"));
+    }
+
+    #[test]
+    fn images_count_but_not_their_addresses() {
+        assert_eq!(visible("<img src='a.png'>"), visible("<img src='b.png'/>"));
+        assert_ne!(visible("<img src='a.png'>"), visible(""));
+    }
+
+    #[test]
+    fn less_than_signs_and_broken_markup_are_text() {
+        assert_eq!(visible("1 < 2 & 3"), "1 < 2 & 3");
+        assert_eq!(visible("a <b unclosed"), "a <b unclosed");
+        assert_eq!(visible("a<script>x < y</script>b"), "a b");
+        assert_eq!(visible("<!-- built 12:00 -->a"), "a");
+    }
+}

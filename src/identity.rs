@@ -1,0 +1,54 @@
+//! Which entry of a document is which known item: the ledger of identities.
+//!
+//! Matching goes in two rounds. The first pairs what bears the same native id. The second looks at
+//! what stayed unmatched on both sides and pairs it by other evidence, strongest first; such a pair
+//! keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no clock, no I/O.
+
+mod address;
+mod evidence;
+mod group;
+mod native;
+
+pub use address::{hostless, plain_link, slug};
+pub use evidence::Basis;
+pub use native::{Native, natives, unused_key};
+
+use crate::model::{FeedDocument, Snapshot};
+
+/// An entry of the document and the known item that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// Index into the document's entries.
+    pub entry: usize,
+    /// Index into the snapshot's ledger.
+    pub known: usize,
+    /// Why they are the same.
+    pub basis: Basis,
+}
+
+/// What a document and the ledger have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Matching {
+    /// Entries that are known items, in document order.
+    pub pairs: Vec<Pair>,
+    /// Entries that are none, in document order.
+    pub fresh: Vec<usize>,
+    /// Items of the last document that this one does not have, in the order of the last document;
+    /// then items that were missing before already.
+    pub missing: Vec<usize>,
+}
+
+impl Matching {
+    /// How many pairs were re-keyed.
+    pub fn rekeyed(&self) -> usize {
+        self.pairs.iter().filter(|p| p.basis.is_rename()).count()
+    }
+}
+
+/// Matches a document's entries with the ledger. `names` are the entries' [`natives`].
+pub fn matching(snapshot: &Snapshot, document: &FeedDocument<'_>, names: &[Native]) -> Matching {
+    let mut sides = evidence::Sides::new(snapshot, document, names);
+    group::same_id(&mut sides);
+    evidence::second_round(&mut sides);
+    sides.into_matching()
+}

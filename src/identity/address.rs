@@ -1,0 +1,122 @@
+//! Addresses as evidence of identity: what stays of a URL when a site moves.
+
+/// Query parameters that say where a reader came from, not what it reads.
+const TRACKING: [&str; 14] = [
+    "fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "yclid", "_hsenc",
+    "_hsmi", "mkt_tok", "ref_src", "cmpid", "xtor",
+];
+
+/// Whether a query parameter only tracks.
+fn tracks(name: &str) -> bool {
+    let name = name.trim_start_matches("amp;").to_ascii_lowercase();
+    name.starts_with("utm_") || name.starts_with("at_") || TRACKING.contains(&name.as_str())
+}
+
+/// The part of an address behind its scheme: `//host/path…`, or nothing where it has none.
+fn behind_scheme(address: &str) -> Option<&str> {
+    if let Some(rest) = address.strip_prefix("//") {
+        return Some(rest);
+    }
+    let (scheme, rest) = address.split_once("://")?;
+    let plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    plain.then_some(rest)
+}
+
+/// A link without what changes while the page stays: scheme, `www.`, tracking parameters, a
+/// trailing slash. Not meant for fetching.
+pub fn plain_link(link: &str) -> String {
+    let link = link.trim();
+    let rest = behind_scheme(link).unwrap_or(link);
+    let rest = rest.strip_prefix("www.").unwrap_or(rest);
+    let (rest, fragment) = match rest.split_once('#') {
+        Some((rest, fragment)) => (rest, Some(fragment)),
+        None => (rest, None),
+    };
+    let (path, query) = match rest.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (rest, None),
+    };
+    let mut plain = path.trim_end_matches('/').to_owned();
+    let mut separator = '?';
+    for pair in query.into_iter().flat_map(|q| q.split('&')) {
+        let name = pair.split('=').next().unwrap_or(pair);
+        if !pair.is_empty() && !tracks(name) {
+            plain.push(separator);
+            plain.push_str(pair);
+            separator = '&';
+        }
+    }
+    if let Some(fragment) = fragment.filter(|f| !f.is_empty()) {
+        plain.push('#');
+        plain.push_str(fragment);
+    }
+    plain
+}
+
+/// An id without scheme and host, where it is an address with a path that says something.
+///
+/// `tag:` URIs lose their authority and date. Ids that are no addresses give nothing.
+pub fn hostless(id: &str) -> Option<String> {
+    let id = id.trim();
+    let path = if let Some(tag) = id.strip_prefix("tag:") {
+        tag.split_once(':').map(|(_, specific)| specific.trim_start_matches('/').to_owned())?
+    } else {
+        let plain = plain_link(behind_scheme(id).map(|_| id)?);
+        let at = plain.find(['/', '?', '#'])?;
+        plain.get(at..)?.trim_start_matches('/').to_owned()
+    };
+    (path.len() >= 4).then_some(path)
+}
+
+/// The last part of an address's path without its extension: the name that a post keeps when
+/// its date or section changes. Nothing where it is shorter than eight characters or a number.
+pub fn slug(address: &str) -> Option<String> {
+    let path = address.split(['?', '#']).next()?.trim_end_matches('/');
+    let last = path.rsplit('/').next()?;
+    let stem = match last.rsplit_once('.') {
+        Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
+        _ => last,
+    };
+    let letters = stem.chars().filter(|c| c.is_alphabetic()).count();
+    (stem.chars().count() >= 8 && letters >= 4 && stem != "index").then(|| stem.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_keeps_what_says_which_page_it_is() {
+        for (link, plain) in [
+            ("https://www.example.org/a/b/?utm_source=rss&id=3#c", "example.org/a/b?id=3#c"),
+            ("http://example.org/", "example.org"),
+            ("//example.org/a?fbclid=1", "example.org/a"),
+            ("example.org/a?utm_x=1&b=2&c=3", "example.org/a?b=2&c=3"),
+        ] {
+            assert_eq!(plain_link(link), plain);
+        }
+    }
+
+    #[test]
+    fn an_id_survives_scheme_host_and_tag_authority() {
+        let old = hostless("http://a.example/blog/2020/post.html");
+        assert_eq!(old.as_deref(), Some("blog/2020/post.html"));
+        assert_eq!(old, hostless("https://b.example:8080/blog/2020/post.html"));
+        assert_eq!(
+            hostless("tag:a.example,2020:/blog/post"),
+            hostless("tag:b.example,2024-01-01:/blog/post")
+        );
+        assert_eq!(hostless("urn:uuid:1"), None);
+        assert_eq!(hostless("https://example.org/"), None);
+        assert_eq!(hostless("12345678"), None);
+    }
+
+    #[test]
+    fn a_slug_is_a_name_not_a_number() {
+        let slug_of = |a: &str| slug(a).unwrap_or_default();
+        assert_eq!(slug_of("https://e.org/2020/03/rails-4-0-released/"), "rails-4-0-released");
+        assert_eq!(slug_of("https://e.org/news/Some-Long-Title.html?x=1"), "some-long-title");
+        assert_eq!(slug_of("https://e.org/?p=123456789"), "");
+        assert_eq!(slug_of("https://e.org/12345678901.html"), "");
+    }
+}

@@ -1,0 +1,343 @@
+//! The second round: what stayed unmatched on both sides, by other evidence than the id.
+
+use super::address::{hostless, plain_link, slug};
+use super::{Matching, Native, Pair};
+use crate::model::{Entry, FeedDocument, Known, Snapshot, Standing};
+use std::collections::HashMap;
+
+/// Why an entry is a known item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Basis {
+    /// The same native id.
+    SameId,
+    /// A native id that the item had before.
+    FormerId,
+    /// The same id but for scheme and host.
+    SameAddress,
+    /// The same link, borne by no other entry.
+    SameLink,
+    /// The same enclosure.
+    SameEnclosure,
+    /// The same title and the same date.
+    SameTitleAndDate,
+    /// The same title and the same last part of the address.
+    SameTitleAndSlug,
+    /// The same title and the same text.
+    SameText,
+    /// The same title in the same place.
+    SameTitleAndPlace,
+    /// The same last part of the address and the same date or place.
+    SameSlug,
+}
+
+impl Basis {
+    /// Whether the item goes by another native id from now on.
+    pub const fn is_rename(self) -> bool {
+        !matches!(self, Self::SameId)
+    }
+
+    /// The evidence in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::SameId => "the same id",
+            Self::FormerId => "an id that it had before",
+            Self::SameAddress => "the same id but for scheme and host",
+            Self::SameLink => "the same link",
+            Self::SameEnclosure => "the same enclosure",
+            Self::SameTitleAndDate => "the same title and date",
+            Self::SameTitleAndSlug => "the same title and address name",
+            Self::SameText => "the same title and text",
+            Self::SameTitleAndPlace => "the same title in the same place",
+            Self::SameSlug => "the same address name with the same date or place",
+        }
+    }
+}
+
+/// Both sides of a matching while it is made.
+pub(super) struct Sides<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) document: &'a FeedDocument<'a>,
+    pub(super) names: &'a [Native],
+    entry_pair: Vec<Option<(usize, Basis)>>,
+    known_pair: Vec<Option<usize>>,
+    /// Position of each known item in the last document.
+    place: Vec<Option<usize>>,
+}
+
+impl<'a> Sides<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        document: &'a FeedDocument<'a>,
+        names: &'a [Native],
+    ) -> Self {
+        let order: HashMap<&str, usize> =
+            snapshot.order.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
+        let place = snapshot.known.iter().map(|k| order.get(k.id.as_str()).copied()).collect();
+        Self {
+            snapshot,
+            document,
+            names,
+            entry_pair: vec![None; document.entries.len()],
+            known_pair: vec![None; snapshot.known.len()],
+            place,
+        }
+    }
+
+    pub(super) fn is_entry_free(&self, entry: usize) -> bool {
+        matches!(self.entry_pair.get(entry), Some(None))
+    }
+
+    pub(super) fn is_known_free(&self, known: usize) -> bool {
+        matches!(self.known_pair.get(known), Some(None))
+    }
+
+    pub(super) fn pair(&mut self, entry: usize, known: usize, basis: Basis) {
+        if let (Some(of_entry), Some(of_known)) =
+            (self.entry_pair.get_mut(entry), self.known_pair.get_mut(known))
+        {
+            *of_entry = Some((known, basis));
+            *of_known = Some(entry);
+        }
+    }
+
+    /// In how many of link, title and date an entry and an item agree: 0 to 3.
+    pub(super) fn agreement(&self, entry: usize, known: usize) -> usize {
+        let (Some(entry), Some(known)) =
+            (self.document.entries.get(entry), self.snapshot.known.get(known))
+        else {
+            return 0;
+        };
+        let link = entry.link.as_deref().map(plain_link) == known.link.as_deref().map(plain_link);
+        let title = entry.title.as_deref().unwrap_or_default() == known.title;
+        let date = entry.published == known.published;
+        usize::from(link) + usize::from(title) + usize::from(date)
+    }
+
+    /// Whether the nearest neighbour above or below that both documents have is the same.
+    fn same_place(&self, entry: usize, known: usize) -> bool {
+        let Some(Some(place)) = self.place.get(known).copied() else { return false };
+        let index: HashMap<&str, usize> =
+            self.snapshot.known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
+        let paired_at = |at: usize| {
+            let id = self.snapshot.order.get(at)?;
+            index.get(id.as_str()).copied().filter(|k| !self.is_known_free(*k))
+        };
+        let known_of = |at: usize| self.entry_pair.get(at).copied().flatten().map(|(k, _)| k);
+        let above_old = (0..place).rev().find_map(paired_at);
+        let above_new = (0..entry).rev().find_map(known_of);
+        let below_old = (place + 1..self.snapshot.order.len()).find_map(paired_at);
+        let below_new = (entry + 1..self.entry_pair.len()).find_map(known_of);
+        (above_old.is_some() && above_old == above_new)
+            || (below_old.is_some() && below_old == below_new)
+            || (self.snapshot.order.len() == 1 && self.entry_pair.len() == 1)
+    }
+
+    pub(super) fn into_matching(self) -> Matching {
+        let mut matching = Matching::default();
+        for (entry, pair) in self.entry_pair.iter().enumerate() {
+            match pair {
+                Some((known, basis)) => {
+                    matching.pairs.push(Pair { entry, known: *known, basis: *basis });
+                }
+                None => matching.fresh.push(entry),
+            }
+        }
+        let mut missing: Vec<usize> = (0..self.known_pair.len())
+            .filter(|at| {
+                self.is_known_free(*at)
+                    && self.snapshot.known.get(*at).is_some_and(|k| k.standing == Standing::Current)
+            })
+            .collect();
+        missing.sort_by_key(|at| {
+            let place = self.place.get(*at).copied().flatten();
+            (place.is_none(), place)
+        });
+        matching.missing = missing;
+        matching
+    }
+}
+
+/// A rule of the second round: what must be equal on both sides, and what else must hold.
+struct Rule {
+    basis: Basis,
+    /// Whether retired and deleted items may be found as well as missing ones.
+    reaches_back: bool,
+    entry: fn(&Entry<'_>, &Native) -> Option<String>,
+    known: fn(&Known) -> Option<String>,
+    also: fn(&Sides<'_>, usize, usize) -> bool,
+}
+
+/// Titles shorter than this say too little to know an item by.
+const TELLING_TITLE: usize = 8;
+
+fn telling(title: &str) -> Option<String> {
+    let title = title.trim();
+    (title.chars().count() >= TELLING_TITLE).then(|| title.to_lowercase())
+}
+
+fn entry_title(entry: &Entry<'_>, _: &Native) -> Option<String> {
+    telling(entry.title.as_deref()?)
+}
+
+fn known_title(known: &Known) -> Option<String> {
+    telling(&known.title)
+}
+
+fn entry_slug(entry: &Entry<'_>, native: &Native) -> Option<String> {
+    slug(&native.shown).or_else(|| slug(entry.link.as_deref()?))
+}
+
+fn known_slug(known: &Known) -> Option<String> {
+    slug(&known.native_shown).or_else(|| slug(known.link.as_deref()?))
+}
+
+/// Strongest first.
+const RULES: [Rule; 8] = [
+    Rule {
+        basis: Basis::SameAddress,
+        reaches_back: true,
+        entry: |_, native| hostless(&native.shown),
+        known: |known| hostless(&known.native_shown),
+        also: |_, _, _| true,
+    },
+    Rule {
+        basis: Basis::SameTitleAndDate,
+        reaches_back: false,
+        entry: |entry, native| {
+            Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
+        },
+        known: |known| Some(format!("{} {}", known.published?, known_title(known)?)),
+        also: |_, _, _| true,
+    },
+    Rule {
+        basis: Basis::SameLink,
+        reaches_back: false,
+        entry: |entry, _| entry.link.as_deref().map(plain_link),
+        known: |known| known.link.as_deref().map(plain_link),
+        also: link_is_own,
+    },
+    Rule {
+        basis: Basis::SameEnclosure,
+        reaches_back: false,
+        entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
+        known: |known| known.enclosure.as_deref().map(plain_link),
+        also: |_, _, _| true,
+    },
+    Rule {
+        basis: Basis::SameTitleAndSlug,
+        reaches_back: false,
+        entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
+        known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
+        also: |_, _, _| true,
+    },
+    Rule {
+        basis: Basis::SameText,
+        reaches_back: false,
+        entry: entry_title,
+        known: known_title,
+        also: same_text,
+    },
+    Rule {
+        basis: Basis::SameTitleAndPlace,
+        reaches_back: false,
+        entry: entry_title,
+        known: known_title,
+        also: |sides, entry, known| sides.same_place(entry, known),
+    },
+    Rule {
+        basis: Basis::SameSlug,
+        reaches_back: false,
+        entry: entry_slug,
+        known: known_slug,
+        also: |sides, entry, known| sides.same_date(entry, known) || sides.same_place(entry, known),
+    },
+];
+
+impl Sides<'_> {
+    fn same_date(&self, entry: usize, known: usize) -> bool {
+        let entry = self.document.entries.get(entry).and_then(|e| e.published);
+        let known = self.snapshot.known.get(known).and_then(|k| k.published);
+        entry.is_some() && entry == known
+    }
+}
+
+/// Whether no other entry of the document, and no other item of the last one, bears the link.
+fn link_is_own(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    let Some(link) = sides.document.entries.get(entry).and_then(|e| e.link.as_deref()) else {
+        return false;
+    };
+    let link = plain_link(link);
+    let in_document = sides
+        .document
+        .entries
+        .iter()
+        .filter(|e| e.link.as_deref().map(plain_link).as_ref() == Some(&link))
+        .count();
+    let in_last = sides
+        .snapshot
+        .known
+        .iter()
+        .enumerate()
+        .filter(|(at, k)| {
+            *at == known
+                || (sides.place.get(*at).is_some_and(Option::is_some)
+                    && k.link.as_deref().map(plain_link).as_ref() == Some(&link))
+        })
+        .count();
+    in_document == 1 && in_last == 1
+}
+
+/// Whether an element with text of the entry (its description, summary or content) has the
+/// same fingerprint as the item's.
+fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    let (Some(entry), Some(known)) =
+        (sides.document.entries.get(entry), sides.snapshot.known.get(known))
+    else {
+        return false;
+    };
+    crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
+}
+
+/// Pairs what stayed unmatched, rule by rule. A value that stands more than once on one side
+/// decides nothing.
+pub(super) fn second_round(sides: &mut Sides<'_>) {
+    if sides.entry_pair.iter().all(Option::is_some) {
+        return;
+    }
+    for rule in &RULES {
+        let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        for (at, entry) in sides.document.entries.iter().enumerate() {
+            if let (true, Some(native)) = (sides.is_entry_free(at), sides.names.get(at)) {
+                if let Some(value) = (rule.entry)(entry, native) {
+                    found.entry(value).or_default().0.push(at);
+                }
+            }
+        }
+        if found.is_empty() {
+            continue;
+        }
+        for (at, known) in sides.snapshot.known.iter().enumerate() {
+            let reachable = rule.reaches_back || known.standing == Standing::Current;
+            if reachable && sides.is_known_free(at) {
+                if let Some(value) = (rule.known)(known) {
+                    if let Some(both) = found.get_mut(&value) {
+                        both.1.push(at);
+                    }
+                }
+            }
+        }
+        let mut pairs: Vec<(usize, usize)> = found
+            .into_values()
+            .filter_map(|(entries, items)| match (entries.as_slice(), items.as_slice()) {
+                ([entry], [known]) => Some((*entry, *known)),
+                _ => None,
+            })
+            .collect();
+        pairs.sort_unstable();
+        for (entry, known) in pairs {
+            if (rule.also)(sides, entry, known) {
+                sides.pair(entry, known, rule.basis);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What an entry calls itself.
+
+use crate::model::{Entry, FeedDocument};
+use std::collections::HashSet;
+
+/// The native identity of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Native {
+    /// Atom id, `guid`, `rdf:about`; else the link; else `title:` and the title; else `hash:` and
+    /// a fingerprint of what the entry says. Never random, never the position.
+    pub shown: String,
+}
+
+/// The native identities of a document's entries, in order. Entries that share one have the same.
+pub fn natives(document: &FeedDocument<'_>) -> Vec<Native> {
+    document.entries.iter().map(|entry| Native { shown: shown(entry) }).collect()
+}
+
+fn shown(entry: &Entry<'_>) -> String {
+    let said = |text: &Option<std::borrow::Cow<'_, str>>| {
+        text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
+    };
+    said(&entry.native_id)
+        .or_else(|| said(&entry.link))
+        .or_else(|| said(&entry.title).map(|title| format!("title:{title}")))
+        .unwrap_or_else(|| format!("hash:{:016x}", content_hash(entry)))
+}
+
+fn content_hash(entry: &Entry<'_>) -> u64 {
+    let mut text = String::new();
+    for field in &entry.fields {
+        text.push_str(&field.path);
+        text.push('\u{1}');
+        text.push_str(&field.value);
+        text.push('\u{2}');
+    }
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
+
+/// A ledger key for an entry that shares its native identity with others: the identity itself
+/// where it is free, else with the link, else with the title, else with a number.
+pub fn unused_key(entry: &Entry<'_>, native: &Native, used: &HashSet<String>) -> String {
+    let with = |suffix: &str| format!("{}##{suffix}", native.shown);
+    let mut candidates = vec![native.shown.clone()];
+    candidates.extend(entry.link.as_deref().map(with));
+    candidates.extend(entry.title.as_deref().map(with));
+    let free = candidates.into_iter().find(|key| !used.contains(key));
+    // One of the first `used.len() + 1` numbers is free.
+    free.or_else(|| (2..=used.len() + 2).map(|n| with(&n.to_string())).find(|k| !used.contains(k)))
+        .unwrap_or_else(|| native.shown.clone())
+}

@@ -1,0 +1,41 @@
+//! From what differs to what it means: evidence of absence, its confirmation, and the brake.
+//!
+//! Absence is evidence with a type, never a conclusion by itself. Each rule is small, named and
+//! tested alone; ARCHITECTURE.md has the table of which evidence leads to what. Pure.
+
+mod absence;
+mod brake;
+mod confirm;
+mod window;
+
+pub use absence::{Missing, missing};
+pub use brake::{Braked, brake, hold_is_ripe, next_look};
+pub use confirm::{Conclusion, conclude, ripens};
+pub use window::{Direction, Window};
+
+use crate::identity::Matching;
+use crate::model::{FeedDocument, FeedOptions, Snapshot, Time};
+
+/// What is before the judge: the last state of a feed and the document that follows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The feed as it was.
+    pub snapshot: &'a Snapshot,
+    /// The document.
+    pub document: &'a FeedDocument<'a>,
+    /// Which entry is which item.
+    pub matching: &'a Matching,
+    /// What the operator says of the feed.
+    pub options: &'a FeedOptions,
+    /// How many of the matched items changed in what a reader sees.
+    pub changed: usize,
+    /// The time of the observation.
+    pub now: Time,
+}
+
+impl Scene<'_> {
+    /// Whether the document lists every item of the feed: by its own word or the operator's.
+    pub fn is_complete(&self) -> bool {
+        self.options.complete || self.document.head.complete
+    }
+}

@@ -1,0 +1,93 @@
+//! The brake: documents that say too much at once are held until they are confirmed or heal.
+
+use super::Scene;
+use super::window::Window;
+use crate::identity::plain_link;
+use crate::model::{Completeness, Hold, Time};
+use std::time::Duration;
+
+/// Why a document is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Braked {
+    /// The rule: `empty`, `other-feed`, `shrunken`, `re-keyed`, `mass-changed`.
+    pub kind: &'static str,
+    /// The evidence in words.
+    pub reason: String,
+}
+
+/// A share of fewer items than this says nothing.
+const LEAST_ITEMS: usize = 4;
+/// How often a held document must be seen before it is believed.
+const AGREEING_POLLS: u32 = 3;
+/// How long at least.
+const SHORT_HOLD: Duration = Duration::from_secs(30 * 60);
+/// How long at least where believing it takes items away.
+const LONG_HOLD: Duration = Duration::from_secs(6 * 3600);
+/// How long at most; and how long an empty document is held.
+const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
+/// How soon a held feed is polled again.
+const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
+
+/// Whether a document must be held, by the first rule that says so.
+pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
+    let before = window.old.len();
+    if before == 0 || scene.document.completeness != Completeness::Full {
+        return None;
+    }
+    let found = scene.document.entries.len();
+    if found == 0 {
+        let reason = format!("the document is empty, the last one had {before} items");
+        return Some(Braked { kind: "empty", reason });
+    }
+    if window.outgoing == before && is_another_site(scene) {
+        let reason = format!(
+            "none of the last {before} items is in it and it says that it belongs to {}, not to {}",
+            scene.document.head.link.as_deref().unwrap_or("another feed"),
+            scene.snapshot.state.site.as_deref().unwrap_or("this one"),
+        );
+        return Some(Braked { kind: "other-feed", reason });
+    }
+    let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
+    if window.outgoing * 2 > before && window.incoming * 2 < window.outgoing && before >= 3 {
+        let reason = format!(
+            "{} of {before} items are gone at once and only {} came in their place",
+            window.outgoing, window.incoming
+        );
+        return Some(Braked { kind: "shrunken", reason });
+    }
+    let renamed = scene.matching.rekeyed();
+    if mostly(renamed) {
+        let reason = format!("{renamed} of {before} items have other ids at once");
+        return Some(Braked { kind: "re-keyed", reason });
+    }
+    if mostly(scene.changed) {
+        let reason = format!("{} of {before} items changed at once", scene.changed);
+        return Some(Braked { kind: "mass-changed", reason });
+    }
+    None
+}
+
+/// Whether the document says that it belongs to another site than the last one.
+fn is_another_site(scene: &Scene<'_>) -> bool {
+    let host = |address: &str| plain_link(address).split(['/', '?', '#']).next().map(str::to_owned);
+    let head = &scene.document.head;
+    let site = head.link.as_deref().or(head.id.as_deref()).and_then(host);
+    let before = scene.snapshot.state.site.as_deref().and_then(host);
+    matches!((site, before), (Some(now), Some(before)) if now != before)
+}
+
+/// Whether a hold has been confirmed: seen often enough for long enough.
+pub fn hold_is_ripe(hold: &Hold, observations: u32, now: Time) -> bool {
+    let stood = now.since(hold.since);
+    let least = match hold.kind.as_str() {
+        "empty" => LONGEST_HOLD,
+        "other-feed" | "shrunken" => LONG_HOLD,
+        _ => SHORT_HOLD,
+    };
+    (stood >= LONGEST_HOLD && observations > 1) || (stood >= least && observations >= AGREEING_POLLS)
+}
+
+/// When a held feed is polled again.
+pub fn next_look(now: Time) -> Time {
+    now.plus(HOLD_POLL)
+}

@@ -1,0 +1,30 @@
+//! What a document adds to what has been learned of its feed.
+
+use crate::judge::{Scene, Window};
+use crate::model::{Character, Evidence};
+
+/// Learns from a full document.
+pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Window) {
+    let found = u32::try_from(scene.document.entries.len()).unwrap_or(u32::MAX);
+    character.documents = character.documents.saturating_add(1);
+    character.largest = character.largest.max(found);
+    let places: Vec<usize> =
+        scene.matching.pairs.iter().filter_map(|pair| window.place(pair.known)).collect();
+    if places.len() > 1 {
+        let in_order = places.iter().zip(places.iter().skip(1)).all(|(a, b)| a < b);
+        let count = if in_order { &mut character.kept_order } else { &mut character.reordered };
+        *count = count.saturating_add(1);
+    }
+    let first_old = scene.matching.pairs.iter().map(|p| p.entry).min();
+    if let (Some(first_old), false) = (first_old, scene.matching.fresh.is_empty()) {
+        let above = scene.matching.fresh.iter().all(|at| *at < first_old);
+        let count = if above { &mut character.grew_above } else { &mut character.grew_below };
+        *count = count.saturating_add(1);
+    }
+    let returned = scene.matching.pairs.iter().filter(|pair| {
+        let absence = scene.snapshot.known.get(pair.known).and_then(|k| k.absence.as_ref());
+        absence.is_some_and(|a| a.evidence == Evidence::Hole)
+    });
+    let returned = u32::try_from(returned.count()).unwrap_or(u32::MAX);
+    character.holes_returned = character.holes_returned.saturating_add(returned);
+}

@@ -1,0 +1,238 @@
+//! A commit while it is being made.
+
+use super::{Round, Verdict, window};
+use crate::model::{
+    Change, Count, Event, EventKind, FeedState, History, Known, Markup, NewVersion, Skeleton,
+    Snapshot, Stamp, Standing, SyncId, Tick, Time, Update,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Collects what changes; knows the tick that a version would get.
+pub(super) struct Draft<'a> {
+    pub(super) round: &'a Round<'a>,
+    snapshot: &'a Snapshot,
+    pub(super) state: FeedState,
+    tick: Tick,
+    /// Changed ledger entries by their index; new ones follow behind the old.
+    known: BTreeMap<usize, Known>,
+    next_index: usize,
+    versions: Vec<NewVersion>,
+    latest: Vec<(SyncId, Markup)>,
+    events: Vec<Event>,
+    pub(super) order: Option<Vec<SyncId>>,
+    pub(super) skeleton: Option<Skeleton>,
+    /// Whether something that is shown changes.
+    pub(super) shown_changed: bool,
+    /// Whether the state changes in something that must be kept.
+    pub(super) state_changed: bool,
+}
+
+/// The words of an event that are not known from its item.
+pub(super) struct Said {
+    pub(super) kind: EventKind,
+    pub(super) reason: String,
+    pub(super) old_native_id: Option<String>,
+    pub(super) seen_gone: Option<Time>,
+}
+
+impl Said {
+    pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None }
+    }
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(round: &'a Round<'a>, snapshot: &'a Snapshot) -> Self {
+        Self {
+            round,
+            snapshot,
+            state: snapshot.state.clone(),
+            tick: Tick::next(round.now, snapshot.state.tick),
+            known: BTreeMap::new(),
+            next_index: snapshot.known.len(),
+            versions: Vec::new(),
+            latest: Vec::new(),
+            events: Vec::new(),
+            order: None,
+            skeleton: None,
+            shown_changed: false,
+            state_changed: false,
+        }
+    }
+
+    /// The item as it stands in this draft.
+    pub(super) fn item(&self, index: usize) -> Option<&Known> {
+        self.known.get(&index).or_else(|| self.snapshot.known.get(index))
+    }
+
+    /// Changes an item of the ledger.
+    pub(super) fn change(&mut self, index: usize, how: impl FnOnce(&mut Known)) {
+        if let Some(mut known) = self.item(index).cloned() {
+            how(&mut known);
+            self.known.insert(index, known);
+        }
+    }
+
+    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1), and
+    /// answers its index.
+    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) -> usize {
+        let index = self.next_index;
+        self.next_index += 1;
+        let id = known.id.clone();
+        self.known.insert(index, Known { tick: self.tick, ..known });
+        self.state.minted = self.state.minted.saturating_add(1);
+        self.version(index, id, Some(markup), &said.reason);
+        self.event(index, said);
+        index
+    }
+
+    /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
+    /// (SSE 1.0 section 3.2). Answers false where the item can be updated no further.
+    pub(super) fn update(
+        &mut self,
+        index: usize,
+        standing: Standing,
+        markup: Option<Markup>,
+        said: Said,
+    ) -> bool {
+        let stamp = self.stamp();
+        let tick = self.tick;
+        let Some(mut known) = self.item(index).cloned() else { return false };
+        let Some((updates, history)) = updated(&known, stamp) else { return false };
+        known.updates = updates;
+        known.history = history;
+        known.tick = tick;
+        known.standing = standing;
+        known.absence = None;
+        let id = known.id.clone();
+        self.known.insert(index, known);
+        self.version(index, id, markup, &said.reason);
+        self.event(index, said);
+        true
+    }
+
+    fn version(&mut self, _index: usize, id: SyncId, markup: Option<Markup>, reason: &str) {
+        self.versions.push(NewVersion { id, markup, reason: reason.to_owned() });
+        self.shown_changed = true;
+    }
+
+    /// Keeps newer bytes of an item without a version.
+    pub(super) fn keep_latest(&mut self, id: SyncId, markup: Markup) {
+        self.latest.push((id, markup));
+        self.shown_changed = true;
+    }
+
+    /// Notes what happened to an item.
+    pub(super) fn event(&mut self, index: usize, said: Said) {
+        let Some(known) = self.item(index) else { return };
+        let makes_version = matches!(
+            said.kind,
+            EventKind::Created | EventKind::Updated | EventKind::Deleted | EventKind::Undeleted
+        );
+        let event = Event {
+            kind: said.kind,
+            id: known.id.clone(),
+            native_id: known.native_shown.clone(),
+            old_native_id: said.old_native_id,
+            title: known.title.clone(),
+            tick: makes_version.then_some(self.tick),
+            reason: said.reason,
+            at: self.round.now,
+            seen_gone: said.seen_gone,
+        };
+        self.events.push(event);
+    }
+
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp::Both { when: self.round.now, by: self.round.endpoint.clone() }
+    }
+
+    /// Every item of the ledger as it stands in this draft.
+    pub(super) fn ledger(&self) -> impl Iterator<Item = &Known> {
+        let old = self.snapshot.known.iter().enumerate();
+        let new = self.known.range(self.snapshot.known.len()..).map(|(_, known)| known);
+        old.map(|(at, known)| self.known.get(&at).unwrap_or(known)).chain(new)
+    }
+
+    pub(super) fn advance_window(&mut self) -> bool {
+        let mut state = self.state.clone();
+        let moved = window::advance(&mut state, self.ledger(), self.round.now, self.round.window);
+        self.state = state;
+        moved
+    }
+
+    /// The verdict: a change where anything is worth a write.
+    pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
+        let deletions = self.round.options.deletions;
+        let pending = self.ledger().filter(|k| k.standing == Standing::Current);
+        let ripens = pending
+            .filter_map(|k| k.absence.as_ref())
+            .map(|absence| crate::judge::ripens(absence, deletions))
+            .min();
+        let now = self.round.now;
+        let look_again = if held.is_some() {
+            Some(crate::judge::next_look(now))
+        } else {
+            ripens.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)))
+        };
+        self.state.ripens = ripens;
+        let writes = self.shown_changed
+            || self.state_changed
+            || !self.known.is_empty()
+            || !self.events.is_empty();
+        if !writes {
+            return Verdict { change: None, held, look_again };
+        }
+        let tick = (!self.versions.is_empty()).then_some(self.tick);
+        if tick.is_some() {
+            self.state.tick = tick;
+            let first = Tick::at(self.tick.time().minus(Duration::from_secs(1)));
+            self.state.window_start.get_or_insert(first);
+            self.state.complete_start.get_or_insert(first);
+        }
+        if self.shown_changed {
+            self.state.render = self.state.render.saturating_add(1);
+            let later = self.state.shown.plus(Duration::from_secs(1));
+            self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
+        }
+        let (mut living, mut tombstones) = (0_u32, 0_u32);
+        for known in self.ledger() {
+            let count = if known.is_deleted() { &mut tombstones } else { &mut living };
+            *count = count.saturating_add(1);
+        }
+        self.state.living = living;
+        self.state.tombstones = tombstones;
+        let change = Change {
+            feed: self.round.feed.clone(),
+            base: self.snapshot.state.revision,
+            at: now,
+            tick,
+            state: self.state,
+            skeleton: self.skeleton,
+            order: self.order,
+            known: self.known.into_values().collect(),
+            versions: self.versions,
+            latest: self.latest,
+            events: self.events,
+        };
+        Verdict { change: Some(change), held, look_again }
+    }
+}
+
+/// Pending evidence is looked at again no sooner than this …
+const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
+/// … and no later.
+const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
+
+/// The first update of a new item (SSE 1.0 section 3.1).
+pub(super) fn first_history(stamp: Stamp) -> (Count, History) {
+    (Count::ONE, History::new(Update { sequence: Count::ONE, stamp }))
+}
+
+fn updated(known: &Known, stamp: Stamp) -> Option<(Count, History)> {
+    let updates = known.updates.next().ok()?;
+    let mut history = known.history.clone();
+    history.push(Update { sequence: updates, stamp });
+    Some((updates, history))
+}

@@ -1,0 +1,407 @@
+//! A round of a feed: what it has and what the document says, to one commit.
+
+use super::draft::{Draft, Said, first_history};
+use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, character, mint};
+use crate::diff;
+use crate::identity::{self, Matching, Native, Pair};
+use crate::judge::{self, Conclusion, Scene, Window};
+use crate::model::{
+    Character, Completeness, Entry, EventKind, Evidence, FeedDocument, FeedState, Hold, Known,
+    Revision, Snapshot, Standing, SyncId, Time,
+};
+use std::collections::{HashMap, HashSet};
+
+/// What an entry looks like beside the item that it is.
+struct Compared {
+    prints: Vec<(u64, u64)>,
+    bytes: u64,
+    /// Which fields a reader sees changed.
+    changes: Vec<String>,
+}
+
+/// Takes in a document that differs from the last one.
+pub fn take_in(
+    round: &Round<'_>,
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+) -> Result<Verdict, RecordError> {
+    let first =
+        Snapshot { state: untouched(round.now, document), known: Vec::new(), order: Vec::new() };
+    let snapshot = round.snapshot.unwrap_or(&first);
+    let names = identity::natives(document);
+    let matching = identity::matching(snapshot, document, &names);
+    let found = snapshot.known.len() + matching.fresh.len();
+    if found > ITEMS_LIMIT {
+        return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
+    }
+    let compared: Vec<Option<Compared>> =
+        matching.pairs.iter().map(|pair| compare(snapshot, document, pair)).collect();
+    let changed = compared.iter().flatten().filter(|c| !c.changes.is_empty()).count();
+    let options = round.options;
+    let scene = Scene { snapshot, document, matching: &matching, options, changed, now: round.now };
+    let window = Window::new(&scene);
+    let mut draft = Draft::new(round, snapshot);
+    if let Some(held) = hold(&scene, &window, &mut draft) {
+        return Ok(draft.into_verdict(Some(held)));
+    }
+    let mut taken = Taken { draft, scene, names: &names, ids: HashMap::new() };
+    taken.pairs(&matching.pairs, compared);
+    taken.fresh(&matching);
+    if document.completeness == Completeness::Full {
+        taken.missing(&window);
+    }
+    taken.document(&window, prints);
+    Ok(taken.draft.into_verdict(None))
+}
+
+/// Looks again at what is pending when a poll found the document unchanged: `same` such full
+/// observations were made since the last commit, this one included.
+pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> {
+    let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
+    let mut draft = Draft::new(round, snapshot);
+    for (at, known) in snapshot.known.iter().enumerate() {
+        if let (Standing::Current, Some(absence)) = (&known.standing, &known.absence) {
+            let observations = absence.observations.saturating_add(same);
+            let seen =
+                format!("{} and the document has not changed since", absence.evidence.name());
+            absent(&mut draft, at, absence, observations, &seen);
+        }
+    }
+    if draft.advance_window() {
+        draft.shown_changed = true;
+    }
+    Ok(draft.into_verdict(None))
+}
+
+/// The state of a feed before its first commit.
+fn untouched(now: Time, document: &FeedDocument<'_>) -> FeedState {
+    FeedState {
+        revision: Revision::default(),
+        tick: None,
+        window_start: None,
+        complete_start: None,
+        render: 0,
+        shown: now,
+        format: document.format,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: None,
+        character: Character::default(),
+        hold: None,
+        ripens: None,
+        current: 0,
+        living: 0,
+        tombstones: 0,
+        minted: 0,
+    }
+}
+
+/// Compares an entry with its item; `None` where its bytes are the same.
+fn compare(snapshot: &Snapshot, document: &FeedDocument<'_>, pair: &Pair) -> Option<Compared> {
+    let entry = document.entries.get(pair.entry)?;
+    let known = snapshot.known.get(pair.known)?;
+    let bytes = diff::bytes_print(entry);
+    if bytes == known.bytes {
+        return None;
+    }
+    let prints = diff::prints(entry);
+    let changes = diff::changes(entry, &known.prints, &prints);
+    Some(Compared { prints, bytes, changes })
+}
+
+/// Applies the brake: the reason where the document stays held.
+fn hold(scene: &Scene<'_>, window: &Window, draft: &mut Draft<'_>) -> Option<String> {
+    let before = scene.snapshot.state.hold.as_ref();
+    let Some(braked) = judge::brake(scene, window) else {
+        if before.is_some() {
+            draft.state.hold = None;
+            draft.state_changed = true;
+        }
+        return None;
+    };
+    let same = before.filter(|hold| hold.kind == braked.kind);
+    let hold = Hold {
+        reason: braked.reason,
+        kind: braked.kind.to_owned(),
+        since: same.map_or(scene.now, |hold| hold.since),
+        observations: same.map_or(0, |hold| hold.observations).saturating_add(1),
+        shape: 0,
+    };
+    draft.state_changed = true;
+    if judge::hold_is_ripe(&hold, hold.observations, scene.now) {
+        draft.state.hold = None;
+        return None;
+    }
+    let reason = format!("{}: {}", hold.kind, hold.reason);
+    draft.state.hold = Some(hold);
+    Some(reason)
+}
+
+/// A document that is being taken in.
+struct Taken<'a> {
+    draft: Draft<'a>,
+    scene: Scene<'a>,
+    names: &'a [Native],
+    /// The sync id of each entry.
+    ids: HashMap<usize, SyncId>,
+}
+
+impl Taken<'_> {
+    fn entry(&self, at: usize) -> Option<&Entry<'_>> {
+        self.scene.document.entries.get(at)
+    }
+
+    fn pairs(&mut self, pairs: &[Pair], compared: Vec<Option<Compared>>) {
+        for (pair, compared) in pairs.iter().zip(compared) {
+            self.pair(*pair, compared);
+        }
+    }
+
+    fn pair(&mut self, pair: Pair, compared: Option<Compared>) {
+        let document = self.scene.document;
+        let (Some(entry), Some(known)) =
+            (document.entries.get(pair.entry), self.scene.snapshot.known.get(pair.known))
+        else {
+            return;
+        };
+        self.ids.insert(pair.entry, known.id.clone());
+        if pair.basis.is_rename() {
+            self.rename(pair, entry, known);
+        }
+        let changes = compared.as_ref().map(|c| c.changes.join(", ")).unwrap_or_default();
+        let has_new_bytes = compared.is_some();
+        if let Some(compared) = compared {
+            self.draft.change(pair.known, |item| {
+                describe(item, entry);
+                item.prints = compared.prints;
+                item.bytes = compared.bytes;
+            });
+        }
+        let said = match (&known.standing, changes.is_empty()) {
+            (Standing::Deleted { .. }, _) => Some(Said::new(
+                EventKind::Undeleted,
+                "it is in the document again after it was deleted",
+            )),
+            (_, false) => Some(Said::new(EventKind::Updated, format!("changed: {changes}"))),
+            (_, true) => None,
+        };
+        if let Some(said) = said {
+            let markup = crate::parse::own(document, entry);
+            if self.draft.update(pair.known, Standing::Current, Some(markup), said) {
+                return;
+            }
+        }
+        if known.absence.is_some() || known.standing != Standing::Current {
+            self.draft.change(pair.known, |item| {
+                item.absence = None;
+                item.standing = Standing::Current;
+            });
+        }
+        if matches!(known.standing, Standing::Retired { .. }) {
+            let said = Said::new(EventKind::Returned, "it is in the document again, unchanged");
+            self.draft.event(pair.known, said);
+        }
+        if has_new_bytes {
+            let markup = crate::parse::own(document, entry);
+            self.draft.keep_latest(known.id.clone(), markup);
+        }
+    }
+
+    fn rename(&mut self, pair: Pair, entry: &Entry<'_>, known: &Known) {
+        let Some(native) = self.names.get(pair.entry) else { return };
+        let key = identity::unused_key(entry, native, &self.keys_but(pair.known));
+        let old = known.native_shown.clone();
+        self.draft.change(pair.known, |item| {
+            item.aliases.retain(|alias| *alias != item.native_shown && *alias != native.shown);
+            item.aliases.insert(0, item.native_shown.clone());
+            item.aliases.truncate(Known::ALIAS_LIMIT);
+            item.native = key;
+            item.native_shown = native.shown.clone();
+        });
+        let reason = format!("known by {}", pair.basis.words());
+        let said = Said { old_native_id: Some(old), ..Said::new(EventKind::Rekeyed, reason) };
+        self.draft.event(pair.known, said);
+    }
+
+    /// The ledger keys in use, but for one item's.
+    fn keys_but(&self, but: usize) -> HashSet<String> {
+        let mine = self.draft.item(but).map(|k| k.native.clone());
+        self.draft.ledger().map(|k| k.native.clone()).filter(|k| Some(k) != mine.as_ref()).collect()
+    }
+
+    fn fresh(&mut self, matching: &Matching) {
+        if matching.fresh.is_empty() {
+            return;
+        }
+        let mut keys: HashSet<String> = self.draft.ledger().map(|k| k.native.clone()).collect();
+        let mut used: HashSet<SyncId> = self.draft.ledger().map(|k| k.id.clone()).collect();
+        let round = self.draft.round;
+        let reason = match round.snapshot {
+            None => "in the first document",
+            Some(_) => "not seen before",
+        };
+        // From the last to the first, so that what stands above, the newer, is made later.
+        for at in matching.fresh.iter().rev() {
+            let (Some(entry), Some(native)) = (self.entry(*at), self.names.get(*at)) else {
+                continue;
+            };
+            let key = identity::unused_key(entry, native, &keys);
+            let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
+            let known = self.newcomer(entry, native, &key, &id);
+            let markup = crate::parse::own(self.scene.document, entry);
+            keys.insert(key);
+            used.insert(id.clone());
+            self.ids.insert(*at, id);
+            self.draft.create(known, markup, Said::new(EventKind::Created, reason));
+        }
+    }
+
+    fn newcomer(&self, entry: &Entry<'_>, native: &Native, key: &str, id: &SyncId) -> Known {
+        let (updates, history) = first_history(self.draft.stamp());
+        let now = self.scene.now;
+        let mut known = Known {
+            id: id.clone(),
+            native: key.to_owned(),
+            native_shown: native.shown.clone(),
+            published_id: mint::published_id(entry, id),
+            aliases: Vec::new(),
+            title: String::new(),
+            link: None,
+            enclosure: None,
+            published: None,
+            updated: None,
+            updates,
+            history,
+            tick: crate::model::Tick::at(now),
+            first_seen: now,
+            standing: Standing::Current,
+            absence: None,
+            prints: diff::prints(entry),
+            bytes: diff::bytes_print(entry),
+        };
+        describe(&mut known, entry);
+        known
+    }
+
+    fn missing(&mut self, window: &Window) {
+        for missing in judge::missing(&self.scene, window) {
+            let observations = missing.absence.observations;
+            let waits = !absent(
+                &mut self.draft,
+                missing.known,
+                &missing.absence,
+                observations,
+                &missing.seen,
+            );
+            if waits {
+                self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
+            }
+        }
+    }
+
+    /// The order, the skeleton and the feed's state.
+    fn document(&mut self, window: &Window, prints: BodyPrints) {
+        let document = self.scene.document;
+        let old = &self.scene.snapshot.order;
+        let full = document.completeness == Completeness::Full;
+        let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
+        let order: Vec<SyncId> = if full {
+            listed.collect()
+        } else {
+            // A partial document adds and updates; it takes nothing out.
+            let there: HashSet<&SyncId> = old.iter().collect();
+            let added: Vec<SyncId> = listed.filter(|id| !there.contains(id)).collect();
+            added.into_iter().chain(old.iter().cloned()).collect()
+        };
+        let first = self.draft.round.snapshot.is_none();
+        let head = head_print(document);
+        let draft = &mut self.draft;
+        if first || (full && head != self.scene.snapshot.state.head) {
+            draft.skeleton = Some(document.skeleton.clone());
+            draft.state.head = head;
+            draft.shown_changed = true;
+        }
+        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        if first || order != *old {
+            draft.order = Some(order);
+            draft.shown_changed = true;
+        }
+        if draft.advance_window() {
+            draft.shown_changed = true;
+        }
+        draft.state.wire = prints.wire;
+        draft.state.body = prints.body;
+        if full {
+            draft.state.format = document.format;
+            draft.state.says_complete = document.head.complete;
+            draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());
+            character::learn(&mut draft.state.character, &self.scene, window);
+        }
+    }
+}
+
+/// What the skeleton says, without the stamp that the gateway replaces.
+fn head_print(document: &FeedDocument<'_>) -> u64 {
+    let skeleton = &document.skeleton;
+    let text = skeleton.text.as_str();
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    match &skeleton.slots.updated {
+        Some(stamp) => {
+            hash.update(text.get(..stamp.start).unwrap_or(text).as_bytes());
+            hash.update(text.get(stamp.end..).unwrap_or_default().as_bytes());
+        }
+        None => hash.update(text.as_bytes()),
+    }
+    hash.digest()
+}
+
+/// Notes what an entry says of itself.
+fn describe(known: &mut Known, entry: &Entry<'_>) {
+    known.title = entry.title.as_deref().unwrap_or_default().to_owned();
+    known.link = entry.link.as_deref().map(str::to_owned);
+    known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
+    known.published = entry.published;
+    known.updated = entry.updated;
+}
+
+/// Concludes from an item's absence; false where it is too early.
+fn absent(
+    draft: &mut Draft<'_>,
+    at: usize,
+    absence: &crate::model::Absence,
+    observations: u32,
+    seen: &str,
+) -> bool {
+    let now = draft.round.now;
+    let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
+    let stood = now.since(absence.since).as_secs() / 3600;
+    let words = if stood > 0 {
+        format!("{seen}; so for {stood} hours in {observations} observations")
+    } else {
+        seen.to_owned()
+    };
+    match conclusion {
+        Conclusion::Wait => return false,
+        Conclusion::Retire => {
+            draft.change(at, |item| {
+                item.standing = Standing::Retired { since: now };
+                item.absence = None;
+            });
+            draft.event(at, Said::new(EventKind::Retired, words));
+            let aged = &mut draft.state.character.aged;
+            *aged = aged.saturating_add(1);
+        }
+        Conclusion::Delete => {
+            let said =
+                Said { seen_gone: Some(absence.since), ..Said::new(EventKind::Deleted, words) };
+            draft.update(at, Standing::Deleted { since: now }, None, said);
+            if absence.evidence == Evidence::Hole {
+                let stayed = &mut draft.state.character.holes_stayed;
+                *stayed = stayed.saturating_add(1);
+            }
+        }
+    }
+    true
+}

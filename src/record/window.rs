@@ -1,0 +1,36 @@
+//! The sync view's window: which changes have been in it long enough (SSE 1.0 section 4.2.4).
+
+use super::draft::Draft;
+use super::{Round, Verdict};
+use crate::model::{FeedState, Known, Tick};
+use std::time::Duration;
+
+/// Moves the window's start to the greatest tick that has left it; says whether it moved. The
+/// last tick never leaves, so that `since` never passes `until`.
+pub(super) fn advance<'a>(
+    state: &mut FeedState,
+    known: impl Iterator<Item = &'a Known>,
+    now: crate::model::Time,
+    window: Duration,
+) -> bool {
+    let cutoff = Tick::at(now.minus(window));
+    let left = known.map(|k| k.tick).filter(|t| *t < cutoff).max();
+    match (left, state.window_start) {
+        (Some(left), Some(start)) if left > start => {
+            state.window_start = Some(left);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Lets items leave the window of a feed that did not change otherwise; a change without a tick.
+pub fn age(round: &Round<'_>) -> Verdict {
+    let Some(snapshot) = round.snapshot else { return Verdict::default() };
+    let mut draft = Draft::new(round, snapshot);
+    if !draft.advance_window() {
+        return Verdict::default();
+    }
+    draft.shown_changed = true;
+    draft.into_verdict(None)
+}

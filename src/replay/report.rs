@@ -1,0 +1,115 @@
+//! What replay prints (CONTRACT, Command line).
+
+use crate::model::{Event, EventKind};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What came of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Something happened while it was in force.
+    Changed,
+    /// Nothing did.
+    Unchanged,
+    /// It could not be read.
+    Failed,
+}
+
+/// An event as it is printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PrintedEvent {
+    kind: &'static str,
+    sync_id: String,
+    native_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_native_id: Option<String>,
+    title: String,
+    tick: Option<String>,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_gone: Option<u64>,
+}
+
+impl PrintedEvent {
+    /// Prints an event; `seen_gone` is the first document without the item.
+    pub fn new(event: &Event, seen_gone: Option<u64>) -> Self {
+        Self {
+            kind: event.kind.name(),
+            sync_id: event.id.to_string(),
+            native_id: event.native_id.clone(),
+            old_native_id: event.old_native_id.clone(),
+            title: event.title.clone(),
+            tick: event.tick.map(|t| t.to_string()),
+            reason: event.reason.clone(),
+            seen_gone,
+        }
+    }
+
+    /// One line for people.
+    pub fn words(&self) -> String {
+        format!("  {} {} ({}): {}", self.kind, self.title, self.native_id, self.reason)
+    }
+}
+
+/// The line of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// The document's number.
+    pub n: u64,
+    /// Its file.
+    pub file: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What happened while it was in force.
+    pub events: Vec<PrintedEvent>,
+    /// Why it was held, where it was still held when the next document came.
+    pub held: Option<String>,
+    /// Why it could not be read.
+    pub error: Option<String>,
+}
+
+/// The counts of a replay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    documents: u64,
+    changed: u64,
+    unchanged: u64,
+    failed: u64,
+    held: u64,
+    #[serde(flatten)]
+    events: BTreeMap<&'static str, u64>,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        let events = EventKind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
+        Self { documents: 0, changed: 0, unchanged: 0, failed: 0, held: 0, events }
+    }
+}
+
+impl Summary {
+    /// Counts a line.
+    pub fn add(&mut self, line: &Line) {
+        self.documents += 1;
+        match line.outcome {
+            Outcome::Changed => self.changed += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Failed => self.failed += 1,
+        }
+        self.held += u64::from(line.held.is_some());
+        for event in &line.events {
+            *self.events.entry(event.kind).or_insert(0) += 1;
+        }
+    }
+
+    /// One paragraph for people.
+    pub fn words(&self) -> String {
+        let events: Vec<String> =
+            self.events.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        format!(
+            "{} documents: {} changed, {} unchanged, {} failed, {} held\nitems: {}",
+            self.documents, self.changed, self.unchanged, self.failed, self.held, events.join(", ")
+        )
+    }
+}

@@ -1,0 +1,257 @@
+//! One series through the core, as time goes by.
+
+use super::report::{Line, Outcome, PrintedEvent};
+use super::source::{Recorded, Series};
+use crate::model::{EndpointId, Event, FeedName, FeedOptions, Time};
+use crate::parse::{self, Limits};
+use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
+use crate::store::{Claim, CommitError, Store, StoreError};
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Why a replay cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A recorded document cannot be read from disk.
+    #[error("cannot read {path}")]
+    Read {
+        /// The document.
+        path: std::path::PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A commit failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The document cannot be taken in.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// A held document is polled at most so often while it is in force.
+const HELD_POLLS_LIMIT: u32 = 200;
+/// Pending evidence is looked at again at most so often while a document is in force.
+const LOOKS_LIMIT: u32 = 200;
+
+/// A series that is being replayed into a store.
+pub struct Replayed<'a> {
+    store: &'a dyn Store,
+    claim: Claim,
+    feed: FeedName,
+    endpoint: EndpointId,
+    options: FeedOptions,
+    window: Duration,
+    /// How far polls are apart, given the times of the last changes, newest first.
+    interval: &'a dyn Fn(&[Time], Time) -> Duration,
+    changes: Vec<Time>,
+    /// The times of the documents so far, with their numbers.
+    times: Vec<(Time, u64)>,
+    /// The document in force.
+    last: Option<BodyPrints>,
+    /// Equal full observations since the last commit.
+    same: u32,
+}
+
+/// The most times of changes that are remembered.
+const CHANGES_KEPT: usize = 16;
+
+/// Replays a series into a store, giving each line to `print` as it is done.
+pub async fn series(
+    store: &dyn Store,
+    claim: Claim,
+    feed: FeedName,
+    series: &Series,
+    options: FeedOptions,
+    window: Duration,
+    interval: &dyn Fn(&[Time], Time) -> Duration,
+    mut print: impl FnMut(Line),
+) -> Result<(), ReplayError> {
+    let mut replayed = Replayed {
+        store,
+        claim,
+        feed,
+        endpoint: store.endpoint().clone(),
+        options,
+        window,
+        interval,
+        changes: Vec::new(),
+        times: Vec::new(),
+        last: None,
+        same: 0,
+    };
+    for (at, document) in series.documents.iter().enumerate() {
+        let until = series.documents.get(at + 1).map(|next| next.time);
+        print(replayed.document(document, until).await?);
+    }
+    Ok(())
+}
+
+impl Replayed<'_> {
+    async fn document(
+        &mut self,
+        recorded: &Recorded,
+        until: Option<Time>,
+    ) -> Result<Line, ReplayError> {
+        let bytes = std::fs::read(&recorded.path)
+            .map_err(|source| ReplayError::Read { path: recorded.path.clone(), source })?;
+        self.times.push((recorded.time, recorded.n));
+        let mut line = Line {
+            n: recorded.n,
+            file: recorded.file.clone(),
+            outcome: Outcome::Unchanged,
+            events: Vec::new(),
+            held: None,
+            error: None,
+        };
+        let body = xxh3_128(&bytes);
+        let prints = BodyPrints { wire: body, body };
+        let limits = Limits::default();
+        let text = match parse::decode(&bytes, None, &limits) {
+            Ok(decoded) => decoded,
+            Err(error) => return Ok(failed(line, &error)),
+        };
+        let document = match parse::document(&text.text, None, &limits) {
+            Ok(document) => document,
+            Err(error) => return Ok(failed(line, &error)),
+        };
+        let unchanged = self.last == Some(prints);
+        let mut now = recorded.time;
+        let mut verdict = if unchanged {
+            self.same += 1;
+            self.look(now).await?
+        } else {
+            self.take(&document, prints, now, &mut line).await?
+        };
+        let mut polls = 0;
+        while let (Some(_), Some(until)) = (&verdict.held, until) {
+            let next = verdict.look_again.unwrap_or(now).max(now.plus(Duration::from_secs(1)));
+            polls += 1;
+            if next >= until || polls > HELD_POLLS_LIMIT {
+                break;
+            }
+            now = next;
+            verdict = self.take(&document, prints, now, &mut line).await?;
+        }
+        line.held = verdict.held.clone();
+        if verdict.held.is_none() {
+            self.last = Some(prints);
+            if let Some(until) = until {
+                self.in_force(now, until, &mut line).await?;
+            }
+        } else {
+            self.last = None;
+        }
+        if !line.events.is_empty() {
+            line.outcome = Outcome::Changed;
+        }
+        Ok(line)
+    }
+
+    /// Takes the document in and keeps what comes of it.
+    async fn take(
+        &mut self,
+        document: &crate::model::FeedDocument<'_>,
+        prints: BodyPrints,
+        now: Time,
+        line: &mut Line,
+    ) -> Result<Verdict, ReplayError> {
+        let snapshot = self.store.snapshot(&self.feed).await?;
+        let round = Round {
+            feed: &self.feed,
+            endpoint: &self.endpoint,
+            options: &self.options,
+            snapshot: snapshot.as_ref(),
+            now,
+            window: self.window,
+        };
+        let verdict = record::take_in(&round, document, prints)?;
+        self.keep(verdict, now, line).await
+    }
+
+    async fn look(&mut self, now: Time) -> Result<Verdict, ReplayError> {
+        let snapshot = self.store.snapshot(&self.feed).await?;
+        let round = Round {
+            feed: &self.feed,
+            endpoint: &self.endpoint,
+            options: &self.options,
+            snapshot: snapshot.as_ref(),
+            now,
+            window: self.window,
+        };
+        Ok(record::look_again(&round, self.same)?)
+    }
+
+    async fn keep(
+        &mut self,
+        mut verdict: Verdict,
+        now: Time,
+        line: &mut Line,
+    ) -> Result<Verdict, ReplayError> {
+        line.events.extend(verdict.events().iter().map(|event| self.printed(event)));
+        if let Some(change) = verdict.change.take() {
+            if change.tick.is_some() {
+                self.changes.insert(0, now);
+                self.changes.truncate(CHANGES_KEPT);
+            }
+            self.store.commit(&self.claim, change).await?;
+            self.same = 0;
+        }
+        Ok(verdict)
+    }
+
+    /// Polls that find the document unchanged, until the next one; only those that can decide
+    /// something are computed.
+    async fn in_force(
+        &mut self,
+        from: Time,
+        until: Time,
+        line: &mut Line,
+    ) -> Result<(), ReplayError> {
+        let mut now = from;
+        for _ in 0..LOOKS_LIMIT {
+            let state = self.store.state(&self.feed).await?;
+            let Some(ripens) = state.and_then(|s| s.ripens) else { return Ok(()) };
+            let apart = (self.interval)(&self.changes, now).max(Duration::from_secs(60));
+            // The polls until the evidence is ripe, at least one.
+            let wait = ripens.since(now).as_secs().div_ceil(apart.as_secs()).max(1);
+            let step = Duration::from_secs(apart.as_secs().saturating_mul(wait));
+            now = now.plus(step);
+            if now >= until {
+                return Ok(());
+            }
+            self.same = self.same.saturating_add(u32::try_from(wait).unwrap_or(u32::MAX));
+            let verdict = self.look(now).await?;
+            self.keep(verdict, now, line).await?;
+        }
+        Ok(())
+    }
+
+    /// An event as it is printed: when the item was first missing is told by document.
+    fn printed(&self, event: &Event) -> PrintedEvent {
+        let seen_gone = event.seen_gone.and_then(|since| {
+            let in_force = self.times.iter().rev().find(|(time, _)| *time <= since);
+            in_force.map(|(_, n)| *n)
+        });
+        PrintedEvent::new(event, seen_gone)
+    }
+}
+
+fn failed(line: Line, error: &dyn std::error::Error) -> Line {
+    Line { outcome: Outcome::Failed, error: Some(sentence(error)), ..line }
+}
+
+/// An error with what caused it.
+fn sentence(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}

@@ -1,0 +1,117 @@
+//! What is replayed: folders with an index, or documents in order.
+
+use crate::model::Time;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// One recorded document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number.
+    pub n: u64,
+    /// When it was recorded.
+    pub time: Time,
+    /// Its name, as the index has it.
+    pub file: String,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// The recorded documents of one feed, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// What to call it.
+    pub name: String,
+    /// The documents.
+    pub documents: Vec<Recorded>,
+}
+
+/// Why a source cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// What was to be read.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A line of the index is wrong.
+    #[error("{path}:{line}: {what}; a line is {{\"n\":1,\"time\":\"2026-11-20T16:20:05Z\",\"file\":\"0001.xml\"}}")]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// More documents than are taken.
+    #[error("{path} lists more than {limit} documents; replay it in parts")]
+    TooMany {
+        /// The index.
+        path: PathBuf,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// The most documents of one series.
+const DOCUMENTS_LIMIT: usize = 1_000_000;
+/// When the first of documents without an index was recorded: 2000-01-01T00:00:00Z.
+const FIRST: Time = Time::from_unix(946_684_800);
+/// How far they are apart.
+const APART: Duration = Duration::from_secs(3600);
+/// The name of the index of a folder.
+const INDEX: &str = "index.jsonl";
+
+#[derive(Deserialize)]
+struct IndexLine {
+    n: u64,
+    time: String,
+    file: String,
+}
+
+/// Reads what is to be replayed: each folder is a series; files together are one.
+pub fn read(sources: &[PathBuf]) -> Result<Vec<Series>, SourceError> {
+    let mut all = Vec::new();
+    let mut files: Vec<Recorded> = Vec::new();
+    for path in sources {
+        if path.is_dir() {
+            all.push(folder(path)?);
+        } else {
+            let n = files.len() as u64 + 1;
+            let time = files.last().map_or(FIRST, |last| last.time.plus(APART));
+            let file = path.display().to_string();
+            files.push(Recorded { n, time, file, path: path.clone() });
+        }
+    }
+    if !files.is_empty() {
+        all.push(Series { name: "files".to_owned(), documents: files });
+    }
+    Ok(all)
+}
+
+fn folder(path: &Path) -> Result<Series, SourceError> {
+    let index = path.join(INDEX);
+    let text = std::fs::read_to_string(&index)
+        .map_err(|source| SourceError::Read { path: index.clone(), source })?;
+    let mut documents = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |what: String| SourceError::Index { path: index.clone(), line: at + 1, what };
+        let read: IndexLine = serde_json::from_str(line).map_err(|e| wrong(e.to_string()))?;
+        let time = Time::parse_rfc3339(&read.time).map_err(|e| wrong(e.to_string()))?;
+        documents.push(Recorded { n: read.n, time, path: path.join(&read.file), file: read.file });
+        if documents.len() > DOCUMENTS_LIMIT {
+            return Err(SourceError::TooMany { path: index, limit: DOCUMENTS_LIMIT });
+        }
+    }
+    let name = path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    Ok(Series { name, documents })
+}
