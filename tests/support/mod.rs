@@ -1,0 +1,161 @@
+//! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::clock::ManualClock;
+use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Time};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::store::{Claim, MemoryStore, Select, Store};
+
+/// 2026-01-01T00:00:00Z.
+pub const START: i64 = 1_767_225_600;
+pub const HOUR: i64 = 3600;
+
+/// An item as its publisher writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    pub id: String,
+    pub title: String,
+    pub link: String,
+    pub day: u32,
+    pub text: String,
+    pub extra: String,
+}
+
+/// A post of the given day; days run on from the start of 2026.
+pub fn post(day: u32) -> Post {
+    Post {
+        id: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        title: format!("The story of day {day}"),
+        link: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        day,
+        text: format!("What happened on day {day}, told at such length that it is a text of its own."),
+        extra: String::new(),
+    }
+}
+
+pub fn atom(site: &str, posts: &[Post]) -> String {
+    let mut xml = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\
+         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>"
+    );
+    for p in posts {
+        let date = Time::from_unix(START + i64::from(p.day) * 24 * HOUR);
+        xml.push_str(&format!(
+            "<entry><id>{}</id><title>{}</title><link href=\"{}\"/><published>{date}</published>\
+             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{}&lt;/p&gt;</content>{}</entry>",
+            p.id, p.title, p.link, p.text, p.extra
+        ));
+    }
+    xml.push_str("</feed>");
+    xml
+}
+
+pub const SITE: &str = "http://publisher.example/";
+
+/// One feed in a memory store.
+pub struct Gate {
+    pub store: MemoryStore,
+    pub claim: Claim,
+    pub feed: FeedName,
+    pub options: FeedOptions,
+    pub now: Time,
+    same: u32,
+}
+
+impl Gate {
+    pub async fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
+        let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        Self {
+            store,
+            claim,
+            feed: FeedName::new("news").unwrap(),
+            options: FeedOptions::default(),
+            now: Time::from_unix(START + 400 * 24 * HOUR),
+            same: 0,
+        }
+    }
+
+    pub fn later(&mut self, hours: i64) {
+        self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
+    }
+
+    /// Takes a document in at the present time and commits what comes of it.
+    pub async fn take(&mut self, text: &str) -> Verdict {
+        let limits = Limits::default();
+        let decoded = parse::decode(text.as_bytes(), None, &limits).unwrap();
+        let document = parse::document(&decoded.text, None, &limits).unwrap();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let round = Round {
+            feed: &self.feed,
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot: snapshot.as_ref(),
+            now: self.now,
+            window: Duration::from_secs(30 * 24 * 3600),
+        };
+        let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+        let verdict = record::take_in(&round, &document, BodyPrints { wire: body, body }).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    pub async fn posts(&mut self, posts: &[Post]) -> Verdict {
+        self.take(&atom(SITE, posts)).await
+    }
+
+    /// A poll that finds the document unchanged.
+    pub async fn same(&mut self) -> Verdict {
+        self.same += 1;
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let round = Round {
+            feed: &self.feed,
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot: snapshot.as_ref(),
+            now: self.now,
+            window: Duration::from_secs(30 * 24 * 3600),
+        };
+        let verdict = record::look_again(&round, self.same).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    async fn commit(&mut self, verdict: &Verdict) {
+        if let Some(change) = verdict.change.clone() {
+            self.store.commit(&self.claim, change).await.unwrap();
+            self.same = 0;
+        }
+    }
+
+    pub async fn items(&self, select: Select) -> Vec<Item> {
+        self.store.view(&self.feed, select).await.unwrap().unwrap().items
+    }
+
+    /// What a reader would see: (published id, title).
+    pub async fn reader(&self) -> Vec<(String, String)> {
+        let items = self.items(Select::Current).await;
+        items.into_iter().map(|i| (i.published_id, i.shared.winner.data.card.title)).collect()
+    }
+}
+
+/// The kinds of a verdict's events, in order.
+pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
+    verdict.events().iter().map(|e| e.kind).collect()
+}
+
+impl Gate {
+    pub async fn store_state(&self) -> tidegate::model::FeedState {
+        self.store.state(&self.feed).await.unwrap().unwrap()
+    }
+
+    /// The kinds of everything that happened, oldest first.
+    pub async fn store_events(&self) -> Vec<EventKind> {
+        let events = self.store.events(&self.feed, 500).await.unwrap();
+        events.iter().rev().map(|e| e.kind).collect()
+    }
+}
