@@ -1,0 +1,133 @@
+//! What a document costs on its way through: decode and parse, judge and record, render.
+//!
+//! `cargo bench` measures over invented documents of realistic shape; with `TIDEGATE_CORPUS` set to
+//! a folder of recorded feeds also over those. Throughput is of the document's decoded bytes.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::clock::ManualClock;
+use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, BodyPrints, Round};
+use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::store::{MemoryStore, Select, Store, View};
+
+const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
+
+/// An Atom feed of `entries` entries with about 4 KB of HTML each; `edited` has one changed text.
+fn atom(entries: usize, edited: bool) -> String {
+    let mut xml = String::from(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\" \
+         xmlns:media=\"http://search.yahoo.com/mrss/\">\n<title>The light</title><id>urn:light</id>\
+         <link href=\"https://light.example/\"/><updated>2026-01-01T00:00:00Z</updated>\n",
+    );
+    for n in (0..entries).rev() {
+        let text = PARAGRAPH.repeat(24);
+        let more = if edited && n == entries / 2 { " Corrected." } else { "" };
+        let (day, hour) = (1 + n / 24 % 28, n % 24);
+        let _ = write!(
+            xml,
+            "<entry>\n <id>tag:light.example,2026:{n}</id>\n <title>Watch {n}</title>\n \
+             <link rel=\"alternate\" href=\"https://light.example/{n}\"/>\n \
+             <published>2026-01-{day:02}T{hour:02}:00:00Z</published>\n \
+             <updated>2026-01-{day:02}T{hour:02}:00:00Z</updated>\n \
+             <media:thumbnail url=\"https://light.example/{n}.jpg\"/>\n \
+             <content type=\"html\">{text}{more}</content>\n</entry>\n"
+        );
+    }
+    xml + "</feed>\n"
+}
+
+struct Gate {
+    endpoint: EndpointId,
+    feed: FeedName,
+    options: FeedOptions,
+}
+
+impl Gate {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Round<'a> {
+        Round {
+            feed: &self.feed,
+            endpoint: &self.endpoint,
+            options: &self.options,
+            snapshot,
+            now,
+            window: Duration::from_secs(30 * 86_400),
+        }
+    }
+}
+
+/// The state of a gateway that has taken in one document.
+fn taken(gate: &Gate, text: &str, now: Time) -> (Snapshot, View) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = MemoryStore::new(gate.endpoint.clone(), Arc::new(ManualClock::at(now)));
+    let document = parse::document(text, None, &Limits::default()).unwrap();
+    let verdict = record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();
+    runtime.block_on(async {
+        let claim = store.claims(0, Duration::from_secs(60)).await.unwrap().remove(0);
+        store.commit(&claim, verdict.change.unwrap()).await.unwrap();
+        let snapshot = store.snapshot(&gate.feed).await.unwrap().unwrap();
+        (snapshot, store.view(&gate.feed, Select::Current).await.unwrap().unwrap())
+    })
+}
+
+fn pipeline(c: &mut Criterion) {
+    let gate = Gate {
+        endpoint: EndpointId::own("bench.example").unwrap(),
+        feed: FeedName::new("light").unwrap(),
+        options: FeedOptions::default(),
+    };
+    let now = Time::from_unix(1_800_000_000);
+    let limits = Limits::default();
+    let first = atom(50, false);
+    let second = atom(50, true);
+    let (snapshot, view) = taken(&gate, &first, now);
+    let addresses = Addresses {
+        reader: "https://gate.example/feeds/light".into(),
+        sync: "https://gate.example/feeds/light/sync".into(),
+        complete: "https://gate.example/feeds/light/complete".into(),
+        upstream: "https://light.example/feed".into(),
+        sup: None,
+        hub: None,
+    };
+    let page = Page {
+        kind: ViewKind::Reader,
+        dialect: Dialect::Sse,
+        addresses: &addresses,
+        state: &view.state,
+        skeleton: &view.skeleton,
+        items: &view.items,
+        deleted: &[],
+        since: None,
+        until: None,
+        expires: None,
+    };
+    let mut group = c.benchmark_group("pipeline");
+    group.throughput(Throughput::Bytes(second.len() as u64));
+    group.bench_function("decode", |b| {
+        b.iter(|| black_box(parse::decode(second.as_bytes(), None, &limits).unwrap().text.len()));
+    });
+    group.bench_function("parse", |b| {
+        b.iter(|| black_box(parse::document(&second, None, &limits).unwrap().entries.len()));
+    });
+    let document = parse::document(&second, None, &limits).unwrap();
+    let later = now.plus(Duration::from_secs(3600));
+    group.bench_function("judge and record, one edit in fifty", |b| {
+        let round = gate.round(Some(&snapshot), later);
+        b.iter(|| black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap()));
+    });
+    group.bench_function("judge and record, first document", |b| {
+        let round = gate.round(None, later);
+        b.iter(|| black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap()));
+    });
+    group.bench_function("render reader view", |b| {
+        b.iter(|| black_box(render::document(&page).len()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, pipeline);
+criterion_main!(benches);
