@@ -10,7 +10,7 @@ mod tag;
 mod tombstone;
 
 #[cfg(test)]
-mod tests {}
+mod tests;
 
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
 use convert::Target;
