@@ -121,12 +121,14 @@ pub fn document(page: &Page<'_>) -> String {
     if let Some(prefix) = &prefixes.tombstones {
         for item in deleted {
             tombstone::push_deleted_entry(&mut out, prefix, item);
+            out.push('\n');
         }
     }
     for item in page.items {
         // A reader would show a tombstone, or blank a saved copy (CONTRACT, Addresses).
         if page.kind != ViewKind::Reader || !item.shared.winner.deleted {
             entries.push(&mut out, item, &scope);
+            out.push('\n');
         }
     }
     surroundings.push_after(&mut out);

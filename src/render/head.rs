@@ -38,6 +38,9 @@ impl<'a> Surroundings<'a> {
         let (before, attributes) =
             text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
         let own = tag::prefix_of(tag::name_before(before));
+        for range in stylesheets(before) {
+            add(range, String::new());
+        }
         let mut declarations = String::new();
         for (prefix, namespace) in &prefixes.declarations {
             push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
@@ -98,6 +101,7 @@ impl<'a> Surroundings<'a> {
     pub fn push_before(&self, out: &mut String) {
         self.push_range(out, 0..self.entries);
         out.push_str(&self.feed_level);
+        out.push('\n');
     }
 
     /// Adds everything behind the last entry.
@@ -118,6 +122,16 @@ impl<'a> Surroundings<'a> {
         }
         out.push_str(self.text.get(at..range.end).unwrap_or_default());
     }
+}
+
+/// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
+/// address that the document does not have any more, and a browser that cannot fetch one, or may not
+/// because it is of another origin, shows nothing of the document.
+fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
+    prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
+        let length = prolog.get(start..)?.find("?>")? + "?>".len();
+        Some(start..start + length)
+    })
 }
 
 /// A reference against a base; the reference itself where either cannot be read.

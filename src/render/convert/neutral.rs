@@ -26,12 +26,69 @@ pub struct Neutral {
     pub author: Option<String>,
     /// Its content, else its summary, as HTML.
     pub content: Option<String>,
+    /// The names of its categories.
+    pub categories: Vec<String>,
+    /// Its enclosures.
+    pub enclosures: Vec<Enclosure>,
+}
+
+/// A file that belongs to an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Enclosure {
+    /// Its address.
+    pub address: String,
+    /// Its media type.
+    pub media: Option<String>,
+    /// Its length in bytes, as the publisher wrote it.
+    pub length: Option<String>,
 }
 
 impl Neutral {
     /// Of an entry in any format.
     pub fn of(markup: &Markup) -> Self {
-        Self { content: content(markup), ..Self::of_card(&markup.card) }
+        let mut neutral = Self::of_card(&markup.card);
+        let entry = match markup.format {
+            Format::JsonFeed => json_feed::entry(markup, None),
+            Format::Atom03 => atom03::entry(markup, None),
+            _ => tree::read(&markup.xml, &markup.context),
+        };
+        if let Some(entry) = entry {
+            match markup.format.family() {
+                Family::Atom => neutral.add_atom(&entry),
+                Family::Rss => neutral.add_rss(&entry),
+            }
+        }
+        neutral
+    }
+
+    fn add_atom(&mut self, entry: &Element) {
+        self.content = atom_content(entry);
+        for child in entry.elements() {
+            let value = |name| child.attribute(name).map(ToOwned::to_owned);
+            if child.is(ATOM, "category") {
+                self.categories.extend(value("label").or_else(|| value("term")));
+            } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {
+                let address = value("href").unwrap_or_default();
+                let (media, length) = (value("type"), value("length"));
+                self.enclosures.push(Enclosure { address, media, length });
+            }
+        }
+    }
+
+    fn add_rss(&mut self, item: &Element) {
+        let whole = item.find(CONTENT, "encoded");
+        let content = whole.or_else(|| item.find(&item.namespace, "description"));
+        self.content = content.map(Element::content);
+        for child in item.elements().filter(|child| child.namespace == item.namespace) {
+            let value = |name| child.attribute(name).map(ToOwned::to_owned);
+            if child.name == "category" {
+                self.categories.push(child.content().trim().to_owned());
+            } else if child.name == "enclosure" {
+                let address = value("url").unwrap_or_default();
+                let (media, length) = (value("type"), value("length"));
+                self.enclosures.push(Enclosure { address, media, length });
+            }
+        }
     }
 
     /// Of what a card says: no content.
@@ -42,7 +99,7 @@ impl Neutral {
             published: card.published,
             updated: card.updated,
             author: card.author.clone(),
-            content: None,
+            ..Self::default()
         }
     }
 
@@ -52,59 +109,77 @@ impl Neutral {
         let mut entry = Element::new(space, target.entry());
         entry.push(Element::new(space, "title").text(&self.title));
         match target.family {
-            Family::Atom => {
-                if let Some(link) = &self.link {
-                    let element = Element::new(space, "link").with("rel", "alternate");
-                    entry.push(element.with("href", link));
-                }
-                if let Some(updated) = self.updated.or(self.published).or(seen) {
-                    entry.push(Element::new(space, "updated").text(&updated.to_string()));
-                }
-                if let Some(published) = self.published {
-                    entry.push(Element::new(space, "published").text(&published.to_string()));
-                }
-                if let Some(author) = &self.author {
-                    let name = Element::new(space, "name").text(author);
-                    entry.push(Element::new(space, "author").child(name));
-                }
-                if let Some(content) = &self.content {
-                    entry.push(Element::new(space, "content").with("type", "html").text(content));
-                }
-            }
-            Family::Rss => {
-                if let Some(link) = &self.link {
-                    entry.push(Element::new(space, "link").text(link));
-                }
-                if let Some(date) = self.published.or(self.updated) {
-                    entry.push(Element::new(space, "pubDate").text(&date.rfc822()));
-                }
-                if let Some(author) = &self.author {
-                    let mut creator = Element::new(DUBLIN_CORE, "creator").text(author);
-                    creator.prefix = "dc".to_owned();
-                    entry.push(creator);
-                }
-                if let Some(content) = &self.content {
-                    entry.push(Element::new(space, "description").text(content));
-                }
-            }
+            Family::Atom => self.fill_atom(&mut entry, space, seen),
+            Family::Rss => self.fill_rss(&mut entry, space),
         }
         entry
     }
+
+    fn fill_atom(&self, entry: &mut Element, space: &str, seen: Option<Time>) {
+        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
+        let linked = |relation: &str, address: &str| {
+            Element::new(space, "link").with("rel", relation).with("href", address)
+        };
+        if let Some(link) = &self.link {
+            entry.push(linked("alternate", link));
+        }
+        if let Some(updated) = self.updated.or(self.published).or(seen) {
+            entry.push(simple("updated", &updated.to_string()));
+        }
+        if let Some(published) = self.published {
+            entry.push(simple("published", &published.to_string()));
+        }
+        if let Some(author) = &self.author {
+            entry.push(Element::new(space, "author").child(simple("name", author)));
+        }
+        for category in &self.categories {
+            entry.push(Element::new(space, "category").with("term", category));
+        }
+        for enclosure in &self.enclosures {
+            let link = linked("enclosure", &enclosure.address);
+            entry.push(enclosure.describe(link));
+        }
+        if let Some(content) = &self.content {
+            entry.push(simple("content", content).with("type", "html"));
+        }
+    }
+
+    fn fill_rss(&self, item: &mut Element, space: &str) {
+        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
+        if let Some(link) = &self.link {
+            item.push(simple("link", link));
+        }
+        if let Some(date) = self.published.or(self.updated) {
+            item.push(simple("pubDate", &date.rfc822()));
+        }
+        if let Some(author) = &self.author {
+            // RSS wants an electronic mail address in `author`.
+            let mut creator = Element::new(DUBLIN_CORE, "creator").text(author);
+            creator.prefix = "dc".to_owned();
+            item.push(creator);
+        }
+        for category in &self.categories {
+            item.push(simple("category", category));
+        }
+        for enclosure in &self.enclosures {
+            let element = Element::new(space, "enclosure").with("url", &enclosure.address);
+            item.push(enclosure.describe(element));
+        }
+        if let Some(content) = &self.content {
+            item.push(simple("description", content));
+        }
+    }
 }
 
-fn content(markup: &Markup) -> Option<String> {
-    match markup.format {
-        Format::JsonFeed => json_feed::entry(markup, None).and_then(|entry| atom_content(&entry)),
-        Format::Atom03 => atom03::entry(markup, None).and_then(|entry| atom_content(&entry)),
-        Format::Atom10 => {
-            tree::read(&markup.xml, &markup.context).and_then(|entry| atom_content(&entry))
+impl Enclosure {
+    /// Adds type and length, which both families write alike.
+    fn describe(&self, mut element: Element) -> Element {
+        for (name, value) in [("type", &self.media), ("length", &self.length)] {
+            if let Some(value) = value {
+                element.set(name, value);
+            }
         }
-        Format::Rss20 | Format::Rss09x | Format::Rss10 | Format::Rss090 => {
-            let item = tree::read(&markup.xml, &markup.context)?;
-            let whole = item.find(CONTENT, "encoded");
-            let found = whole.or_else(|| item.find(&item.namespace, "description"))?;
-            Some(found.content())
-        }
+        element
     }
 }
 

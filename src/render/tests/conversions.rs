@@ -8,8 +8,7 @@ use crate::render::ViewKind;
 #[test]
 fn every_entry_fits_every_document() {
     // A feed that changes its format keeps its retired items.
-    let everything: Vec<_> =
-        golden::all().into_iter().flat_map(|(_, feed)| feed.items).collect();
+    let everything: Vec<_> = golden::all().into_iter().flat_map(|(_, feed)| feed.items).collect();
     for (name, mut feed) in golden::all() {
         feed.items = everything.clone();
         let text = feed.render(ViewKind::Complete);
@@ -23,7 +22,9 @@ fn every_entry_fits_every_document() {
         let body = |at: usize| {
             let entry = &read.entries[at];
             let content = entry.content.as_ref().and_then(|content| content.body.clone());
-            content.or_else(|| entry.summary.as_ref().map(|s| s.content.clone())).unwrap_or_default()
+            content
+                .or_else(|| entry.summary.as_ref().map(|s| s.content.clone()))
+                .unwrap_or_default()
         };
         assert!(body(0).contains("<p>Hello<br"), "{name}: {}", body(0));
         assert!(body(1).contains("<p>a < b & c</p>"), "{name}: {}", body(1));
@@ -31,6 +32,30 @@ fn every_entry_fits_every_document() {
         feed.items = everything.iter().cloned().map(deleted).collect();
         assert_eq!(read_back(&feed.render(ViewKind::Sync)).len(), everything.len(), "{name}");
     }
+}
+
+#[test]
+fn enclosures_and_categories_cross_over() {
+    let rss = Feed::new(Format::Rss20, fixtures::RSS20);
+    let mut atom = Feed::new(Format::Atom10, fixtures::ATOM10);
+    atom.items = vec![rss.items[1].clone()];
+    assert!(atom.reader().contains(
+        "<category term=\"boats\"/><link rel=\"enclosure\" \
+         href=\"https://pub.example/2.mp3?a&amp;b\" type=\"audio/mpeg\" length=\"77\"/>"
+    ));
+    let mut rss = rss;
+    rss.items = vec![golden::json_feed().items.remove(0)];
+    let text = rss.reader();
+    assert!(text.contains("<category>bird</category><category>sea</category>"));
+    assert!(text.contains(
+        "<enclosure url=\"https://pub.example/g.mp3\" type=\"audio/mpeg\" length=\"1234\"/>"
+    ));
+}
+
+#[test]
+fn links_of_a_json_feed_to_other_documents_are_left_out() {
+    let text = golden::json_feed().reader();
+    assert!(!text.contains("hub.example") && !text.contains("feed-2.json"));
 }
 
 #[test]
@@ -97,7 +122,10 @@ fn a_json_item_says_in_atom_what_it_said() {
     let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
     assert_eq!(read.title.map(|title| title.content).as_deref(), Some("Gulls & <terns>"));
     let gull = &read.entries[0];
-    assert_eq!(gull.content.as_ref().and_then(|c| c.body.as_deref()), Some("<p>Loud & <b>white</b></p>"));
+    assert_eq!(
+        gull.content.as_ref().and_then(|c| c.body.as_deref()),
+        Some("<p>Loud & <b>white</b></p>")
+    );
     assert_eq!(gull.published.map(|time| time.timestamp()), Some(1_793_523_600));
     assert_eq!(gull.authors[0].name.as_deref(), Some("Flo"));
     assert_eq!(gull.categories.len(), 2);
@@ -145,7 +173,8 @@ fn what_cannot_be_read_is_shown_by_its_card() {
             let expected = [("urn:1".to_owned(), "Only & title".to_owned())];
             assert_eq!(read_back(&feed.reader()), expected, "{name} {format:?}");
         }
-        let skeleton = Skeleton { format, text: "<broken".to_owned(), ..golden::json_feed().skeleton };
+        let skeleton =
+            Skeleton { format, text: "<broken".to_owned(), ..golden::json_feed().skeleton };
         let feed = Feed::of(skeleton, Vec::new());
         let read = feed_rs::parser::parse(feed.reader().as_bytes()).unwrap();
         assert_eq!(read.title.map(|title| title.content).as_deref(), Some("Gulls & <terns>"));

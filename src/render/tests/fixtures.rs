@@ -2,7 +2,7 @@
 
 /// Atom 1.0 with foreign markup, CDATA, bases and languages.
 pub const ATOM10: &str = r#"<?xml version="1.0" encoding="utf-8"?>
-<!-- made by hand -->
+<?xml-stylesheet href="/style.xsl" type="text/xsl"?><!-- made by hand -->
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0" xml:lang="de" xml:base="https://pub.example/blog/">
   <title>Tide &amp; Time</title>
   <id>urn:uuid:feed</id>
@@ -47,6 +47,8 @@ pub const RSS20: &str = r#"<?xml version="1.0" encoding="utf-8"?>
     <title><![CDATA[Second <ship>]]></title>
     <guid isPermaLink="false">ship-2</guid>
     <description>&lt;p&gt;Late&lt;/p&gt;</description>
+    <category>boats</category>
+    <enclosure url="https://pub.example/2.mp3?a&amp;b" type="audio/mpeg" length="77"/>
   </item>
   <item><title>No id</title></item>
 </channel>
@@ -147,7 +149,7 @@ ZDwvYj4=</content>
 "#;
 
 /// The head of a JSON Feed.
-pub const JSON_HEAD: &str = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "Gulls & <terns>", "home_page_url": "https://pub.example/", "feed_url": "https://pub.example/feed.json", "description": "Birds", "language": "en", "authors": [{"name": "Ed", "url": "https://pub.example/ed"}], "items": []}"#;
+pub const JSON_HEAD: &str = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "Gulls & <terns>", "home_page_url": "https://pub.example/", "feed_url": "https://pub.example/feed.json", "description": "Birds", "next_url": "https://pub.example/feed-2.json", "hubs": [{"type": "WebSub", "url": "https://hub.example/"}], "language": "en", "authors": [{"name": "Ed", "url": "https://pub.example/ed"}], "items": []}"#;
 /// An item of it, with everything.
 pub const JSON_FULL: &str = r#"{"id": "https://pub.example/g1", "url": "https://pub.example/g1", "external_url": "https://else.example/?a=1&b=2", "title": "A gull", "content_html": "<p>Loud & <b>white</b></p>", "content_text": "Loud", "summary": "Short", "image": "https://pub.example/g.jpg", "date_published": "2026-11-01T10:00:00+01:00", "date_modified": "2026-11-02T10:00:00Z", "tags": ["bird", "sea"], "attachments": [{"url": "https://pub.example/g.mp3", "mime_type": "audio/mpeg", "size_in_bytes": 1234, "title": "Cry"}, {"nothing": 1}], "author": {"name": "Flo"}, "language": "fr"}"#;
 /// An item of it, with little.

@@ -78,7 +78,8 @@ fn a_document_without_base_gets_the_address_that_it_came_from() {
     assert!(root(&moved(plain, plain)).contains(base));
     let relative = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/top/'></feed>";
     assert!(root(&moved(relative, relative)).contains(" xml:base='https://pub.example/top/'"));
-    let absolute = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
+    let absolute =
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
     assert!(root(&moved(absolute, absolute)).ends_with(" xml:base='https://x.example/'>"));
 }
 
@@ -101,8 +102,11 @@ fn a_prefix_of_ours_that_an_entry_binds_otherwise_is_bound_again() {
     for document in [inherited, own] {
         let text = moved(skeleton, document).reader();
         assert!(text.contains(&format!("<sx:sync xmlns:sx=\"{SSE}\" id=")), "{text}");
-        assert_eq!(text.matches("xmlns:sx=\"urn:taken\"").count()
-            + text.matches("xmlns:sx='urn:taken'").count(), 1);
+        assert_eq!(
+            text.matches("xmlns:sx=\"urn:taken\"").count()
+                + text.matches("xmlns:sx='urn:taken'").count(),
+            1
+        );
     }
 }
 
@@ -130,12 +134,15 @@ fn conflicts_stand_inside_with_all_that_they_need() {
     gone.deleted = true;
     feed.items[0].shared.conflicts = vec![version(2, losers[0].clone()), gone];
     let text = feed.reader();
-    assert!(text.contains(
-        "<sx:conflicts><entry xmlns:sx=\"urn:taken\" xmlns:x=\"urn:x\" xml:lang=\"\" \
+    assert!(
+        text.contains(
+            "<sx:conflicts><entry xmlns:sx=\"urn:taken\" xmlns:x=\"urn:x\" xml:lang=\"\" \
          xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\" x:l='1'>\
          <sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"gate.example.x1\" \
          updates=\"2\">"
-    ), "{text}");
+        ),
+        "{text}"
+    );
     assert!(text.contains("<id>urn:1</id><title>loser</title>"));
     assert_eq!(text.matches("<sx:conflicts>").count(), 1);
     assert_eq!(text.matches("This item was deleted").count(), 1);

@@ -50,7 +50,9 @@ fn seen(text: &str, entry: &str) -> Vec<Vec<String>> {
                 let attributes = tag.attributes().map(Result::unwrap);
                 let attributes: Vec<_> = attributes
                     .filter(|a| a.key.as_namespace_binding().is_none())
-                    .map(|a| format!("{:?}={}", reader.resolver().resolve_attribute(a.key), a.value))
+                    .map(|a| {
+                        format!("{:?}={}", reader.resolver().resolve_attribute(a.key), a.value)
+                    })
                     .collect();
                 format!("<{space} {:?} {attributes:?}", tag.local_name())
             }
@@ -102,6 +104,29 @@ proptest! {
         let feed = Feed::of(skeleton, entries.into_iter().map(item).collect());
         let text = feed.render(ViewKind::Complete);
         prop_assert_eq!(seen(&text, "item"), seen(&document, "item"));
+    }
+
+    #[test]
+    fn offsets_that_lie_do_not_stop_a_document(
+        xml in "[<>a/ ='\"é:]{0,24}",
+        offsets in proptest::collection::vec(0_usize..30, 6),
+        skeleton in "[<>a/ ='\"é:?]{0,24}",
+        root in proptest::collection::vec(0_usize..30, 6),
+    ) {
+        let document = "<rss><channel><item><guid>g</guid></item></channel></rss>";
+        let mut feed = Feed::new(Format::Rss20, document);
+        let data = &mut feed.items[0].shared.winner.data;
+        data.xml = xml;
+        data.slots.attributes = offsets[0];
+        data.slots.inner = Some(offsets[1]);
+        data.slots.id = Some(offsets[2]..offsets[3]);
+        data.slots.id_element = Some(offsets[4]..offsets[5]);
+        feed.skeleton.text = skeleton;
+        feed.skeleton.slots.root_attributes = root[0];
+        feed.skeleton.slots.entries = root[1];
+        feed.skeleton.slots.updated = Some(root[2]..root[3]);
+        feed.skeleton.slots.version = Some(root[4]..root[5]);
+        prop_assert!(feed.render_unchecked(ViewKind::Sync).contains("<sx:sync "));
     }
 
     #[test]

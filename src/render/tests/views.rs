@@ -150,3 +150,25 @@ fn a_feed_without_dates_or_id_gets_them() {
     assert!(text.contains("<lastBuildDate>Fri, 20 Nov 2026 16:20:05 GMT</lastBuildDate>"));
     assert!(text.contains(" version=\"2.0\""));
 }
+
+#[test]
+fn elements_of_the_feed_may_stand_behind_its_entries() {
+    let feed = Feed::new(
+        Format::Atom10,
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>i</id></entry>\
+         <updated>2020-01-01T00:00:00Z</updated><id>f</id></feed>",
+    );
+    let text = feed.reader();
+    assert!(text.ends_with("</entry>\n<updated>2026-11-20T16:20:05Z</updated><id>f</id></feed>"));
+    assert_eq!(text.matches("<updated>").count(), 1);
+}
+
+#[test]
+fn a_style_sheet_is_left_out() {
+    let text = Feed::new(Format::Atom10, fixtures::ATOM10).reader();
+    assert!(
+        text.starts_with(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!-- made by hand -->\n<feed "
+        )
+    );
+}
