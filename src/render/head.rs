@@ -1,7 +1,7 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
 use super::escape::{self, push_attribute};
-use super::scope::Prefixes;
+use super::scope::{ATOM, Prefixes};
 use super::{Page, ViewKind, tag};
 use crate::model::{Family, Skeleton};
 use std::fmt::Write;
@@ -37,7 +37,7 @@ impl<'a> Surroundings<'a> {
 
         let (before, attributes) =
             text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
-        let own = tag::prefix_of(tag::name_before(before));
+        let own = own_prefix(tag::name_before(before), skeleton);
         for range in stylesheets(before) {
             add(range, String::new());
         }
@@ -132,6 +132,22 @@ fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
         let length = prolog.get(start..)?.find("?>")? + "?>".len();
         Some(start..start + length)
     })
+}
+
+/// The prefix, with its colon, of the feed's own elements: the root's, but where an Atom feed binds
+/// that to something else and another to Atom, that other.
+fn own_prefix(root: &str, skeleton: &Skeleton) -> String {
+    let prefix = tag::prefix_of(root);
+    let bound = || skeleton.context.namespaces.iter().filter(|(_, name)| name == ATOM);
+    let is_roots = |bound: &str| bound == prefix.trim_end_matches(':');
+    if skeleton.format.family() == Family::Rss || bound().any(|(bound, _)| is_roots(bound)) {
+        return prefix.to_owned();
+    }
+    match bound().next() {
+        None => prefix.to_owned(),
+        Some((bound, _)) if bound.is_empty() => String::new(),
+        Some((bound, _)) => format!("{bound}:"),
+    }
 }
 
 /// A reference against a base; the reference itself where either cannot be read.

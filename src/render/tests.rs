@@ -1,5 +1,7 @@
 //! What holds of every document, and golden documents of every format and view.
 
+#![allow(clippy::string_slice)]
+
 mod build;
 mod conversions;
 mod fixtures;
