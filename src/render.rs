@@ -1,4 +1,9 @@
 //! From stored items to documents, by splicing into the publisher's own bytes.
+//!
+//! Atom 1.0 and RSS 0.91 to 2.0 are spliced: the skeleton up to its entries, our links and
+//! `sx:sharing`, the entries with their `sx:sync` and what they inherit, the rest of the skeleton.
+//! Nothing is parsed on that way but one start tag an entry. The other formats, and entries of the
+//! other family, are first converted to a skeleton or markup that is then spliced like any other.
 
 mod convert;
 mod entry;
@@ -71,7 +76,8 @@ pub struct Page<'a> {
     pub skeleton: &'a Skeleton,
     /// The items, in the order to show; in the sync and complete view tombstones are among them.
     pub items: &'a [Item],
-    /// Tombstones to show as `at:deleted-entry` (Atom reader view); empty elsewhere.
+    /// Tombstones to show as `at:deleted-entry` (Atom reader view); empty elsewhere. Left out where
+    /// the document is RSS, which has no such element.
     pub deleted: &'a [Item],
     /// `sx:sharing/@since` (sync and complete view).
     pub since: Option<Tick>,

@@ -1,7 +1,7 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
 use super::escape::{self, push_attribute};
-use super::scope::{ATOM, Prefixes};
+use super::scope::{ATOM, Prefixes, base_of};
 use super::{Page, ViewKind, tag};
 use crate::model::{Family, Skeleton};
 use std::fmt::Write;
@@ -46,7 +46,11 @@ impl<'a> Surroundings<'a> {
             push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
         }
         match tag::find(attributes, "xml:base") {
-            None => push_attribute(&mut declarations, "xml:base", &page.addresses.upstream),
+            None => {
+                let base = base_of(&skeleton.context, page.addresses);
+                let base = resolve(&page.addresses.upstream, base);
+                push_attribute(&mut declarations, "xml:base", &base);
+            }
             Some(base) => {
                 let value = escape::plain_value(base.value);
                 if url::Url::parse(&value).is_err() {

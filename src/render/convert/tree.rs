@@ -2,12 +2,15 @@
 //!
 //! Names carry their namespace; declarations are made anew when a tree is written.
 
+mod write;
+
 use crate::model::Context;
 use crate::render::escape;
-use crate::render::scope::borrow;
 use crate::render::tag;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
+
+pub use write::{bindings, html, write};
 
 /// How deep a tree is read; elements below are left out.
 const DEPTH_LIMIT: usize = 200;
@@ -105,7 +108,7 @@ impl Element {
     }
 
     /// The child elements.
-    pub fn elements(&self) -> impl Iterator<Item = &Self> {
+    pub fn elements(&self) -> impl DoubleEndedIterator<Item = &Self> {
         self.children.iter().filter_map(|node| match node {
             Node::Element(element) => Some(element),
             Node::Text(_) => None,
@@ -244,107 +247,6 @@ fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element 
     element
 }
 
-/// The bindings of prefixes that a tree uses, each prefix with the namespace that it has first.
-pub fn bindings(root: &Element) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut add = |prefix: &str, namespace: &str| {
-        if !prefix.is_empty() && prefix != "xml" && !found.iter().any(|(p, _)| p == prefix) {
-            found.push((prefix.to_owned(), namespace.to_owned()));
-        }
-    };
-    let mut pending = vec![root];
-    while let Some(element) = pending.pop() {
-        add(&element.prefix, &element.namespace);
-        for attribute in &element.attributes {
-            add(&attribute.prefix, &attribute.namespace);
-        }
-        pending.extend(element.elements());
-    }
-    found.sort();
-    found
-}
-
-/// Adds an element, with the declarations that it needs beyond those in `scope`.
-pub fn write(out: &mut String, element: &Element, scope: &mut Vec<(String, String)>) {
-    let outside = scope.len();
-    out.push('<');
-    push_name(out, &element.prefix, &element.name);
-    declare(out, &element.prefix, &element.namespace, scope);
-    for attribute in &element.attributes {
-        if !attribute.prefix.is_empty() && attribute.prefix != "xml" {
-            declare(out, &attribute.prefix, &attribute.namespace, scope);
-        }
-    }
-    for attribute in &element.attributes {
-        out.push(' ');
-        push_name(out, &attribute.prefix, &attribute.name);
-        out.push_str("=\"");
-        escape::attribute(out, &attribute.value);
-        out.push('"');
-    }
-    if element.children.is_empty() {
-        out.push_str("/>");
-    } else {
-        out.push('>');
-        for node in &element.children {
-            match node {
-                Node::Text(text) => escape::text(out, text),
-                Node::Element(child) => write(out, child, scope),
-            }
-        }
-        out.push_str("</");
-        push_name(out, &element.prefix, &element.name);
-        out.push('>');
-    }
-    scope.truncate(outside);
-}
-
-fn push_name(out: &mut String, prefix: &str, name: &str) {
-    if !prefix.is_empty() {
-        out.push_str(prefix);
-        out.push(':');
-    }
-    out.push_str(name);
-}
-
-fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(String, String)>) {
-    let bound = borrow(scope).collect::<Vec<_>>();
-    let bound = bound.iter().rev().find(|(bound, _)| *bound == prefix);
-    if bound.map_or("", |(_, namespace)| *namespace) == namespace {
-        return;
-    }
-    if prefix.is_empty() {
-        escape::push_attribute(out, "xmlns", namespace);
-    } else {
-        escape::push_attribute(out, &format!("xmlns:{prefix}"), namespace);
-    }
-    scope.push((prefix.to_owned(), namespace.to_owned()));
-}
-
-/// The content of an element as HTML: XHTML without its namespace.
-pub fn html(element: &Element) -> String {
-    fn bare(element: &Element) -> Element {
-        let mut copy = element.clone();
-        copy.prefix.clear();
-        copy.namespace.clear();
-        copy.attributes.retain(|attribute| attribute.namespace.is_empty());
-        for node in &mut copy.children {
-            if let Node::Element(child) = node {
-                *child = bare(child);
-            }
-        }
-        copy
-    }
-    let mut out = String::new();
-    for node in &element.children {
-        match node {
-            Node::Text(text) => escape::text(&mut out, text),
-            Node::Element(child) => write(&mut out, &bare(child), &mut Vec::new()),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,6 +270,21 @@ mod tests {
              &lt;y&gt;</item>"
         );
         assert_eq!(bindings(&tree), [("a".to_owned(), "urn:1".to_owned())]);
+    }
+
+    #[test]
+    fn a_binding_ends_with_its_element() {
+        let xml =
+            "<a><p:x xmlns:p='urn:1' xmlns='urn:d'/><p:x xmlns:p='urn:2'><y/></p:x><p:x/><z/></a>";
+        let tree = read(xml, &context(&[("p", "urn:0")])).unwrap();
+        let names: Vec<_> = tree.elements().map(|e| (e.namespace.as_str(), &*e.name)).collect();
+        assert_eq!(names, [("urn:1", "x"), ("urn:2", "x"), ("urn:0", "x"), ("", "z")]);
+        let mut out = String::new();
+        write(&mut out, &tree, &mut bindings(&tree));
+        assert_eq!(
+            out,
+            "<a><p:x/><p:x xmlns:p=\"urn:2\"><y/></p:x><p:x xmlns:p=\"urn:0\"/><z/></a>"
+        );
     }
 
     #[test]
