@@ -52,21 +52,27 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// A version to show, and what its item is published with.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    version: &'a Version<Markup>,
+    published_id: &'a str,
+    conflicts: &'a [Version<Markup>],
+}
+
 impl Entries<'_> {
     /// Adds an item.
     pub fn push(&self, out: &mut String, item: &Item, scope: &Scope<'_>) {
-        let shared = &item.shared;
-        self.push_version(out, &shared.winner, &item.published_id, &shared.conflicts, scope);
+        let shown = Shown {
+            version: &item.shared.winner,
+            published_id: &item.published_id,
+            conflicts: &item.shared.conflicts,
+        };
+        self.push_version(out, shown, scope);
     }
 
-    fn push_version(
-        &self,
-        out: &mut String,
-        version: &Version<Markup>,
-        published_id: &str,
-        conflicts: &[Version<Markup>],
-        scope: &Scope<'_>,
-    ) {
+    fn push_version(&self, out: &mut String, shown: Shown<'_>, scope: &Scope<'_>) {
+        let version = shown.version;
         let seen = version.history.topmost().stamp.when();
         let markup = if version.deleted {
             Cow::Owned(tombstone::shell(version, &self.target, self.feed_title))
@@ -74,27 +80,24 @@ impl Entries<'_> {
             convert::markup(&version.data, &self.target, seen)
         };
         if let Some(parts) = Parts::of(&markup) {
-            self.splice(out, &markup, &parts, version, published_id, conflicts, scope);
+            self.splice(out, &markup, &parts, shown, scope);
             return;
         }
         // Offsets that do not fit their text: what the card says is still worth showing.
-        let element = Neutral::of_card(&version.data.card).element(&self.target, seen);
         let data = &version.data;
+        let element = Neutral::of_card(&data.card).element(&self.target, seen);
         let markup = convert::write_entry(&element, &self.target, &data.card, &data.context);
         if let Some(parts) = Parts::of(&markup) {
-            self.splice(out, &markup, &parts, version, published_id, conflicts, scope);
+            self.splice(out, &markup, &parts, shown, scope);
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn splice(
         &self,
         out: &mut String,
         markup: &Markup,
         parts: &Parts<'_>,
-        version: &Version<Markup>,
-        published_id: &str,
-        conflicts: &[Version<Markup>],
+        shown: Shown<'_>,
         scope: &Scope<'_>,
     ) {
         out.push('<');
@@ -108,15 +111,16 @@ impl Entries<'_> {
         let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
         let mut nested = |out: &mut String| {
             let inside = self.inside(markup, parts, scope);
-            for conflict in conflicts {
-                self.push_version(out, conflict, published_id, &[], &inside);
+            for version in shown.conflicts {
+                // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
+                self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
             }
         };
         let nested: Option<&mut dyn FnMut(&mut String)> =
-            if conflicts.is_empty() { None } else { Some(&mut nested) };
-        sync_markup::push(out, prefix, declare, version, nested);
+            if shown.conflicts.is_empty() { None } else { Some(&mut nested) };
+        sync_markup::push(out, prefix, declare, shown.version, nested);
 
-        self.push_inner(out, markup, parts, published_id);
+        self.push_inner(out, markup, parts, shown.published_id);
         if parts.inner.is_none() {
             out.push_str("</");
             out.push_str(parts.name);

@@ -117,7 +117,7 @@ fn text(old: &Element, name: &str) -> Element {
         "escaped" => typed(new, is_html, &old.content()),
         _ if media == "multipart/alternative" => {
             // The last alternative is the richest (RFC 2046 section 5.1.4).
-            match old.elements().filter(|child| child.namespace == OLD).last() {
+            match old.elements().rfind(|child| child.namespace == OLD) {
                 Some(child) if child.attribute("type") != Some("multipart/alternative") => {
                     text(child, name)
                 }
