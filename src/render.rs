@@ -1,6 +1,27 @@
 //! From stored items to documents, by splicing into the publisher's own bytes.
+//!
+//! Atom 1.0 and RSS 0.91 to 2.0 are spliced: the skeleton up to its entries, our links and
+//! `sx:sharing`, the entries with their `sx:sync` and what they inherit, the rest of the skeleton.
+//! Nothing is parsed on that way but one start tag an entry. The other formats, and entries of the
+//! other family, are first converted to a skeleton or markup that is then spliced like any other.
+
+mod convert;
+mod entry;
+mod escape;
+mod head;
+mod scope;
+mod sync_markup;
+mod tag;
+mod tombstone;
+
+#[cfg(test)]
+mod tests;
 
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
+use convert::Target;
+use entry::Entries;
+use head::Surroundings;
+use scope::{ATOM, Prefixes};
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +76,8 @@ pub struct Page<'a> {
     pub skeleton: &'a Skeleton,
     /// The items, in the order to show; in the sync and complete view tombstones are among them.
     pub items: &'a [Item],
-    /// Tombstones to show as `at:deleted-entry` (Atom reader view); empty elsewhere.
+    /// Tombstones to show as `at:deleted-entry` (Atom reader view); empty elsewhere. Left out where
+    /// the document is RSS, which has no such element.
     pub deleted: &'a [Item],
     /// `sx:sharing/@since` (sync and complete view).
     pub since: Option<Tick>,
@@ -73,7 +95,54 @@ pub const fn media_type(family: Family) -> &'static str {
     }
 }
 
+/// What one item takes beside its own bytes, about: `sx:sync` with a short history.
+const ITEM_OVERHEAD: usize = 320;
+/// What one update in a history takes, about.
+const UPDATE_OVERHEAD: usize = 96;
+
 /// Renders a page in its family's current format: Atom 1.0 or RSS 2.0.
-pub fn document(_page: &Page<'_>) -> String {
-    String::new()
+///
+/// A pure function of the page: the same page gives the same bytes.
+pub fn document(page: &Page<'_>) -> String {
+    let skeleton = convert::skeleton(page.skeleton, page.addresses);
+    let family = skeleton.format.family();
+    let deleted = if family == Family::Atom { page.deleted } else { &[] };
+    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, !deleted.is_empty());
+    let surroundings = Surroundings::new(page, &skeleton, &prefixes);
+    let scope = prefixes.scope(&skeleton.context, page.addresses);
+    let namespace = match family {
+        Family::Atom => ATOM,
+        Family::Rss => scope.default_namespace(),
+    };
+    let entries = Entries {
+        target: Target { family, namespace },
+        prefixes: &prefixes,
+        addresses: page.addresses,
+        feed_title: &page.skeleton.title,
+    };
+
+    let mut out =
+        String::with_capacity(surroundings.size() + page.items.iter().map(room).sum::<usize>());
+    surroundings.push_before(&mut out);
+    if let Some(prefix) = &prefixes.tombstones {
+        for item in deleted {
+            tombstone::push_deleted_entry(&mut out, prefix, item);
+            out.push('\n');
+        }
+    }
+    for item in page.items {
+        // A reader would show a tombstone, or blank a saved copy (CONTRACT, Addresses).
+        if page.kind != ViewKind::Reader || !item.shared.winner.deleted {
+            entries.push(&mut out, item, &scope);
+            out.push('\n');
+        }
+    }
+    surroundings.push_after(&mut out);
+    out
+}
+
+/// How many bytes an item will take, about.
+fn room(item: &Item) -> usize {
+    let winner = &item.shared.winner;
+    winner.data.xml.len() + ITEM_OVERHEAD + winner.history.len() * UPDATE_OVERHEAD
 }

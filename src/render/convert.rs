@@ -1,0 +1,174 @@
+//! From the older formats to the two that are published: RSS 0.90 and 1.0 to RSS 2.0, Atom 0.3 and
+//! JSON Feed to Atom 1.0, and single items from one family to the other.
+//!
+//! A conversion gives a [`Skeleton`] or [`Markup`] of the wanted format, which then goes the same
+//! way as one that a publisher wrote. Ids are left out: the published id is spliced in.
+
+mod atom03;
+mod json_feed;
+mod neutral;
+mod rdf;
+mod tree;
+
+use super::Addresses;
+use super::scope::ATOM;
+use crate::model::{Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time};
+use std::borrow::Cow;
+use tree::Element;
+
+pub use neutral::Neutral;
+
+/// What is converted to.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The family of the document.
+    pub family: Family,
+    /// The namespace of its own elements: of Atom, or the default namespace of an RSS document,
+    /// which has none as a rule.
+    pub namespace: &'a str,
+}
+
+impl Target<'_> {
+    /// The format that documents of this family are written in.
+    pub const fn format(&self) -> Format {
+        match self.family {
+            Family::Atom => Format::Atom10,
+            Family::Rss => Format::Rss20,
+        }
+    }
+
+    /// The name of an entry.
+    const fn entry(&self) -> &'static str {
+        match self.family {
+            Family::Atom => "entry",
+            Family::Rss => "item",
+        }
+    }
+}
+
+/// A skeleton in its family's current format; as it is where it has that format.
+pub fn skeleton<'a>(skeleton: &'a Skeleton, addresses: &Addresses) -> Cow<'a, Skeleton> {
+    let root = match skeleton.format {
+        Format::Atom10 | Format::Rss20 | Format::Rss09x => return Cow::Borrowed(skeleton),
+        Format::Atom03 => atom03::feed(skeleton),
+        Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
+        Format::JsonFeed => json_feed::feed(skeleton),
+    };
+    Cow::Owned(write_skeleton(skeleton, root))
+}
+
+/// An entry in the current format of the target's family; as it is where it has that format.
+///
+/// `seen` is when the gateway saw this version. It stands in where Atom requires `updated` and the
+/// publisher names no date.
+pub fn markup<'a>(markup: &'a Markup, target: &Target<'_>, seen: Option<Time>) -> Cow<'a, Markup> {
+    let converted = match (markup.format, target.family) {
+        (Format::Atom10, Family::Atom) | (Format::Rss20 | Format::Rss09x, Family::Rss) => {
+            return Cow::Borrowed(markup);
+        }
+        (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
+        (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
+        (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
+        _ => Some(Neutral::of(markup).element(target, seen)),
+    };
+    let root = converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+    Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
+}
+
+/// Writes an entry's element as markup of the target's format that stands alone.
+pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &Context) -> Markup {
+    let mut scope = tree::bindings(root);
+    if !target.namespace.is_empty() {
+        scope.insert(0, (String::new(), target.namespace.to_owned()));
+    }
+    let mut xml = String::new();
+    tree::write(&mut xml, root, &mut scope.clone());
+    let attributes = 1 + root.name.len();
+    let inner = (!root.children.is_empty())
+        .then(|| xml.get(attributes..).and_then(end_of_tag).map(|end| attributes + end))
+        .flatten();
+    Markup {
+        format: target.format(),
+        xml,
+        context: Context {
+            namespaces: scope,
+            base: context.base.clone(),
+            lang: context.lang.clone(),
+        },
+        slots: Slots { attributes, inner, id: None, id_element: None },
+        card: card.clone(),
+    }
+}
+
+/// Where the start tag that goes on in `text` ends. Our own writer lets no `>` into a value.
+fn end_of_tag(text: &str) -> Option<usize> {
+    text.find('>').map(|at| at + 1)
+}
+
+/// Writes a feed's element as a skeleton: an Atom feed, or an RSS channel that is put into `rss`.
+fn write_skeleton(old: &Skeleton, mut root: Element) -> Skeleton {
+    let (family, format) = match old.format.family() {
+        Family::Atom => (Family::Atom, Format::Atom10),
+        Family::Rss => (Family::Rss, Format::Rss20),
+    };
+    // What the publisher's root declares is declared again, so that entries need not.
+    let mut namespaces = tree::bindings(&root);
+    for (prefix, name) in &old.context.namespaces {
+        let known = namespaces.iter().any(|(bound, _)| bound == prefix);
+        if !prefix.is_empty() && !known && !rdf::is_own(name) {
+            namespaces.push((prefix.clone(), name.clone()));
+        }
+    }
+    namespaces.sort();
+    if family == Family::Atom {
+        namespaces.insert(0, (String::new(), ATOM.to_owned()));
+    }
+    let outer = if family == Family::Atom { "feed" } else { "rss" };
+    let mut text = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<{outer}");
+    let mut slots = SkeletonSlots { root_attributes: text.len(), ..SkeletonSlots::default() };
+    for (prefix, name) in &namespaces {
+        let attribute =
+            if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
+        super::escape::push_attribute(&mut text, &attribute, name);
+    }
+    let context =
+        Context { namespaces, base: old.context.base.clone(), lang: old.context.lang.clone() };
+    if let Some(base) = &context.base {
+        super::escape::push_attribute(&mut text, "xml:base", base);
+    }
+    if let Some(lang) = &context.lang {
+        super::escape::push_attribute(&mut text, "xml:lang", lang);
+    }
+    text.push('>');
+    if family == Family::Rss {
+        text.push_str("<channel>");
+    }
+    let own = if family == Family::Atom { ATOM } else { "" };
+    // Our own dates replace those; an id is kept.
+    root.children.retain(|node| match node {
+        tree::Node::Element(e) => !e.is(own, "updated") && !e.is(own, "lastBuildDate"),
+        tree::Node::Text(_) => false,
+    });
+    let mut scope = context.namespaces.clone();
+    for element in root.elements() {
+        let start = text.len();
+        tree::write(&mut text, element, &mut scope);
+        if element.is(ATOM, "id") && family == Family::Atom {
+            let open = text.get(start..).and_then(end_of_tag).map(|end| start + end);
+            let close = text.len() - "</id>".len();
+            slots.id = open.filter(|open| *open <= close).map(|open| open..close);
+        }
+    }
+    slots.entries = text.len();
+    text.push_str(if family == Family::Atom { "</feed>\n" } else { "</channel></rss>\n" });
+    Skeleton { format, text, slots, context, title: old.title.clone(), link: old.link.clone() }
+}
+
+/// A date as Atom wants it: what is written where that is RFC 3339, else what was read of it.
+fn atom_date(written: &str, read: Option<Time>) -> Option<String> {
+    let written = written.trim();
+    if Time::parse_rfc3339(written).is_ok() {
+        return Some(written.to_owned());
+    }
+    read.map(|time| time.to_string())
+}

@@ -1,0 +1,319 @@
+//! A small tree of elements, for the formats that are converted and not spliced.
+//!
+//! Names carry their namespace; declarations are made anew when a tree is written.
+
+mod write;
+
+use crate::model::Context;
+use crate::render::escape;
+use crate::render::tag;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+
+pub use write::{bindings, html, write};
+
+/// How deep a tree is read; elements below are left out.
+const DEPTH_LIMIT: usize = 200;
+/// The namespace of `xml:base` and `xml:lang`.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+/// The namespace of XHTML.
+pub const XHTML: &str = "http://www.w3.org/1999/xhtml";
+
+/// An attribute that is no namespace declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// The prefix as written, without colon; empty where there is none.
+    pub prefix: String,
+    /// The namespace; empty without prefix.
+    pub namespace: String,
+    /// The local name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Attribute {
+    /// `xml:lang`.
+    pub fn lang(language: &str) -> Self {
+        Self {
+            prefix: "xml".to_owned(),
+            namespace: XML.to_owned(),
+            name: "lang".to_owned(),
+            value: language.to_owned(),
+        }
+    }
+}
+
+/// What an element contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// An element.
+    Element(Element),
+    /// Text, references resolved.
+    Text(String),
+}
+
+/// An element.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Element {
+    /// The prefix as written, without colon; empty where there is none.
+    pub prefix: String,
+    /// The namespace; empty where there is none.
+    pub namespace: String,
+    /// The local name.
+    pub name: String,
+    /// Its attributes.
+    pub attributes: Vec<Attribute>,
+    /// Its content.
+    pub children: Vec<Node>,
+}
+
+impl Element {
+    /// An empty element without prefix.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned(), ..Self::default() }
+    }
+
+    /// This element with an attribute without namespace.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// This element with text behind what it contains.
+    pub fn text(mut self, text: &str) -> Self {
+        self.children.push(Node::Text(text.to_owned()));
+        self
+    }
+
+    /// This element with `child` behind what it contains.
+    pub fn child(mut self, child: Self) -> Self {
+        self.push(child);
+        self
+    }
+
+    /// Adds a child.
+    pub fn push(&mut self, child: Self) {
+        self.children.push(Node::Element(child));
+    }
+
+    /// Adds an attribute without namespace.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.attributes.push(Attribute {
+            prefix: String::new(),
+            namespace: String::new(),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
+    }
+
+    /// The child elements.
+    pub fn elements(&self) -> impl DoubleEndedIterator<Item = &Self> {
+        self.children.iter().filter_map(|node| match node {
+            Node::Element(element) => Some(element),
+            Node::Text(_) => None,
+        })
+    }
+
+    /// Whether this is the element `name` of `namespace`.
+    pub fn is(&self, namespace: &str, name: &str) -> bool {
+        self.namespace == namespace && self.name == name
+    }
+
+    /// The first child `name` of `namespace`.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<&Self> {
+        self.elements().find(|element| element.is(namespace, name))
+    }
+
+    /// The value of an attribute without namespace.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
+        found.map(|attribute| attribute.value.as_str())
+    }
+
+    /// All text inside.
+    pub fn content(&self) -> String {
+        let mut text = String::new();
+        let mut pending: Vec<&Node> = self.children.iter().rev().collect();
+        while let Some(node) = pending.pop() {
+            match node {
+                Node::Text(piece) => text.push_str(piece),
+                Node::Element(element) => pending.extend(element.children.iter().rev()),
+            }
+        }
+        text
+    }
+
+    /// The attributes `xml:base` and `xml:lang`.
+    pub fn inherited(&self) -> impl Iterator<Item = &Attribute> {
+        self.attributes.iter().filter(|attribute| attribute.namespace == XML)
+    }
+}
+
+/// Reads an element with what it inherits; `None` where the text has no whole element.
+pub fn read(xml: &str, context: &Context) -> Option<Element> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().allow_dangling_amp = true;
+    let mut bindings: Vec<(String, String)> = context.namespaces.clone();
+    // Open elements, each with how many bindings were in scope outside it.
+    let mut open: Vec<(Element, usize)> = Vec::new();
+    // How many elements below the limit are open.
+    let mut skipped = 0_usize;
+    loop {
+        let event = reader.read_event().ok()?;
+        let empty = matches!(event, Event::Empty(_));
+        match event {
+            Event::Start(_) if open.len() >= DEPTH_LIMIT => skipped += 1,
+            Event::End(_) if skipped > 0 => skipped -= 1,
+            _ if skipped > 0 => {}
+            Event::Start(tag) | Event::Empty(tag) => {
+                let outside = bindings.len();
+                let element = begin(&tag, &mut bindings);
+                if empty {
+                    bindings.truncate(outside);
+                    let Some((parent, _)) = open.last_mut() else { return Some(element) };
+                    parent.push(element);
+                } else {
+                    open.push((element, outside));
+                }
+            }
+            Event::End(_) => {
+                let (element, outside) = open.pop()?;
+                bindings.truncate(outside);
+                let Some((parent, _)) = open.last_mut() else { return Some(element) };
+                parent.push(element);
+            }
+            Event::Text(piece) => add_text(&mut open, &piece.xml10_content()),
+            Event::CData(piece) => add_text(&mut open, &piece.xml10_content()),
+            Event::GeneralRef(name) => {
+                let mut text = String::new();
+                escape::reference(&mut text, &name);
+                add_text(&mut open, &text);
+            }
+            Event::Eof => return None,
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+}
+
+fn add_text(open: &mut [(Element, usize)], text: &str) {
+    if let Some((parent, _)) = open.last_mut() {
+        match parent.children.last_mut() {
+            Some(Node::Text(before)) => before.push_str(text),
+            _ => parent.children.push(Node::Text(text.to_owned())),
+        }
+    }
+}
+
+fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element {
+    let mut plain = Vec::new();
+    for attribute in tag::attributes(tag.attributes_raw()) {
+        let value = escape::plain_value(attribute.value);
+        match attribute.name.split_once(':') {
+            None if attribute.name == "xmlns" => {
+                bindings.push((String::new(), value.into_owned()));
+            }
+            Some(("xmlns", prefix)) => bindings.push((prefix.to_owned(), value.into_owned())),
+            split => {
+                let (prefix, name) = split.unwrap_or(("", attribute.name));
+                plain.push((prefix.to_owned(), name.to_owned(), value.into_owned()));
+            }
+        }
+    }
+    let resolve = |prefix: &str| -> String {
+        if prefix == "xml" {
+            return XML.to_owned();
+        }
+        let bound = bindings.iter().rev().find(|(bound, _)| bound == prefix);
+        bound.map(|(_, namespace)| namespace.clone()).unwrap_or_default()
+    };
+    let whole = tag.name();
+    let (prefix, name) = whole.0.split_once(':').unwrap_or(("", whole.0));
+    let namespace = resolve(prefix);
+    let attributes = plain.into_iter().map(|(prefix, name, value)| {
+        let namespace = if prefix.is_empty() { String::new() } else { resolve(&prefix) };
+        // A prefix that nothing binds is dropped: what would be written must be readable.
+        let prefix = if namespace.is_empty() { String::new() } else { prefix };
+        Attribute { prefix, namespace, name, value }
+    });
+    let mut element = Element::new(&namespace, name);
+    element.prefix = if namespace.is_empty() { String::new() } else { prefix.to_owned() };
+    for attribute in attributes {
+        let same = |a: &Attribute| a.namespace == attribute.namespace && a.name == attribute.name;
+        if !element.attributes.iter().any(same) {
+            element.attributes.push(attribute);
+        }
+    }
+    element
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(bindings: &[(&str, &str)]) -> Context {
+        let own = |(p, n): &(&str, &str)| ((*p).to_owned(), (*n).to_owned());
+        Context { namespaces: bindings.iter().map(own).collect(), base: None, lang: None }
+    }
+
+    #[test]
+    fn a_tree_is_read_with_what_it_inherits_and_written_with_what_it_needs() {
+        let xml = "<item a:k='1'><a:b xmlns:a='urn:2'><a:c/></a:b>x &amp; <![CDATA[<y>]]></item>";
+        let tree = read(xml, &context(&[("", "urn:0"), ("a", "urn:1")])).unwrap();
+        assert_eq!(tree.content(), "x & <y>");
+        assert!(tree.find("urn:2", "b").is_some());
+        let mut out = String::new();
+        write(&mut out, &tree, &mut vec![(String::new(), "urn:0".to_owned())]);
+        assert_eq!(
+            out,
+            "<item xmlns:a=\"urn:1\" a:k=\"1\"><a:b xmlns:a=\"urn:2\"><a:c/></a:b>x &amp; \
+             &lt;y&gt;</item>"
+        );
+        assert_eq!(bindings(&tree), [("a".to_owned(), "urn:1".to_owned())]);
+    }
+
+    #[test]
+    fn a_binding_ends_with_its_element() {
+        let xml =
+            "<a><p:x xmlns:p='urn:1' xmlns='urn:d'/><p:x xmlns:p='urn:2'><y/></p:x><p:x/><z/></a>";
+        let tree = read(xml, &context(&[("p", "urn:0")])).unwrap();
+        let names: Vec<_> = tree.elements().map(|e| (e.namespace.as_str(), &*e.name)).collect();
+        assert_eq!(names, [("urn:1", "x"), ("urn:2", "x"), ("urn:0", "x"), ("", "z")]);
+        let mut out = String::new();
+        write(&mut out, &tree, &mut bindings(&tree));
+        assert_eq!(
+            out,
+            "<a><p:x/><p:x xmlns:p=\"urn:2\"><y/></p:x><p:x xmlns:p=\"urn:0\"/><z/></a>"
+        );
+    }
+
+    #[test]
+    fn unbound_prefixes_are_dropped_and_broken_text_is_no_tree() {
+        let tree = read("<q:item q:a='1' a='2'/>", &Context::default()).unwrap();
+        assert_eq!(tree, Element::new("", "item").with("a", "1"));
+        for broken in ["", "text", "<a>", "<a></b>", "<!-- -->"] {
+            assert_eq!(read(broken, &Context::default()), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let deep = format!("{}x{}", "<a>".repeat(5000), "</a>".repeat(5000));
+        let tree = read(&deep, &Context::default()).unwrap();
+        let mut depth = 1;
+        let mut at = &tree;
+        while let Some(next) = at.elements().next() {
+            depth += 1;
+            at = next;
+        }
+        assert_eq!(depth, DEPTH_LIMIT);
+    }
+
+    #[test]
+    fn html_has_no_namespaces() {
+        let xml =
+            "<c><h:div xmlns:h='http://www.w3.org/1999/xhtml'>a<h:br xml:lang='en'/></h:div></c>";
+        let tree = read(xml, &Context::default()).unwrap();
+        assert_eq!(html(&tree), "<div>a<br/></div>");
+    }
+}

@@ -1,0 +1,355 @@
+//! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
+
+use super::convert::{self, Neutral, Target};
+use super::escape::{self, push_attribute};
+use super::head::resolve;
+use super::scope::{Prefixes, Scope, base_of, borrow};
+use super::{Addresses, sync_markup, tag, tombstone};
+use crate::model::{Family, Item, Markup, Version};
+use std::borrow::Cow;
+
+/// What all entries of a document have in common.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    /// What they are converted to, where they must be.
+    pub target: Target<'a>,
+    /// The prefixes of our elements.
+    pub prefixes: &'a Prefixes,
+    /// The addresses that the document names.
+    pub addresses: &'a Addresses,
+    /// The feed's title.
+    pub feed_title: &'a str,
+}
+
+/// The text of an entry cut where it is spliced.
+struct Parts<'a> {
+    /// The name of its element.
+    name: &'a str,
+    /// The attributes of its start tag.
+    attributes: &'a str,
+    /// What stands between its tags, and where that begins; `None` in an empty-element tag.
+    inner: Option<(&'a str, usize)>,
+}
+
+impl<'a> Parts<'a> {
+    /// `None` where the slots do not fit the text.
+    fn of(markup: &'a Markup) -> Option<Self> {
+        let xml = markup.xml.as_str();
+        let slots = &markup.slots;
+        let name =
+            xml.get(..slots.attributes)?.strip_prefix('<').filter(|name| !name.is_empty())?;
+        match slots.inner {
+            Some(start) => Some(Self {
+                name,
+                attributes: xml.get(slots.attributes..start)?.strip_suffix('>')?,
+                inner: Some((xml.get(start..)?, start)),
+            }),
+            None => {
+                let attributes = xml.get(slots.attributes..)?.strip_suffix("/>")?;
+                Some(Self { name, attributes, inner: None })
+            }
+        }
+    }
+}
+
+/// A version to show, and what its item is published with.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    version: &'a Version<Markup>,
+    published_id: &'a str,
+    conflicts: &'a [Version<Markup>],
+}
+
+impl Entries<'_> {
+    /// Adds an item.
+    pub fn push(&self, out: &mut String, item: &Item, scope: &Scope<'_>) {
+        let shown = Shown {
+            version: &item.shared.winner,
+            published_id: &item.published_id,
+            conflicts: &item.shared.conflicts,
+        };
+        self.push_version(out, shown, scope);
+    }
+
+    fn push_version(&self, out: &mut String, shown: Shown<'_>, scope: &Scope<'_>) {
+        let version = shown.version;
+        let seen = version.history.topmost().stamp.when();
+        let markup = if version.deleted {
+            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title))
+        } else {
+            convert::markup(&version.data, &self.target, seen)
+        };
+        if let Some(parts) = Parts::of(&markup) {
+            self.splice(out, &markup, &parts, shown, scope);
+            return;
+        }
+        // Offsets that do not fit their text: what the card says is still worth showing.
+        let data = &version.data;
+        let element = Neutral::of_card(&data.card).element(&self.target, seen);
+        let markup = convert::write_entry(&element, &self.target, &data.card, &data.context);
+        if let Some(parts) = Parts::of(&markup) {
+            self.splice(out, &markup, &parts, shown, scope);
+        }
+    }
+
+    fn splice(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        shown: Shown<'_>,
+        scope: &Scope<'_>,
+    ) {
+        out.push('<');
+        out.push_str(parts.name);
+        self.push_inherited(out, markup, parts, scope);
+        out.push('>');
+
+        let prefix = self.prefixes.sharing.as_str();
+        let namespace = self.prefixes.sharing_namespace;
+        let bound = binding(prefix, markup, parts, scope);
+        let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
+        let mut nested = |out: &mut String| {
+            let inside = self.inside(markup, parts, scope);
+            for version in shown.conflicts {
+                // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
+                self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
+            }
+        };
+        let nested: Option<&mut dyn FnMut(&mut String)> =
+            if shown.conflicts.is_empty() { None } else { Some(&mut nested) };
+        sync_markup::push(out, prefix, declare, shown.version, nested);
+
+        self.push_inner(out, markup, parts, shown.published_id);
+        if parts.inner.is_none() {
+            out.push_str("</");
+            out.push_str(parts.name);
+            out.push('>');
+        }
+    }
+
+    /// Adds the attributes of the root: what it inherited and `scope` does not give it, then its
+    /// own. An attribute that it has already is never added.
+    fn push_inherited(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        scope: &Scope<'_>,
+    ) {
+        let context = &markup.context;
+        for (prefix, namespace) in borrow(&context.namespaces) {
+            let same = scope.namespace(prefix).unwrap_or("") == namespace;
+            // XML binds the prefix `xml` itself, and lets no other be bound to nothing.
+            let bindable = prefix != "xml" && (prefix.is_empty() || !namespace.is_empty());
+            if !same && bindable && declared(parts.attributes, prefix).is_none() {
+                out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
+                out.push_str(prefix);
+                out.push_str("=\"");
+                escape::attribute(out, namespace);
+                out.push('"');
+            }
+        }
+        let named = context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
+        if !named
+            && !scope.default_namespace().is_empty()
+            && declared(parts.attributes, "").is_none()
+        {
+            out.push_str(" xmlns=\"\"");
+        }
+
+        let lang = context.lang.as_deref();
+        if lang != scope.lang && tag::find(parts.attributes, "xml:lang").is_none() {
+            push_attribute(out, "xml:lang", lang.unwrap_or_default());
+        }
+        let base = base_of(context, self.addresses);
+        if base == scope.base {
+            out.push_str(parts.attributes);
+            return;
+        }
+        match tag::find(parts.attributes, "xml:base") {
+            None => {
+                push_attribute(out, "xml:base", base);
+                out.push_str(parts.attributes);
+            }
+            Some(own) => {
+                // Relative to a base that is not around it any more.
+                let before = parts.attributes.get(..own.range.start).unwrap_or_default();
+                let after = parts.attributes.get(own.range.end..).unwrap_or_default();
+                out.push_str(before);
+                escape::attribute(out, &resolve(base, &escape::plain_value(own.value)));
+                out.push_str(after);
+            }
+        }
+    }
+
+    /// Adds everything behind the start tag, with the published id.
+    fn push_inner(&self, out: &mut String, markup: &Markup, parts: &Parts<'_>, published: &str) {
+        let Some((inner, start)) = parts.inner else {
+            push_id(out, self.target.family, parts.name, published);
+            return;
+        };
+        let Some(id) = IdElement::of(markup, start) else {
+            push_id(out, self.target.family, parts.name, published);
+            out.push_str(inner);
+            return;
+        };
+        out.push_str(id.before);
+        let content = escape::plain(id.content);
+        if content == published {
+            out.push_str(id.element);
+        } else {
+            let renamed = content.trim() != published;
+            let is_permalink = self.target.family == Family::Rss
+                && tag::find(id.attributes(), "isPermaLink")
+                    .is_none_or(|written| !written.value.trim().eq_ignore_ascii_case("false"));
+            if renamed && is_permalink {
+                id.push_open_as_identifier(out);
+            } else {
+                out.push_str(id.open);
+            }
+            escape::text(out, published);
+            out.push_str(id.close);
+            let link = markup.card.link.as_deref().filter(|link| *link == content.trim());
+            if let Some(link) = link.filter(|_| renamed && is_permalink) {
+                push_link_unless_there(out, markup, parts, link);
+            }
+        }
+        out.push_str(id.after);
+    }
+
+    /// The scope inside an entry, for the entries in its `sx:conflicts`.
+    fn inside<'s>(&'s self, markup: &'s Markup, parts: &Parts<'s>, scope: &Scope<'s>) -> Scope<'s> {
+        let mut inside = scope.clone();
+        let named = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
+        if !named && declared(parts.attributes, "").is_none() {
+            inside.namespaces.push(("", ""));
+        }
+        inside.namespaces.extend(borrow(&markup.context.namespaces));
+        for attribute in tag::attributes(parts.attributes) {
+            match attribute.name.strip_prefix("xmlns") {
+                Some("") => inside.namespaces.push(("", attribute.value)),
+                Some(prefix) => {
+                    let prefix = prefix.strip_prefix(':').unwrap_or(prefix);
+                    inside.namespaces.push((prefix, attribute.value));
+                }
+                None => {}
+            }
+        }
+        inside.namespaces.push((&self.prefixes.sharing, self.prefixes.sharing_namespace));
+        let base = base_of(&markup.context, self.addresses);
+        inside.base = match tag::find(parts.attributes, "xml:base") {
+            Some(own) => Cow::Owned(resolve(base, &escape::plain_value(own.value))),
+            None => Cow::Borrowed(base),
+        };
+        inside.lang = match tag::find(parts.attributes, "xml:lang") {
+            Some(own) => Some(own.value),
+            None => markup.context.lang.as_deref(),
+        };
+        inside
+    }
+}
+
+/// The element that bears the native id, and what stands around it inside its entry.
+struct IdElement<'a> {
+    before: &'a str,
+    element: &'a str,
+    open: &'a str,
+    content: &'a str,
+    close: &'a str,
+    after: &'a str,
+}
+
+impl<'a> IdElement<'a> {
+    /// `None` where the entry, whose content begins at `start`, has none.
+    fn of(markup: &'a Markup, start: usize) -> Option<Self> {
+        let xml = markup.xml.as_str();
+        let element = markup.slots.id_element.clone()?;
+        let id = markup.slots.id.clone()?;
+        Some(Self {
+            before: xml.get(start..element.start)?,
+            element: xml.get(element.clone())?,
+            open: xml.get(element.start..id.start)?,
+            content: xml.get(id.clone())?,
+            close: xml.get(id.end..element.end)?,
+            after: xml.get(element.end..)?,
+        })
+    }
+
+    /// What stands behind the name in the start tag.
+    fn attributes(&self) -> &'a str {
+        let end = self.open.find(|c: char| c.is_ascii_whitespace() || c == '>');
+        end.and_then(|end| self.open.get(end..)).unwrap_or_default()
+    }
+
+    /// Adds the start tag of a `guid` that is no permalink any more: the address that it shows from
+    /// now on is not the item's.
+    fn push_open_as_identifier(&self, out: &mut String) {
+        let attributes = self.attributes();
+        let name = self.open.strip_suffix(attributes).unwrap_or_default();
+        out.push_str(name);
+        if let Some(written) = tag::find(attributes, "isPermaLink") {
+            out.push_str(attributes.get(..written.range.start).unwrap_or_default());
+            out.push_str("false");
+            out.push_str(attributes.get(written.range.end..).unwrap_or_default());
+        } else {
+            out.push_str(" isPermaLink=\"false\"");
+            out.push_str(attributes);
+        }
+    }
+}
+
+/// Adds an id element where the entry has none.
+fn push_id(out: &mut String, family: Family, entry: &str, published: &str) {
+    match family {
+        Family::Atom => push_element(out, entry, "id", "", published),
+        Family::Rss => push_element(out, entry, "guid", " isPermaLink=\"false\"", published),
+    }
+}
+
+/// Adds a link to an item whose only address was its `guid`. A `link` anywhere in the text counts
+/// as one, in a comment too: then the item goes without, which does no harm.
+fn push_link_unless_there(out: &mut String, markup: &Markup, parts: &Parts<'_>, link: &str) {
+    let prefix = tag::prefix_of(parts.name);
+    if !markup.xml.contains(&format!("<{prefix}link")) {
+        push_element(out, parts.name, "link", "", link);
+    }
+}
+
+/// Adds an element of the same namespace as the element `sibling`.
+fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, content: &str) {
+    let prefix = tag::prefix_of(sibling);
+    for piece in ["<", prefix, name, attributes, ">"] {
+        out.push_str(piece);
+    }
+    escape::text(out, content);
+    for piece in ["</", prefix, name, ">"] {
+        out.push_str(piece);
+    }
+}
+
+/// The namespace that a root's own attributes bind a prefix to.
+fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
+    let own = tag::attributes(attributes).find(|attribute| {
+        let rest = attribute.name.strip_prefix("xmlns");
+        rest.is_some_and(|rest| {
+            if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
+        })
+    });
+    own.map(|own| escape::plain_value(own.value))
+}
+
+/// The namespace that a prefix is bound to inside an entry.
+fn binding<'a>(
+    prefix: &str,
+    markup: &'a Markup,
+    parts: &Parts<'a>,
+    scope: &'a Scope<'_>,
+) -> Option<Cow<'a, str>> {
+    if let Some(own) = declared(parts.attributes, prefix) {
+        return Some(own);
+    }
+    let inherited = borrow(&markup.context.namespaces).find(|(bound, _)| *bound == prefix);
+    let found = inherited.map(|(_, namespace)| namespace).or_else(|| scope.namespace(prefix));
+    found.map(Cow::Borrowed)
+}

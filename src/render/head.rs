@@ -1,0 +1,219 @@
+//! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
+
+use super::escape::{self, push_attribute};
+use super::scope::{ATOM, Prefixes, base_of};
+use super::{Page, ViewKind, tag};
+use crate::model::{Family, Skeleton};
+use std::fmt::Write;
+use std::ops::Range;
+
+/// The relation of a feed to the SUP document that lists it (SUP section 3).
+const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
+
+/// A replacement in the skeleton's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Edit {
+    range: Range<usize>,
+    text: String,
+}
+
+/// A skeleton, ready to take entries.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    text: &'a str,
+    entries: usize,
+    edits: Vec<Edit>,
+    feed_level: String,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Prepares a skeleton of the page's family for `page`.
+    pub fn new(page: &Page<'_>, skeleton: &'a Skeleton, prefixes: &Prefixes) -> Self {
+        let family = skeleton.format.family();
+        let slots = &skeleton.slots;
+        let text = skeleton.text.as_str();
+        let mut edits = Vec::new();
+        let mut add = |range, text| edits.push(Edit { range, text });
+
+        let (before, attributes) =
+            text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
+        let own = own_prefix(tag::name_before(before), skeleton);
+        for range in stylesheets(before) {
+            add(range, String::new());
+        }
+        let mut declarations = String::new();
+        for (prefix, namespace) in &prefixes.declarations {
+            push_attribute(&mut declarations, &format!("xmlns:{prefix}"), namespace);
+        }
+        match tag::find(attributes, "xml:base") {
+            None => {
+                let base = base_of(&skeleton.context, page.addresses);
+                let base = resolve(&page.addresses.upstream, base);
+                push_attribute(&mut declarations, "xml:base", &base);
+            }
+            Some(base) => {
+                let value = escape::plain_value(base.value);
+                if url::Url::parse(&value).is_err() {
+                    let mut absolute = String::new();
+                    escape::attribute(&mut absolute, &resolve(&page.addresses.upstream, &value));
+                    let at = |offset| slots.root_attributes + offset;
+                    add(at(base.range.start)..at(base.range.end), absolute);
+                }
+            }
+        }
+        if family == Family::Rss {
+            match &slots.version {
+                Some(version) => add(version.clone(), "2.0".to_owned()),
+                None => push_attribute(&mut declarations, "version", "2.0"),
+            }
+        }
+        add(slots.root_attributes..slots.root_attributes, declarations);
+
+        let mut feed_level = String::new();
+        let (name, shown) = match family {
+            Family::Atom => ("updated", page.state.shown.to_string()),
+            Family::Rss => ("lastBuildDate", page.state.shown.rfc822()),
+        };
+        match &slots.updated {
+            Some(updated) => add(updated.clone(), shown),
+            None => {
+                let _ = write!(feed_level, "<{own}{name}>{shown}</{own}{name}>");
+            }
+        }
+        if family == Family::Atom && slots.id.is_none() {
+            let _ = write!(feed_level, "<{own}id>");
+            escape::text(&mut feed_level, &page.addresses.reader);
+            let _ = write!(feed_level, "</{own}id>");
+        }
+        let link = match &prefixes.atom {
+            Some(prefix) => format!("{prefix}:link"),
+            None => format!("{own}link"),
+        };
+        push_links(&mut feed_level, page, family, &link);
+        push_sharing(&mut feed_level, page, &prefixes.sharing);
+        edits.sort_by_key(|edit| edit.range.start);
+        Self { text, entries: slots.entries, edits, feed_level }
+    }
+
+    /// How many bytes the surroundings will take at most.
+    pub fn size(&self) -> usize {
+        let edits: usize = self.edits.iter().map(|edit| edit.text.len()).sum();
+        self.text.len() + edits + self.feed_level.len()
+    }
+
+    /// Adds everything up to the first entry.
+    pub fn push_before(&self, out: &mut String) {
+        self.push_range(out, 0..self.entries);
+        out.push_str(&self.feed_level);
+        out.push('\n');
+    }
+
+    /// Adds everything behind the last entry.
+    pub fn push_after(&self, out: &mut String) {
+        self.push_range(out, self.entries..self.text.len());
+    }
+
+    /// Adds a part of the skeleton with the edits that lie in it. An edit that does not fit the
+    /// text is left out.
+    fn push_range(&self, out: &mut String, range: Range<usize>) {
+        let mut at = range.start;
+        for edit in &self.edits {
+            let fits = edit.range.start >= at && edit.range.end <= range.end;
+            let Some(kept) = self.text.get(at..edit.range.start).filter(|_| fits) else { continue };
+            out.push_str(kept);
+            out.push_str(&edit.text);
+            at = edit.range.end;
+        }
+        out.push_str(self.text.get(at..range.end).unwrap_or_default());
+    }
+}
+
+/// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
+/// address that the document does not have any more, and a browser that cannot fetch one, or may not
+/// because it is of another origin, shows nothing of the document.
+fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
+    prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
+        let length = prolog.get(start..)?.find("?>")? + "?>".len();
+        Some(start..start + length)
+    })
+}
+
+/// The prefix, with its colon, of the feed's own elements: the root's, but where an Atom feed binds
+/// that to something else and another to Atom, that other.
+fn own_prefix(root: &str, skeleton: &Skeleton) -> String {
+    let prefix = tag::prefix_of(root);
+    let bound = || skeleton.context.namespaces.iter().filter(|(_, name)| name == ATOM);
+    let is_roots = |bound: &str| bound == prefix.trim_end_matches(':');
+    if skeleton.format.family() == Family::Rss || bound().any(|(bound, _)| is_roots(bound)) {
+        return prefix.to_owned();
+    }
+    match bound().next() {
+        None => prefix.to_owned(),
+        Some((bound, _)) if bound.is_empty() => String::new(),
+        Some((bound, _)) => format!("{bound}:"),
+    }
+}
+
+/// A reference against a base; the reference itself where either cannot be read.
+pub fn resolve(base: &str, reference: &str) -> String {
+    let resolved = url::Url::parse(base).and_then(|base| base.join(reference));
+    resolved.map_or_else(|_| reference.to_owned(), Into::into)
+}
+
+/// The address of the view that is rendered.
+const fn own_address<'a>(page: &Page<'a>) -> &'a String {
+    match page.kind {
+        ViewKind::Reader => &page.addresses.reader,
+        ViewKind::Sync => &page.addresses.sync,
+        ViewKind::Complete => &page.addresses.complete,
+    }
+}
+
+fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
+    let media = match family {
+        Family::Atom => "application/atom+xml",
+        Family::Rss => "application/rss+xml",
+    };
+    let mut push = |relation: &str, media: Option<&str>, href: &str| {
+        out.push('<');
+        out.push_str(name);
+        push_attribute(out, "rel", relation);
+        if let Some(media) = media {
+            push_attribute(out, "type", media);
+        }
+        push_attribute(out, "href", href);
+        out.push_str("/>");
+    };
+    push("self", Some(media), own_address(page));
+    push("via", None, &page.addresses.upstream);
+    if page.kind == ViewKind::Reader {
+        push("related", Some(media), &page.addresses.sync);
+    }
+    if let Some(sup) = &page.addresses.sup {
+        push(SUP, Some("application/json"), sup);
+    }
+    if let Some(hub) = &page.addresses.hub {
+        push("hub", None, hub);
+    }
+}
+
+/// Adds `sx:sharing` (SSE 1.0 section 2.2): `since` and `until` only together and only where the
+/// view lists every change.
+fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
+    let _ = write!(out, "<{prefix}:sharing");
+    if page.kind != ViewKind::Reader {
+        if let (Some(since), Some(until)) = (page.since, page.until) {
+            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
+        }
+        if let (ViewKind::Sync, Some(expires)) = (page.kind, page.expires) {
+            let _ = write!(out, " expires=\"{expires}\"");
+        }
+    }
+    if page.kind == ViewKind::Complete {
+        out.push_str("/>");
+        return;
+    }
+    let _ = write!(out, "><{prefix}:related");
+    push_attribute(out, "link", &page.addresses.complete);
+    let _ = write!(out, " type=\"complete\"/></{prefix}:sharing>");
+}

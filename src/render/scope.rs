@@ -1,0 +1,143 @@
+//! Namespaces, base and language in scope, and the prefixes of our own elements.
+
+use super::{Addresses, Dialect};
+use crate::model::{Context, Family};
+use std::borrow::Cow;
+
+/// The namespace of Atom 1.0 (RFC 4287).
+pub const ATOM: &str = "http://www.w3.org/2005/Atom";
+/// The namespace of `at:deleted-entry` (RFC 6721).
+pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
+/// The namespace of SSE 1.0.
+const SSE: &str = "http://www.microsoft.com/schemas/sse";
+/// The namespace of FeedSync.
+const FEED_SYNC: &str = "http://feedsync.org/2007/feedsync";
+
+/// The namespace that a dialect writes its markup in (READINGS 1, row 1).
+pub const fn sharing_namespace(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sse => SSE,
+        Dialect::FeedSync => FEED_SYNC,
+    }
+}
+
+/// What an element inherits where it is put.
+#[derive(Debug, Clone)]
+pub struct Scope<'a> {
+    /// Bindings of prefixes, the innermost last; the default namespace has prefix `""`.
+    pub namespaces: Vec<(&'a str, &'a str)>,
+    /// The base of relative references.
+    pub base: Cow<'a, str>,
+    /// The language.
+    pub lang: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    /// The namespace that a prefix is bound to.
+    pub fn namespace(&self, prefix: &str) -> Option<&str> {
+        self.namespaces.iter().rev().find(|(bound, _)| *bound == prefix).map(|(_, name)| *name)
+    }
+
+    /// The default namespace, empty where there is none.
+    pub fn default_namespace(&self) -> &str {
+        self.namespace("").unwrap_or("")
+    }
+}
+
+/// The prefixes of our own elements in one document, computed once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefixes {
+    /// Of `sx:sharing` and `sx:sync`.
+    pub sharing: String,
+    /// The namespace of these.
+    pub sharing_namespace: &'static str,
+    /// Of `atom:link` in RSS.
+    pub atom: Option<String>,
+    /// Of `at:deleted-entry`.
+    pub tombstones: Option<String>,
+    /// What must be declared on the root.
+    pub declarations: Vec<(String, &'static str)>,
+}
+
+impl Prefixes {
+    /// Chooses prefixes for a document around `context`: those that its publisher has bound to our
+    /// namespaces already, else the customary ones, else the customary ones with a number.
+    pub fn choose(context: &Context, family: Family, dialect: Dialect, tombstones: bool) -> Self {
+        let mut declarations = Vec::new();
+        let mut choose = |wanted: &str, namespace: &'static str| {
+            let bound = context.namespaces.iter().find(|(p, n)| !p.is_empty() && n == namespace);
+            if let Some((prefix, _)) = bound {
+                return prefix.clone();
+            }
+            let taken = |prefix: &str| context.namespaces.iter().any(|(p, _)| p == prefix);
+            let prefix = if taken(wanted) {
+                // One of so many numbers is free, since so many bindings exist.
+                (1..=context.namespaces.len() + 1)
+                    .map(|number| format!("{wanted}{number}"))
+                    .find(|prefix| !taken(prefix))
+                    .unwrap_or_else(|| format!("{wanted}0"))
+            } else {
+                wanted.to_owned()
+            };
+            declarations.push((prefix.clone(), namespace));
+            prefix
+        };
+        let sharing_namespace = sharing_namespace(dialect);
+        let sharing = choose("sx", sharing_namespace);
+        let atom = (family == Family::Rss).then(|| choose("atom", ATOM));
+        let tombstones = (family == Family::Atom && tombstones).then(|| choose("at", TOMBSTONES));
+        Self { sharing, sharing_namespace, atom, tombstones, declarations }
+    }
+
+    /// The scope that entries of a document around `context` stand in.
+    pub fn scope<'a>(&'a self, context: &'a Context, addresses: &'a Addresses) -> Scope<'a> {
+        let ours = self.declarations.iter().map(|(prefix, name)| (prefix.as_str(), *name));
+        Scope {
+            namespaces: borrow(&context.namespaces).chain(ours).collect(),
+            base: Cow::Borrowed(base_of(context, addresses)),
+            lang: context.lang.as_deref(),
+        }
+    }
+}
+
+/// Bindings as slices of text.
+pub fn borrow(bindings: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    bindings.iter().map(|(prefix, name)| (prefix.as_str(), name.as_str()))
+}
+
+/// The base of a context: where its document names none, the address that it came from
+/// (RFC 3986 section 5.1.3).
+pub fn base_of<'a>(context: &'a Context, addresses: &'a Addresses) -> &'a str {
+    context.base.as_deref().unwrap_or(&addresses.upstream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(bindings: &[(&str, &str)]) -> Context {
+        let own = |(p, n): &(&str, &str)| ((*p).to_owned(), (*n).to_owned());
+        Context { namespaces: bindings.iter().map(own).collect(), base: None, lang: None }
+    }
+
+    #[test]
+    fn customary_prefixes_are_declared_once() {
+        let prefixes = Prefixes::choose(&context(&[]), Family::Rss, Dialect::Sse, true);
+        assert_eq!(prefixes.declarations, [("sx".to_owned(), SSE), ("atom".to_owned(), ATOM)]);
+        assert_eq!(prefixes.tombstones, None);
+        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, true);
+        assert_eq!(
+            prefixes.declarations,
+            [("sx".to_owned(), FEED_SYNC), ("at".to_owned(), TOMBSTONES)]
+        );
+    }
+
+    #[test]
+    fn a_publishers_binding_is_used_or_avoided() {
+        let bindings = [("sx", "urn:other"), ("sx1", "urn:more"), ("a", ATOM), ("", ATOM)];
+        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, false);
+        assert_eq!(prefixes.sharing, "sx2");
+        assert_eq!(prefixes.atom.as_deref(), Some("a"));
+        assert_eq!(prefixes.declarations, [("sx2".to_owned(), SSE)]);
+    }
+}

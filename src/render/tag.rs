@@ -1,0 +1,83 @@
+//! The attributes of one start tag, read where they stand. Enough for a tag that a parser has
+//! accepted; of anything else it gives nothing or too little, never a panic.
+
+use std::ops::Range;
+
+/// An attribute as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// The name with its prefix.
+    pub name: &'a str,
+    /// The value between its quotes, references not resolved.
+    pub value: &'a str,
+    /// Where the value stands in the text that was scanned.
+    pub range: Range<usize>,
+}
+
+/// Reads the attributes in `text`, which begins directly behind an element's name, up to the end of
+/// the tag or of the text.
+pub fn attributes(text: &str) -> impl Iterator<Item = Written<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + rest.find(|c: char| !c.is_ascii_whitespace())?;
+        let rest = text.get(start..)?;
+        if rest.starts_with(['>', '/']) {
+            return None;
+        }
+        let equals = rest.find('=')?;
+        let name = rest.get(..equals)?.trim_ascii_end();
+        let behind = rest.get(equals + 1..)?;
+        let open = behind.find(['"', '\''])?;
+        let quote = if behind.get(open..)?.starts_with('"') { '"' } else { '\'' };
+        let value_start = start + equals + 1 + open + 1;
+        let value = text.get(value_start..)?;
+        let value = value.get(..value.find(quote)?)?;
+        at = value_start + value.len() + 1;
+        Some(Written { name, value, range: value_start..value_start + value.len() })
+    })
+}
+
+/// The attribute with this name, where `text` has it.
+pub fn find<'a>(text: &'a str, name: &str) -> Option<Written<'a>> {
+    attributes(text).find(|attribute| attribute.name == name)
+}
+
+/// The name of the element whose name ends where `before` ends: `a:entry` of `… <a:entry`.
+pub fn name_before(before: &str) -> &str {
+    before.rsplit_once('<').map_or("", |(_, name)| name)
+}
+
+/// The prefix of a name with its colon, or nothing.
+pub fn prefix_of(name: &str) -> &str {
+    name.find(':').and_then(|colon| name.get(..=colon)).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_as_written() {
+        let text = " a='1 > \"2\"'\n\txml:base = \"/x\" xmlns=\"\"/>b=\"3\"";
+        let all: Vec<_> = attributes(text).map(|a| (a.name, a.value)).collect();
+        assert_eq!(all, [("a", "1 > \"2\""), ("xml:base", "/x"), ("xmlns", "")]);
+        let base = find(text, "xml:base").unwrap();
+        assert_eq!(text.get(base.range), Some("/x"));
+        assert_eq!(find(text, "b"), None);
+    }
+
+    #[test]
+    fn broken_tags_end_the_list() {
+        for broken in ["", " ", " a", " a=", " a=\"", " a=\"x", ">", "/>", " =", "\u{e9}"] {
+            assert_eq!(attributes(broken).filter(|a| !a.name.is_empty()).count(), 0, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn names_have_prefixes_or_none() {
+        assert_eq!(name_before("<?xml?><!-- < --><a:feed"), "a:feed");
+        assert_eq!(prefix_of("a:feed"), "a:");
+        assert_eq!(prefix_of("feed"), "");
+    }
+}

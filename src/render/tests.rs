@@ -1,0 +1,12 @@
+//! What holds of every document, and golden documents of every format and view.
+
+#![allow(clippy::string_slice)]
+
+mod build;
+mod conversions;
+mod fixtures;
+mod golden;
+mod ids;
+mod inherited;
+mod properties;
+mod views;

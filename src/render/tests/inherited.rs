@@ -1,0 +1,167 @@
+//! Namespaces, bases and languages of entries that come from other documents.
+
+use super::build::{Feed, check_well_formed, cut, item_as, version};
+use crate::model::{Context, Format, Markup};
+use crate::render::ViewKind;
+
+const ATOM: &str = "http://www.w3.org/2005/Atom";
+const SSE: &str = "http://www.microsoft.com/schemas/sse";
+
+/// The entry of one document in the skeleton of another.
+fn moved(skeleton: &str, document: &str) -> Feed {
+    let (skeleton, _) = cut(Format::Atom10, skeleton);
+    let (_, entries) = cut(Format::Atom10, document);
+    Feed::of(skeleton, entries.into_iter().map(|entry| item_as(entry, "urn:1")).collect())
+}
+
+fn start_tag(feed: &Feed) -> String {
+    let entries = feed.entries();
+    entries[..=entries.find('>').unwrap()].to_owned()
+}
+
+#[test]
+fn what_the_skeleton_gives_is_not_repeated() {
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x' xml:lang='en' \
+                    xml:base='https://pub.example/'><entry x:a='1'><id>urn:1</id></entry></feed>";
+    assert_eq!(start_tag(&moved(document, document)), "<entry x:a='1'>");
+}
+
+#[test]
+fn what_the_skeleton_lacks_or_binds_otherwise_is_declared() {
+    let skeleton = "<a:feed xmlns:a='http://www.w3.org/2005/Atom' xmlns:x='urn:other' \
+                    xmlns='urn:default' xml:lang='de' xml:base='https://old.example/'></a:feed>";
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x&amp;y' xml:lang='en' \
+                    xml:base='https://new.example/'><entry x:a='1'><id>urn:1</id></entry></feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        "<entry xmlns=\"http://www.w3.org/2005/Atom\" xmlns:x=\"urn:x&amp;y\" xml:lang=\"en\" \
+         xml:base=\"https://new.example/\" x:a='1'>"
+    );
+}
+
+#[test]
+fn what_was_absent_is_taken_away() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='de' \
+                    xml:base='https://old.example/'></feed>";
+    let document = "<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:entry><b/></a:entry></a:feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        format!(
+            "<a:entry xmlns:a=\"{ATOM}\" xmlns=\"\" xml:lang=\"\" \
+             xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\">"
+        )
+    );
+}
+
+#[test]
+fn an_attribute_that_the_entry_has_is_never_added_twice() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='de' \
+                    xml:base='https://old.example/'></feed>";
+    let document = "<feed xmlns='urn:none' xmlns:x='urn:x' xml:lang='en' \
+                    xml:base='https://new.example/a/'><entry xmlns='http://www.w3.org/2005/Atom' \
+                    xmlns:x='urn:y' xml:base='b/?c=1&amp;d' xml:lang='fr'></entry></feed>";
+    assert_eq!(
+        start_tag(&moved(skeleton, document)),
+        "<entry xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:y' \
+         xml:base='https://new.example/a/b/?c=1&amp;d' xml:lang='fr'>"
+    );
+}
+
+#[test]
+fn a_document_without_base_gets_the_address_that_it_came_from() {
+    let root = |feed: &Feed| {
+        let text = feed.reader();
+        text[..=text.find('>').unwrap()].to_owned()
+    };
+    let plain = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
+    let base = " xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\"";
+    assert!(root(&moved(plain, plain)).contains(base));
+    let relative = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/top/'></feed>";
+    assert!(root(&moved(relative, relative)).contains(" xml:base='https://pub.example/top/'"));
+    let absolute =
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
+    assert!(root(&moved(absolute, absolute)).ends_with(" xml:base='https://x.example/'>"));
+}
+
+#[test]
+fn a_prefix_of_ours_that_the_publisher_uses_otherwise_is_avoided() {
+    let root = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>";
+    let document = format!("{root}<entry sx:a='1'><id>urn:1</id></entry></feed>");
+    let text = moved(&document, &document).render(ViewKind::Complete);
+    assert!(text.contains(&format!(" xmlns:sx1=\"{SSE}\"")));
+    assert!(text.contains("<sx1:sharing ") && text.contains("<entry sx:a='1'><sx1:sync "));
+}
+
+#[test]
+fn a_prefix_of_ours_that_an_entry_binds_otherwise_is_bound_again() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
+    let inherited = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>\
+                     <entry sx:a='1'><id>urn:1</id></entry></feed>";
+    let own = "<feed xmlns='http://www.w3.org/2005/Atom'>\
+               <entry xmlns:sx='urn:taken' sx:a='1'><id>urn:1</id></entry></feed>";
+    for document in [inherited, own] {
+        let text = moved(skeleton, document).reader();
+        assert!(text.contains(&format!("<sx:sync xmlns:sx=\"{SSE}\" id=")), "{text}");
+        assert_eq!(
+            text.matches("xmlns:sx=\"urn:taken\"").count()
+                + text.matches("xmlns:sx='urn:taken'").count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_publishers_own_binding_of_our_namespace_is_used() {
+    let root = format!("<feed xmlns='{ATOM}' xmlns:s='{SSE}'>");
+    let document = format!("{root}<entry><id>urn:1</id></entry></feed>");
+    let text = moved(&document, &document).render(ViewKind::Complete);
+    assert!(text.contains("<s:sync ") && !text.contains("xmlns:sx"));
+}
+
+#[test]
+fn conflicts_stand_inside_with_all_that_they_need() {
+    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x'></feed>";
+    let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x' xml:lang='en'>\
+                    <entry xmlns:x='urn:y' xml:base='https://b.example/'><x:k/><id>urn:1</id>\
+                    <title>winner</title></entry></feed>";
+    let mut feed = moved(skeleton, document);
+    let loser = "<entry x:l='1'><id>urn:other</id><title>loser</title></entry>";
+    let (_, losers) = cut(
+        Format::Atom10,
+        &format!("<feed xmlns='{ATOM}' xmlns:x='urn:x' xmlns:sx='urn:taken'>{loser}</feed>"),
+    );
+    let mut gone = version(3, losers[0].clone());
+    gone.deleted = true;
+    feed.items[0].shared.conflicts = vec![version(2, losers[0].clone()), gone];
+    let text = feed.reader();
+    assert!(
+        text.contains(
+            "<sx:conflicts><entry xmlns:sx=\"urn:taken\" xmlns:x=\"urn:x\" xml:lang=\"\" \
+         xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\" x:l='1'>\
+         <sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"gate.example.x1\" \
+         updates=\"2\">"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("<id>urn:1</id><title>loser</title>"));
+    assert_eq!(text.matches("<sx:conflicts>").count(), 1);
+    assert_eq!(text.matches("This item was deleted").count(), 1);
+    let found = super::build::read_back(&text);
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn an_rss_document_in_a_namespace_keeps_it() {
+    let root = "<rss version='0.92' xmlns='http://backend.userland.com/rss2'><channel>";
+    let document = format!("{root}<title>T</title><item><title>a</title></item></channel></rss>");
+    let (skeleton, mut entries) = cut(Format::Rss09x, &document);
+    let mut plain: Markup = entries[0].clone();
+    plain.context = Context::default();
+    let gone = super::build::deleted(item_as(entries[0].clone(), "urn:3"));
+    let items = vec![item_as(entries.remove(0), "urn:1"), item_as(plain, "urn:2"), gone];
+    let text = Feed::of(skeleton, items).render(ViewKind::Complete);
+    check_well_formed(&text);
+    assert_eq!(text.matches("<item>").count(), 2, "{text}");
+    assert_eq!(text.matches("<item xmlns=\"\">").count(), 1);
+    assert!(text.contains("version='2.0'"));
+}
