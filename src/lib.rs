@@ -4,6 +4,8 @@
 //! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
+pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod model;
