@@ -13,6 +13,16 @@ use url::Url;
 /// The feeds of the demonstration: name and path.
 const FEEDS: [(&str, &str); 2] = [("lighthouse", LIGHTHOUSE), ("harbour", HARBOUR)];
 
+/// The views of a feed: what follows its address, and what it shows.
+const VIEWS: [(&str, &str); 3] = [
+    ("", "for readers: histories, no tombstones"),
+    ("/sync", "for subscribers: changes and tombstones"),
+    ("/complete", "everything that lives or is remembered"),
+];
+
+/// The length of the longest path of a view.
+const COLUMN: usize = "/feeds/lighthouse/complete".len();
+
 /// How often the gateway polls the publisher: as often as it may, so that nothing is missed.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
@@ -65,11 +75,12 @@ pub fn places(publisher: SocketAddr, gateway: &str, every: Duration) -> String {
     }
     text.push_str("\nWhat the gateway makes of them:\n");
     for (name, _) in FEEDS {
-        text.push_str(&format!(
-            "  curl {gateway}/feeds/{name}           # for readers: histories, no tombstones\n  \
-             curl {gateway}/feeds/{name}/sync      # for subscribers: changes and tombstones\n  \
-             curl {gateway}/feeds/{name}/complete  # everything that lives or is remembered\n"
-        ));
+        for (view, shows) in VIEWS {
+            // The remarks stand in one column, whatever the names.
+            let address = format!("{gateway}/feeds/{name}{view}");
+            let column = gateway.len() + COLUMN;
+            text.push_str(&format!("  curl {address:column$}  # {shows}\n"));
+        }
     }
     text.push_str(&format!(
         "\nOnly what came after an `until` seen before:\n  \
