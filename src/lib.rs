@@ -4,12 +4,21 @@
 //! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
+pub mod app;
+pub mod cli;
 pub mod clock;
+pub mod config;
+pub mod demo;
 pub mod diff;
+pub mod fetch;
 pub mod identity;
 pub mod judge;
 pub mod model;
 pub mod parse;
+pub mod poll;
 pub mod record;
 pub mod render;
+pub mod replay;
+pub mod serve;
 pub mod store;
+pub mod sync;

@@ -1,3 +1,5 @@
 //! The `tidegate` command.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tidegate::cli::main()
+}

@@ -1,0 +1,92 @@
+//! Why a command did not do what it was asked, and the exit status that says so.
+
+use crate::config::ConfigError;
+use std::error::Error;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What was given to the command is wrong: a file, a folder, an address.
+    #[error("{0}")]
+    Input(String),
+    /// It failed while it ran.
+    #[error("{doing}")]
+    Run {
+        /// What failed, as a sentence: "127.0.0.1:8080 cannot be listened on".
+        doing: String,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The command is not part of this build.
+    #[error("{command} is not part of this build")]
+    NotBuilt {
+        /// The command.
+        command: &'static str,
+    },
+}
+
+impl AppError {
+    /// A failure at run time.
+    pub fn run(doing: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Run { doing: doing.into(), source: source.into() }
+    }
+
+    /// The exit status (CONTRACT, Command line): 1 failed at run time, 2 wrong arguments,
+    /// configuration or input.
+    pub const fn exit_status(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Input(_) => 2,
+            Self::Run { .. } | Self::NotBuilt { .. } => 1,
+        }
+    }
+
+    /// The error and everything behind it, in one line for each mistake.
+    pub fn report(&self) -> String {
+        let mut report = self.to_string();
+        let mut behind = self.source();
+        // An error chain has no known end; a handful of causes is all that anyone reads.
+        for _ in 0..CAUSES_SHOWN {
+            let Some(cause) = behind else { break };
+            let said = cause.to_string();
+            if !report.ends_with(&said) {
+                report.push_str(": ");
+                report.push_str(&said);
+            }
+            behind = cause.source();
+        }
+        report
+    }
+}
+
+/// The most causes behind an error that are shown.
+const CAUSES_SHOWN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn the_status_says_whose_fault_it_is() {
+        let config =
+            crate::config::check("f", "x = 1").map_err(ConfigError::from).map_err(AppError::from);
+        assert_eq!(config.map_err(|error| error.exit_status()), Err(2));
+        assert_eq!(AppError::Input("no".into()).exit_status(), 2);
+        assert_eq!(AppError::run("x", io::Error::other("y")).exit_status(), 1);
+    }
+
+    #[test]
+    fn the_report_has_every_cause_once() {
+        let inner = io::Error::new(io::ErrorKind::AddrInUse, "the address is in use");
+        let error = AppError::run("127.0.0.1:1 cannot be listened on", inner);
+        assert_eq!(error.report(), "127.0.0.1:1 cannot be listened on: the address is in use");
+        let missing = crate::config::load(std::path::Path::new("/nowhere/x.toml"));
+        let report = AppError::from(missing.unwrap_err()).report();
+        assert!(report.starts_with("the configuration file /nowhere/x.toml cannot be read"));
+        assert!(report.contains("No such file"), "{report}");
+    }
+}

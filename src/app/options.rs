@@ -1,0 +1,87 @@
+//! What the subcommands are asked to do, already checked.
+
+use crate::config::{self, Checked, Config, ConfigError, Overrides};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the configuration comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settings {
+    /// A file, where there is one, and the command line over it. Read again at SIGHUP.
+    File {
+        /// The file; `None`: every key has its default.
+        path: Option<PathBuf>,
+        /// What the command line says over it.
+        overrides: Overrides,
+    },
+    /// A configuration made by the program itself; SIGHUP changes nothing.
+    Fixed(Box<Config>),
+}
+
+impl Settings {
+    /// Reads the configuration as it is now.
+    pub fn load(&self) -> Result<Checked, ConfigError> {
+        match self {
+            Self::File { path, overrides } => {
+                let checked = path.as_deref().map(config::load).transpose()?.unwrap_or_default();
+                Ok(overrides.apply(checked))
+            }
+            Self::Fixed(config) => {
+                Ok(Checked { config: config.as_ref().clone(), warnings: Vec::new() })
+            }
+        }
+    }
+}
+
+/// What `tidegate serve` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// Where the configuration comes from.
+    pub settings: Settings,
+}
+
+/// What `tidegate demo` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoOptions {
+    /// The address that the gateway listens on.
+    pub listen: SocketAddr,
+    /// The data folder; `None`: everything is kept in memory and forgotten.
+    pub data: Option<PathBuf>,
+    /// How often the publisher's feeds change.
+    pub every: Duration,
+}
+
+/// What `tidegate replay` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayOptions {
+    /// One line of JSON for each document, instead of text for people.
+    pub json: bool,
+    /// Folders with an `index.jsonl`, or documents in order.
+    pub sources: Vec<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_file_the_command_line_stands_over_the_defaults() {
+        let overrides = Overrides { data: Some("d".into()), ..Overrides::default() };
+        let loaded = Settings::File { path: None, overrides }.load().unwrap();
+        assert_eq!(loaded.config.store.path, PathBuf::from("d"));
+        assert_eq!(loaded.config.polling, Config::default().polling);
+    }
+
+    #[test]
+    fn the_file_is_read_anew_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.toml");
+        let settings = Settings::File { path: Some(path.clone()), overrides: Overrides::default() };
+        assert!(settings.load().is_err());
+        std::fs::write(&path, "[publish]\narchive_entries = 7").unwrap();
+        assert_eq!(settings.load().unwrap().config.publish.archive_entries, 7);
+        std::fs::write(&path, "[publish]\narchive_entries = 8").unwrap();
+        assert_eq!(settings.load().unwrap().config.publish.archive_entries, 8);
+    }
+}

@@ -1,0 +1,55 @@
+//! The command line: what was typed → what to do, and the exit status (CONTRACT, Command line).
+
+mod args;
+mod check;
+mod logs;
+
+pub use args::{Cli, Command};
+pub use check::check;
+
+use crate::app::{self, AppError};
+use clap::Parser;
+use std::future::Future;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs the command that was typed. Wrong arguments end the process with status 2.
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A configuration's mistakes stand alone on their lines, so that editors find them.
+            let report = match &error {
+                AppError::Config(_) => error.report(),
+                _ => format!("tidegate: {}", error.report()),
+            };
+            // Nobody is left to be told when standard error itself is gone.
+            let _ = writeln!(std::io::stderr(), "{report}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), AppError> {
+    match command {
+        Command::Serve(args) => {
+            logs::start(args.log);
+            blocking(app::serve(args.options()))?
+        }
+        Command::Demo(args) => {
+            logs::start(args.log);
+            blocking(app::demo(args.options()))?
+        }
+        Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
+        Command::Replay(args) => app::replay(&args.options()),
+        // The function of this name in `cli/merge.rs` takes the seat of this error.
+        Command::Merge(_args) => Err(AppError::NotBuilt { command: "merge" }),
+    }
+}
+
+/// Runs a future to its end on a runtime of its own.
+fn blocking<T>(future: impl Future<Output = T>) -> Result<T, AppError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| AppError::run("no thread could be started", error))?;
+    Ok(runtime.block_on(future))
+}

@@ -1,0 +1,241 @@
+//! What can be typed.
+
+use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings};
+use crate::config::{Overrides, WebError, duration, feed_address, public_address};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+/// The configuration file that is read where none is named and this one exists.
+pub const DEFAULT_FILE: &str = "config/tidegate.toml";
+
+/// A gateway that gives plain Atom and RSS feeds memory: version histories, tombstones and change
+/// windows.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway
+    Serve(ServeArgs),
+    /// Run the gateway in front of a small publisher of its own; needs no network
+    Demo(DemoArgs),
+    /// Check the configuration: exit 0, or exit 2 with every mistake by file, line and key
+    Check(CheckArgs),
+    /// Take recorded documents through the gateway, with no network and no server
+    Replay(ReplayArgs),
+    /// Merge two SSE feeds and print the result in the format of the first
+    Merge(MergeArgs),
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `tidegate serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The configuration file [default: config/tidegate.toml where that exists]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The address to listen on; port 0 lets the system choose [default: 127.0.0.1:8080]
+    #[arg(short, long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// The data folder [default: tidegate-data]
+    #[arg(short, long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The address under which the gateway is reached [default: http://LISTEN]
+    #[arg(long, value_name = "URL", value_parser = public_address)]
+    pub public_url: Option<String>,
+    /// Let upstreams be at loopback and private addresses
+    #[arg(long)]
+    pub allow_private: bool,
+    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log: LogFormat,
+    /// Feeds to add, named after host and path
+    #[arg(value_name = "FEED_URL", value_parser = feed)]
+    pub feeds: Vec<Url>,
+}
+
+fn feed(text: &str) -> Result<Url, WebError> {
+    feed_address(text)
+}
+
+impl ServeArgs {
+    /// What the gateway is asked to do.
+    pub fn options(self) -> ServeOptions {
+        let path = file(self.config.as_deref());
+        let overrides = Overrides {
+            listen: self.listen,
+            data: self.data,
+            public_url: self.public_url,
+            allow_private: self.allow_private,
+            feeds: self.feeds,
+        };
+        ServeOptions { settings: Settings::File { path, overrides } }
+    }
+}
+
+/// The file that was named, whether it exists or not; else the default one where it exists.
+fn file(named: Option<&Path>) -> Option<PathBuf> {
+    let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
+    named.map(Path::to_path_buf).or_else(default)
+}
+
+/// `tidegate demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// The address to listen on; port 0 lets the system choose
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The data folder [default: none, everything is forgotten at the end]
+    #[arg(short, long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// How often the publisher's feeds change
+    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = interval)]
+    pub every: Duration,
+    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log: LogFormat,
+}
+
+/// A duration that is not zero: a publisher that changes without pause is no demonstration.
+fn interval(text: &str) -> Result<Duration, String> {
+    let value = duration(text).map_err(|error| error.to_string())?;
+    if value.is_zero() { Err("the shortest is 1s".to_owned()) } else { Ok(value) }
+}
+
+impl DemoArgs {
+    /// What the demonstration is asked to do.
+    pub fn options(self) -> DemoOptions {
+        DemoOptions { listen: self.listen, data: self.data, every: self.every }
+    }
+}
+
+/// `tidegate check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The configuration file [default: config/tidegate.toml where that exists]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl CheckArgs {
+    /// The file to check; `None` where none was named and the default one is not there.
+    pub fn file(&self) -> Option<PathBuf> {
+        file(self.config.as_deref())
+    }
+}
+
+/// `tidegate replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Print one line of JSON for each document, and one for the summary
+    #[arg(long)]
+    pub json: bool,
+    /// Folders with an index.jsonl, or XML files in order
+    #[arg(value_name = "SOURCE", required = true)]
+    pub sources: Vec<PathBuf>,
+}
+
+impl ReplayArgs {
+    /// What the replay is asked to do.
+    pub fn options(self) -> ReplayOptions {
+        ReplayOptions { json: self.json, sources: self.sources }
+    }
+}
+
+/// `tidegate merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The feed to merge into; its format and dialect are kept
+    #[arg(value_name = "LOCAL")]
+    pub local: PathBuf,
+    /// The feed to merge
+    #[arg(value_name = "INCOMING")]
+    pub incoming: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn serve(args: &[&str]) -> Result<ServeOptions, clap::error::ErrorKind> {
+        let typed = ["tidegate", "serve"].iter().chain(args);
+        match Cli::try_parse_from(typed).map_err(|error| error.kind())?.command {
+            Command::Serve(args) => Ok(args.options()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_of_serve_arrives() {
+        let options = serve(&[
+            "-c",
+            "f.toml",
+            "-l",
+            "[::1]:0",
+            "-d",
+            "d",
+            "--public-url",
+            "https://a.example/",
+            "--allow-private",
+            "https://example.org/a",
+            "http://127.0.0.1:9/b",
+        ]);
+        let Settings::File { path, overrides } = options.unwrap().settings else {
+            panic!("serve reads a file");
+        };
+        assert_eq!(path, Some(PathBuf::from("f.toml")));
+        assert_eq!(overrides.listen, Some("[::1]:0".parse().unwrap()));
+        assert_eq!(overrides.data, Some(PathBuf::from("d")));
+        assert_eq!(overrides.public_url.as_deref(), Some("https://a.example"));
+        assert!(overrides.allow_private);
+        let feeds: Vec<&str> = overrides.feeds.iter().map(Url::as_str).collect();
+        assert_eq!(feeds, ["https://example.org/a", "http://127.0.0.1:9/b"]);
+    }
+
+    #[test]
+    fn long_names_are_those_of_the_contract() {
+        let typed = ["--config", "f", "--listen", "127.0.0.1:1", "--data", "d"];
+        assert!(serve(&typed).is_ok());
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for bad in [
+            &["--listen", "here"][..],
+            &["--public-url", "ftp://a"],
+            &["example.org/feed"],
+            &["file:///etc/passwd"],
+            &["--colour"],
+            &["--log", "xml"],
+        ] {
+            assert!(serve(bad).is_err(), "{bad:?} was taken");
+        }
+        for bad in [&["demo", "--every", "0s"][..], &["replay"], &["merge", "one"], &["fly"], &[]] {
+            let typed = std::iter::once(&"tidegate").chain(bad);
+            assert!(Cli::try_parse_from(typed).is_err(), "{bad:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `tidegate check`: the configuration's mistakes, or a short summary.
+
+use crate::app::AppError;
+use crate::config::{self, AllowPrivate, Checked, StoreKind, written};
+use std::io::Write;
+use std::path::Path;
+
+/// Checks a configuration file and writes a short summary to `out`, warnings first.
+///
+/// `None`: there is no file, and the defaults are what holds.
+pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> {
+    let checked = file.map(config::load).transpose()?.unwrap_or_default();
+    let name = file.map_or_else(
+        || "no configuration file, so every key has its default".to_owned(),
+        |file| file.display().to_string(),
+    );
+    let summary = summary(&name, &checked);
+    out.write_all(summary.as_bytes())
+        .map_err(|error| AppError::run("the summary could not be written", error))
+}
+
+fn summary(name: &str, checked: &Checked) -> String {
+    let Checked { config, warnings } = checked;
+    let mut lines: Vec<String> =
+        warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+    lines.push(format!("{name}: good"));
+    let server = &config.server;
+    let shown = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
+    lines.push(format!("  listens on {}, known as {shown}", server.listen));
+    lines.push(match config.store.kind {
+        StoreKind::Sled => format!("  keeps its data in {}", config.store.path.display()),
+        StoreKind::Memory => "  keeps its data in memory, until it stops".to_owned(),
+    });
+    let polling = &config.polling;
+    let private = match &polling.allow_private {
+        AllowPrivate::No => "no private addresses".to_owned(),
+        AllowPrivate::Yes => "private addresses too".to_owned(),
+        AllowPrivate::Only(only) => format!("{} allowed private", plural(only.len(), "address")),
+    };
+    let (least, most) = (written(polling.min_interval), written(polling.max_interval));
+    let feeds = plural(config.feeds.len(), "feed");
+    lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
+    if !config.aggregates.is_empty() {
+        lines.push(format!("  gathers {}", plural(config.aggregates.len(), "aggregate")));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn plural(count: usize, what: &str) -> String {
+    match (count, what.ends_with('s')) {
+        (1, _) => format!("1 {what}"),
+        (_, true) => format!("{count} {what}es"),
+        (_, false) => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        summary("f.toml", &config::check("f.toml", text).unwrap())
+    }
+
+    #[test]
+    fn a_summary_says_what_will_happen() {
+        insta::assert_snapshot!(said(include_str!("../config/tests/contract.toml")));
+    }
+
+    #[test]
+    fn the_other_ways_to_say_it() {
+        let said = said("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
+        assert!(said.contains("in memory"), "{said}");
+        assert!(said.contains("polls 0 feeds, each every 5m to 1d, 2 addresses allowed"), "{said}");
+    }
+
+    #[test]
+    fn without_a_file_the_defaults_are_good() {
+        let mut out = Vec::new();
+        assert!(check(None, &mut out).is_ok());
+        assert!(String::from_utf8(out).unwrap().starts_with("no configuration file"));
+    }
+}

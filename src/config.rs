@@ -1,0 +1,124 @@
+//! The file as written → the checked configuration, with every fault at once.
+//!
+//! Each fault names the file, the line and the key, and says what is allowed. Nothing is looked up
+//! here: the token file, the environment and the network are for the wiring to ask. The keys stand
+//! in CONTRACT, "Configuration", and annotated in `config/tidegate.toml`.
+
+mod duration;
+mod fault;
+mod feeds;
+mod naming;
+mod nearest;
+mod overrides;
+mod polling;
+mod publish;
+mod section;
+mod server;
+mod sheet;
+mod store;
+mod web;
+
+pub use duration::{DurationError, duration, written};
+pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
+pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, Feed, SOURCE_LIMIT};
+pub use naming::feed_name;
+pub use overrides::Overrides;
+pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
+pub use publish::{Dialect, HistoryLinks, Publish};
+pub use server::{AdminToken, Server, Token};
+pub use store::{StoreKind, StoreSettings};
+pub use web::{WebError, feed_address, public_address};
+
+use section::Section;
+use sheet::Sheet;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest configuration file that is read, in bytes.
+pub const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// A checked configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Where the gateway listens and how it is administered.
+    pub server: Server,
+    /// Where it keeps what it knows.
+    pub store: StoreSettings,
+    /// How it polls.
+    pub polling: Polling,
+    /// How it publishes.
+    pub publish: Publish,
+    /// The feeds, in the order of the file.
+    pub feeds: Vec<Feed>,
+    /// The aggregates, in the order of the file.
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// A configuration, and what its author should know about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Checked {
+    /// The configuration.
+    pub config: Config,
+    /// What was taken but may not do what the author expects.
+    pub warnings: Vec<Fault>,
+}
+
+/// Reads and checks a configuration file.
+pub fn load(path: &Path) -> Result<Checked, ConfigError> {
+    let file = path.display().to_string();
+    let read = |source| ConfigError::Read { file: file.clone(), source };
+    let mut bytes = Vec::new();
+    // One byte more than the limit tells a file at the limit from one above it.
+    let opened = std::fs::File::open(path).map_err(read)?;
+    opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(read)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
+        return Err(ConfigError::TooLarge { file, limit: FILE_LIMIT });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = good.iter().filter(|b| **b == b'\n').count() + 1;
+        ConfigError::Encoding { file: file.clone(), line }
+    })?;
+    check(&file, &text).map_err(ConfigError::Faults)
+}
+
+/// Checks the text of a configuration; `file` is its name for messages.
+pub fn check(file: &str, text: &str) -> Result<Checked, Faults> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (root, errors) = toml::de::DeTable::parse_recoverable(text);
+    let mut sheet = Sheet::new(file, text);
+    for error in errors {
+        sheet.syntax(&error);
+    }
+    // What could be read is checked even where the syntax is broken elsewhere, so that one run
+    // names every mistake.
+    let config = read_config(&mut sheet, root.get_ref());
+    sheet.finish(config)
+}
+
+fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
+    let mut top = Section::root(sheet, root, TABLES);
+    let server = server::read(&mut top.table("server", server::KEYS));
+    let store = store::read(&mut top.table("store", store::KEYS));
+    let polling = polling::read(&mut top.table("polling", polling::KEYS));
+    let publish = publish::read(&mut top.table("publish", publish::KEYS));
+    let feeds = feeds::read_feeds(&mut top, &polling);
+    let aggregates = feeds::read_aggregates(&mut top, &feeds);
+    Config { server, store, polling, publish, feeds: feeds.checked, aggregates }
+}
+
+/// The tables of the file.
+const TABLES: &[&str] = &["server", "store", "polling", "publish", "feed", "aggregate"];
+
+/// Every table with the keys that it knows, for suggestions.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("server", server::KEYS),
+    ("store", store::KEYS),
+    ("polling", polling::KEYS),
+    ("publish", publish::KEYS),
+    ("feed", feeds::FEED_KEYS),
+    ("aggregate", feeds::AGGREGATE_KEYS),
+];
+
+#[cfg(test)]
+mod tests;

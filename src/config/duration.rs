@@ -1,0 +1,109 @@
+//! Durations as operators write them: `90s`, `5m`, `24h`, `30d`.
+
+use std::time::Duration;
+
+/// The units, largest first, with their seconds.
+const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+/// The longest duration that is read: a hundred years, in seconds.
+const LONGEST: u64 = 36_525 * 86_400;
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// It is not a number with one unit.
+    #[error(
+        "{text:?} is not a duration; write a whole number and one of s, m, h, d, like \"90s\", \"5m\", \"24h\" or \"30d\""
+    )]
+    Form {
+        /// The text as written.
+        text: String,
+    },
+    /// It is longer than a hundred years.
+    #[error("{text:?} is longer than a hundred years, the limit for a duration")]
+    TooLong {
+        /// The text as written.
+        text: String,
+    },
+}
+
+/// Reads a duration: digits and one unit, with nothing around or between them.
+pub fn duration(text: &str) -> Result<Duration, DurationError> {
+    let wrong = || DurationError::Form { text: text.to_owned() };
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let (_, seconds) = UNITS.iter().find(|(letter, _)| *letter == unit).ok_or_else(wrong)?;
+    let digits = text.strip_suffix(unit).ok_or_else(wrong)?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let too_long = || DurationError::TooLong { text: text.to_owned() };
+    // Only digits are left, so the one way to fail is to be too large.
+    let number: u64 = digits.parse().map_err(|_| too_long())?;
+    let total = number.checked_mul(*seconds).filter(|total| *total <= LONGEST);
+    Ok(Duration::from_secs(total.ok_or_else(too_long)?))
+}
+
+/// Writes a duration so that [`duration`] reads it back, in the largest unit that fits it whole.
+/// Fractions of a second are cut off.
+pub fn written(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let fitting = UNITS.iter().find(|(_, unit)| seconds >= *unit && seconds.is_multiple_of(*unit));
+    fitting.map_or_else(
+        || format!("{seconds}s"),
+        |(letter, unit)| format!("{}{letter}", seconds / unit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_forms_of_the_contract() {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("5m", 300),
+            ("24h", 86_400),
+            ("30d", 2_592_000),
+            ("0s", 0),
+            ("007m", 420),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_a_duration() {
+        for text in [
+            "", "s", "5", "5 m", " 5m", "5m ", "5M", "-5m", "+5m", "1.5h", "1h30m", "5min", "5ms",
+            "٥m", "5µ", "1w",
+        ] {
+            assert!(matches!(duration(text), Err(DurationError::Form { .. })), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_longest_one() {
+        assert!(duration("36525d").is_ok());
+        for text in ["36526d", "99999999999999999999s", "18446744073709551615d"] {
+            assert!(matches!(duration(text), Err(DurationError::TooLong { .. })), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(seconds in 0..=LONGEST) {
+            let value = Duration::from_secs(seconds);
+            prop_assert_eq!(duration(&written(value)), Ok(value));
+        }
+
+        #[test]
+        fn any_text_is_refused_or_a_whole_number_of_its_unit(text in "\\PC{0,12}") {
+            if let Ok(value) = duration(&text) {
+                prop_assert!(value.as_secs() <= LONGEST);
+                prop_assert!(text.is_ascii() && text.len() >= 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Faults of a configuration, each with its place.
+
+use std::fmt;
+
+/// The most faults that are listed; the rest is counted.
+pub const FAULTS_SHOWN: usize = 500;
+
+/// One mistake, or one warning: where it stands, which key, and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fault {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The key with its table (`polling.min_interval`); empty where the syntax is broken.
+    pub key: String,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Every mistake of a configuration, by line. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Faults {
+    listed: Vec<Fault>,
+    unlisted: usize,
+}
+
+impl Faults {
+    /// Sorts the faults by place; `None` where there are none.
+    pub(super) fn of(mut faults: Vec<Fault>) -> Option<Self> {
+        if faults.is_empty() {
+            return None;
+        }
+        faults.sort_by_key(|fault| fault.line);
+        let unlisted = faults.len().saturating_sub(FAULTS_SHOWN);
+        faults.truncate(FAULTS_SHOWN);
+        Some(Self { listed: faults, unlisted })
+    }
+
+    /// The faults, by line; at most [`FAULTS_SHOWN`].
+    pub fn iter(&self) -> impl Iterator<Item = &Fault> {
+        self.listed.iter()
+    }
+
+    /// How many there are, the unlisted ones included.
+    pub fn count(&self) -> usize {
+        self.listed.len() + self.unlisted
+    }
+}
+
+impl fmt::Display for Faults {
+    /// One line a fault.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.listed.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            fault.fmt(f)?;
+        }
+        if self.unlisted > 0 {
+            write!(f, "\nand {} more", self.unlisted)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// Why there is no configuration. All of it is for the operator to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration file {file} cannot be read; name another with --config")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is too large.
+    #[error("the configuration file {file} is larger than {limit} bytes, the limit")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The file is not UTF-8.
+    #[error("{file}:{line}: the configuration is not UTF-8; save it as UTF-8")]
+    Encoding {
+        /// The file.
+        file: String,
+        /// The line of the first byte that does not fit, from 1.
+        line: usize,
+    },
+    /// The file has mistakes.
+    #[error(transparent)]
+    Faults(#[from] Faults),
+}

@@ -1,0 +1,119 @@
+//! What the command line says over the file.
+
+use super::{AllowPrivate, Checked, Config, Feed, feed_name};
+use crate::model::{FeedOptions, FeedSource};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use url::Url;
+
+/// What the command line says over the file; applied anew whenever the file is read again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overrides {
+    /// The address to listen on.
+    pub listen: Option<SocketAddr>,
+    /// The data folder.
+    pub data: Option<PathBuf>,
+    /// The address under which the gateway is reached, checked by [`super::public_address`].
+    pub public_url: Option<String>,
+    /// All upstreams may be at loopback or private addresses.
+    pub allow_private: bool,
+    /// Feeds to add, named after host and path.
+    pub feeds: Vec<Url>,
+}
+
+impl Overrides {
+    /// Puts them over what the file says.
+    pub fn apply(&self, mut checked: Checked) -> Checked {
+        let config = &mut checked.config;
+        config.server.listen = self.listen.unwrap_or(config.server.listen);
+        if let Some(data) = &self.data {
+            config.store.path.clone_from(data);
+        }
+        if self.public_url.is_some() {
+            config.server.public_url.clone_from(&self.public_url);
+        }
+        if self.allow_private {
+            config.polling.allow_private = AllowPrivate::Yes;
+        }
+        for url in &self.feeds {
+            add(config, url);
+        }
+        checked
+    }
+}
+
+/// Adds a feed, unless its address is polled already.
+fn add(config: &mut Config, url: &Url) {
+    if config.feeds.iter().any(|feed| feed.url == *url) {
+        return;
+    }
+    let feeds = &config.feeds;
+    let aggregates = &config.aggregates;
+    let name = feed_name(url, |name| {
+        feeds.iter().any(|feed| feed.name == *name)
+            || aggregates.iter().any(|aggregate| aggregate.name == *name)
+    });
+    if let Some(name) = name {
+        let (url, options) = (url.clone(), FeedOptions::default());
+        config.feeds.push(Feed { name, url, options, source: FeedSource::CommandLine });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    const FILE: &str = r#"
+[server]
+listen = "127.0.0.1:1"
+public_url = "https://a.example"
+[store]
+path = "a"
+[polling]
+allow_private = ["localhost:80"]
+[[feed]]
+name = "example-org-feed"
+url = "https://example.org/news"
+"#;
+
+    #[test]
+    fn nothing_said_changes_nothing() {
+        let checked = check("f", FILE).unwrap();
+        assert_eq!(Overrides::default().apply(checked.clone()), checked);
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let overrides = Overrides {
+            listen: Some("[::]:0".parse().unwrap()),
+            data: Some(PathBuf::from("b")),
+            public_url: Some("https://b.example".to_owned()),
+            allow_private: true,
+            feeds: Vec::new(),
+        };
+        let config = overrides.apply(check("f", FILE).unwrap()).config;
+        assert_eq!(config.server.listen.to_string(), "[::]:0");
+        assert_eq!(config.store.path, PathBuf::from("b"));
+        assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
+        assert_eq!(config.polling.allow_private, AllowPrivate::Yes);
+    }
+
+    #[test]
+    fn feeds_are_added_once_under_names_of_their_own() {
+        let urls = [
+            "https://example.org/feed",
+            "https://example.org/news",
+            "https://example.org/feed",
+            "https://example.org/feed?b",
+        ];
+        let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
+        let overrides = Overrides { feeds, ..Overrides::default() };
+        let config = overrides.apply(check("f", FILE).unwrap()).config;
+        let names: Vec<&str> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();
+        assert_eq!(names, ["example-org-feed", "example-org-feed-2", "example-org-feed-3"]);
+        let sources: Vec<FeedSource> = config.feeds.iter().map(|feed| feed.source).collect();
+        use FeedSource::{CommandLine, File};
+        assert_eq!(sources, [File, CommandLine, CommandLine]);
+    }
+}

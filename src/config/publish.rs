@@ -1,0 +1,126 @@
+//! `[publish]`: how feeds are republished, and what is kept of them.
+
+use super::section::Section;
+use crate::model::EndpointId;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+pub(super) const KEYS: &[&str] =
+    &["endpoint", "dialect", "history_links", "archive_entries", "window", "tombstones"];
+
+/// What the window and the keeping of tombstones may be.
+const KEEPING: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(3650 * 86_400);
+
+/// How many versions may stay unsealed.
+const ARCHIVE_ENTRIES: RangeInclusive<u32> = 1..=10_000;
+
+/// How feeds are republished, and what is kept of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// This gateway's SSE endpoint id; `None`: a random one, kept in the store.
+    pub endpoint: Option<EndpointId>,
+    /// The dialect of the sync markup where a request names none.
+    pub dialect: Dialect,
+    /// Which forms of archive links are written.
+    pub history_links: BTreeSet<HistoryLinks>,
+    /// The most versions that stay unsealed.
+    pub archive_entries: u32,
+    /// How long changes stay in the sync view.
+    pub window: Duration,
+    /// How long tombstones are kept.
+    pub tombstones: Duration,
+}
+
+impl Default for Publish {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            dialect: Dialect::Sse,
+            history_links: BTreeSet::from([HistoryLinks::Draft05, HistoryLinks::Rfc5005]),
+            archive_entries: 20,
+            window: Duration::from_secs(30 * 86_400),
+            tombstones: Duration::from_secs(180 * 86_400),
+        }
+    }
+}
+
+/// A dialect of the sync markup (`?sx=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Dialect {
+    /// SSE 1.0.
+    #[default]
+    Sse,
+    /// FeedSync.
+    FeedSync,
+    /// SSE 0.91.
+    Sse091,
+}
+
+/// A form of the links between archive documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HistoryLinks {
+    /// Of the draft, `previous`.
+    Draft05,
+    /// Of RFC 5005, `prev-archive` and `next-archive`.
+    Rfc5005,
+}
+
+pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
+    let default = Publish::default();
+    let endpoint = section.text("endpoint", EndpointId::own);
+    let dialect = section.choice(
+        "dialect",
+        &[("sse", Dialect::Sse), ("feedsync", Dialect::FeedSync), ("sse-0.91", Dialect::Sse091)],
+    );
+    if dialect == Some(Dialect::Sse091) {
+        section.warn("dialect", "\"sse-0.91\" is not written yet; \"sse\" stands in".to_owned());
+    }
+    let history_links = history_links(section);
+    let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
+    let window_written = section.duration("window", &KEEPING);
+    let tombstones_written = section.duration("tombstones", &KEEPING);
+    let window = window_written.unwrap_or(default.window);
+    let tombstones = tombstones_written.unwrap_or(default.tombstones);
+    // A subscriber within the window must still be told of every deletion in it.
+    if tombstones < window && (window_written.is_some() || tombstones_written.is_some()) {
+        let key = if tombstones_written.is_some() { "tombstones" } else { "window" };
+        let (kept, shown) = (super::written(tombstones), super::written(window));
+        let message = format!(
+            "tombstones are kept {kept:?}, less than the window of {shown:?}; keep them as long \
+             as the window or longer"
+        );
+        section.fault(key, message);
+    }
+    Publish {
+        endpoint,
+        dialect: dialect.unwrap_or(default.dialect),
+        history_links: history_links.unwrap_or(default.history_links),
+        archive_entries: archive_entries.unwrap_or(default.archive_entries),
+        window,
+        tombstones,
+    }
+}
+
+fn history_links(section: &mut Section<'_, '_, '_>) -> Option<BTreeSet<HistoryLinks>> {
+    const KEY: &str = "history_links";
+    const WANTED: &str = "a list of \"draft-05\" and \"rfc5005\"";
+    // Longer than any right answer, so that every wrong word is named.
+    const LIMIT: usize = 16;
+    let mut links = BTreeSet::new();
+    for (span, text) in section.list(KEY, LIMIT, WANTED)? {
+        let link = match text {
+            "draft-05" => HistoryLinks::Draft05,
+            "rfc5005" => HistoryLinks::Rfc5005,
+            _ => {
+                section.fault_at(&span, KEY, format!("{text:?} is unknown; write {WANTED}"));
+                continue;
+            }
+        };
+        if !links.insert(link) {
+            section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
+        }
+    }
+    Some(links)
+}

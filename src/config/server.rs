@@ -1,0 +1,111 @@
+//! `[server]`: where the gateway listens and who administers it.
+
+use super::section::Section;
+use super::web::public_address;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+pub(super) const KEYS: &[&str] = &["listen", "public_url", "admin_token", "admin_token_file"];
+
+/// The longest administration token, in bytes.
+const TOKEN_LIMIT: usize = 512;
+
+/// A token shorter than this many bytes is taken with a warning.
+const TOKEN_SHORT: usize = 16;
+
+/// Where the gateway listens and who administers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// The address to listen on; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The address under which the gateway is reached, without a slash at its end; `None` stands
+    /// for `http://LISTEN`.
+    pub public_url: Option<String>,
+    /// The administration token, or where it is.
+    pub admin_token: AdminToken,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            public_url: None,
+            admin_token: AdminToken::Unset,
+        }
+    }
+}
+
+/// The administration token, or where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AdminToken {
+    /// Not configured: the environment has it, or a random one is made at the first start.
+    #[default]
+    Unset,
+    /// Written in the file.
+    Here(Token),
+    /// In a file of its own, as its only line.
+    File(PathBuf),
+}
+
+/// A secret that no message repeats.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Checks a token: 1 to 512 visible ASCII characters, as `Authorization: Bearer` takes them.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.is_empty() || text.len() > TOKEN_LIMIT {
+            return Err(format!(
+                "a token is 1 to {TOKEN_LIMIT} bytes long, this has {}",
+                text.len()
+            ));
+        }
+        if !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err("a token is made of visible ASCII characters, without spaces".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The secret itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
+    let default = Server::default();
+    let listen = section.text("listen", |text| {
+        text.parse().map_err(|_| {
+            format!(
+                "{text:?} is not an address to listen on; write an IP address and a port, like \
+                 \"127.0.0.1:8080\" or \"[::]:8080\""
+            )
+        })
+    });
+    let public_url = section.text("public_url", public_address);
+    let token = section.text("admin_token", Token::new);
+    let file = section.text("admin_token_file", |text| match text {
+        "" => Err("is empty; name the file that holds the token"),
+        _ => Ok(PathBuf::from(text)),
+    });
+    if section.has("admin_token") && section.has("admin_token_file") {
+        section.fault(
+            "admin_token_file",
+            "stands beside admin_token; write one of the two".to_owned(),
+        );
+    }
+    if token.as_ref().is_some_and(|token| token.reveal().len() < TOKEN_SHORT) {
+        let message = format!("is shorter than {TOKEN_SHORT} characters and may be guessed");
+        section.warn("admin_token", message);
+    }
+    let here = token.map(AdminToken::Here);
+    let admin_token = here.or(file.map(AdminToken::File)).unwrap_or_default();
+    Server { listen: listen.unwrap_or(default.listen), public_url, admin_token }
+}

@@ -1,0 +1,87 @@
+//! The file under examination: where its lines begin, and what was found in it.
+
+use super::fault::{Fault, Faults};
+use super::{Checked, Config};
+use std::collections::BTreeSet;
+
+/// The file under examination: its name, where its lines begin, and what was found so far.
+pub(super) struct Sheet<'t> {
+    file: &'t str,
+    text: &'t str,
+    line_ends: Vec<usize>,
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+    broken_lines: BTreeSet<usize>,
+}
+
+impl<'t> Sheet<'t> {
+    pub(super) fn new(file: &'t str, text: &'t str) -> Self {
+        let line_ends = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+        let (faults, warnings) = (Vec::new(), Vec::new());
+        Self { file, text, line_ends, faults, warnings, broken_lines: BTreeSet::new() }
+    }
+
+    /// The line of a byte offset, from 1.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.line_ends.partition_point(|end| *end < offset) + 1
+    }
+
+    /// Notes that the text is not TOML at some place.
+    pub(super) fn syntax(&mut self, error: &toml::de::Error) {
+        let line = self.line(error.span().map_or(0, |span| span.start));
+        // What follows from the first slip in a line is seldom a second one.
+        if self.broken_lines.insert(line) {
+            let message = format!("not TOML: {}", error.message());
+            let (file, key) = (self.file.to_owned(), self.key_on(line));
+            self.faults.push(Fault { file, line, key, message });
+        }
+    }
+
+    /// The key on a line that could not be parsed, with its table, as far as can be seen; empty
+    /// where the line shows none.
+    fn key_on(&self, line: usize) -> String {
+        let above: Vec<&str> = self.text.lines().take(line).collect();
+        let Some((written, _)) = above.last().and_then(|last| last.split_once('=')) else {
+            return String::new();
+        };
+        let key = written.trim();
+        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        {
+            return String::new();
+        }
+        let head = above.iter().rev().find_map(|above| above.trim_start().strip_prefix('['));
+        let table = head.map(|head| head.trim_start_matches('['));
+        match table.and_then(|table| table.split(']').next()) {
+            Some(table) => format!("{}.{key}", table.trim()),
+            None => key.to_owned(),
+        }
+    }
+
+    /// Whether the text is not TOML somewhere.
+    pub(super) fn is_broken(&self) -> bool {
+        !self.broken_lines.is_empty()
+    }
+
+    /// Notes a mistake at a byte offset.
+    pub(super) fn fault(&mut self, at: usize, key: String, message: String) {
+        let line = self.line(at);
+        // A value that the syntax recovery made up is not the author's.
+        if !self.broken_lines.contains(&line) {
+            self.faults.push(Fault { file: self.file.to_owned(), line, key, message });
+        }
+    }
+
+    /// Notes something to know at a byte offset.
+    pub(super) fn warn(&mut self, at: usize, key: String, message: String) {
+        let (file, line) = (self.file.to_owned(), self.line(at));
+        self.warnings.push(Fault { file, line, key, message });
+    }
+
+    /// The configuration, where no mistake was noted.
+    pub(super) fn finish(self, config: Config) -> Result<Checked, Faults> {
+        match Faults::of(self.faults) {
+            Some(faults) => Err(faults),
+            None => Ok(Checked { config, warnings: self.warnings }),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+use super::*;
+use crate::model::{Deletions, FeedName, FeedOptions};
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// Every fault of a text, one a line.
+fn faults(text: &str) -> String {
+    check("tidegate.toml", text).map_or_else(|faults| faults.to_string(), |_| String::new())
+}
+
+fn good(text: &str) -> Config {
+    check("tidegate.toml", text).map(|checked| checked.config).unwrap()
+}
+
+#[test]
+fn an_empty_file_is_all_defaults() {
+    for text in ["", "\u{feff}", "# nothing\n", "[server]\n[store]\n[polling]\n[publish]\n"] {
+        assert_eq!(good(text), Config::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn the_annotated_file_shows_the_defaults() {
+    let checked = load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/tidegate.toml")));
+    let Checked { config, warnings } = checked.unwrap();
+    let feeds = config.feeds.clone();
+    assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
+    assert_eq!(feeds.len(), 1);
+    assert_eq!(feeds[0].options, FeedOptions::default());
+    assert_eq!(warnings, []);
+}
+
+/// The annotated file with its commented keys put in force is right too, and shows every key.
+#[test]
+fn the_annotated_file_shows_every_key() {
+    let annotated = include_str!("../../config/tidegate.toml");
+    for (table, keys) in KNOWN {
+        let (_, rest) = annotated.split_once(&format!("[{table}]")).unwrap();
+        // Up to the next table, single or repeated, in force or commented out.
+        let own: Vec<&str> = rest
+            .lines()
+            .take_while(|line| !line.trim_start_matches("# ").starts_with('['))
+            .collect();
+        for key in *keys {
+            let shown = own.iter().any(|line| {
+                let line = line.trim_start_matches("# ");
+                line.starts_with(&format!("{key} = "))
+            });
+            assert!(shown, "[{table}] does not show {key}");
+        }
+    }
+    let commented = [
+        "public_url =",
+        "admin_token_file =",
+        "user_agent =",
+        "endpoint =",
+        "min_interval =",
+        "max_interval =",
+        "[[aggregate]]",
+        "name =",
+        "sources =",
+    ];
+    let in_force: Vec<&str> = annotated
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if commented.iter().any(|key| rest.starts_with(key)) => rest,
+            _ => line,
+        })
+        .collect();
+    let config = good(&in_force.join("\n"));
+    assert_eq!(config.aggregates.len(), 1);
+    assert_eq!(config.feeds[0].options.min_interval, Some(Duration::from_secs(3600)));
+    assert!(matches!(config.server.admin_token, AdminToken::File(_)));
+}
+
+#[test]
+fn the_minimal_file_is_one_feed() {
+    let minimal = load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/minimal.toml")));
+    let Checked { config, .. } = minimal.unwrap();
+    assert_eq!(config.feeds[0].name.as_str(), "news");
+    assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
+}
+
+/// The example of CONTRACT, "Configuration", with the other source that its aggregate names.
+#[test]
+fn the_contract_s_own_example() {
+    let config = good(include_str!("tests/contract.toml"));
+    assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
+    assert_eq!(config.server.admin_token, AdminToken::File("/run/secrets/tidegate".into()));
+    let endpoint = config.publish.endpoint.as_ref().map(|id| id.as_str());
+    assert_eq!(endpoint, Some("feeds.example.org"));
+    assert_eq!(config.publish.history_links, Publish::default().history_links);
+    assert_eq!(config.publish.window, Duration::from_secs(30 * 86_400));
+    assert_eq!(config.publish.tombstones, Duration::from_secs(180 * 86_400));
+    assert_eq!(config.aggregates[0].sources.len(), 2);
+}
+
+#[test]
+fn every_mistake_is_named_at_once() {
+    insta::assert_snapshot!(faults(include_str!("tests/mistakes.toml")));
+}
+
+#[test]
+fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
+    insta::assert_snapshot!(faults(include_str!("tests/not-toml.toml")));
+}
+
+#[test]
+fn allow_private_is_a_boolean_or_a_list() {
+    let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
+    assert_eq!(private("false").allow_private, AllowPrivate::No);
+    assert_eq!(private("true").allow_private, AllowPrivate::Yes);
+    let AllowPrivate::Only(only) =
+        private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private
+    else {
+        panic!("a list was not taken as one");
+    };
+    let only: Vec<String> = only.iter().map(HostPort::to_string).collect();
+    assert_eq!(only, ["127.0.0.1:9", "[::1]:8000", "localhost:80"]);
+    for bad in [
+        r#""true""#,
+        "1",
+        r#"["localhost"]"#,
+        r#"["h:0"]"#,
+        r#"["h:+1"]"#,
+        "[80]",
+        r#"["http://h:80"]"#,
+        r#"[":80"]"#,
+        r#"["h:80", "H:80"]"#,
+        r#"["::1:80"]"#,
+    ] {
+        let said = faults(&format!("[polling]\nallow_private = {bad}"));
+        assert!(said.starts_with("tidegate.toml:2: polling.allow_private: "), "{bad}: {said}");
+    }
+}
+
+#[test]
+fn intervals_are_in_order_also_against_what_is_not_written() {
+    for (text, place) in [
+        ("[polling]\nmin_interval = \"2d\"", "2: polling.min_interval"),
+        ("[polling]\nmax_interval = \"1m\"", "2: polling.max_interval"),
+        ("[polling]\nmax_interval = \"1h\"\nmin_interval = \"2h\"", "3: polling.min_interval"),
+        ("[publish]\nwindow = \"200d\"", "2: publish.window"),
+        ("[publish]\ntombstones = \"1d\"", "2: publish.tombstones"),
+        ("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nmax_interval=\"1m\"", "4: feed.max_interval"),
+    ] {
+        let said = faults(text);
+        assert!(said.starts_with(&format!("tidegate.toml:{place}: ")), "{text}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let feed = "[polling]\nmin_interval=\"1h\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
+                min_interval=\"1s\"\nmax_interval=\"1m\"\ndeletions=\"off\"\ncomplete=true";
+    let options = &good(feed).feeds[0].options;
+    assert_eq!(options.deletions, Deletions::Off);
+    assert!(options.complete);
+}
+
+#[test]
+fn warnings_do_not_stop_anything() {
+    let text = "[server]\nadmin_token = \"short\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
+                [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
+    let Checked { config, warnings } = check("f", text).unwrap();
+    assert_eq!(config.aggregates[0].sources, [FeedName::new("a").unwrap()]);
+    let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "f:2: server.admin_token: is shorter than 16 characters and may be guessed",
+            "f:7: aggregate.name: aggregates are checked but not served yet",
+        ]
+    );
+}
+
+#[test]
+fn a_token_is_not_shown_by_accident() {
+    let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let AdminToken::Here(token) = config.server.admin_token else { panic!("no token") };
+    assert_eq!(token.reveal(), "hunter2-hunter2-hunter2");
+}
+
+#[test]
+fn lists_have_their_limits() {
+    let sources = vec!["\"a\""; SOURCE_LIMIT + 1].join(",");
+    let text = format!("[[aggregate]]\nname = \"all\"\nsources = [{sources}]");
+    let Err(found) = check("f", &text) else { panic!("taken") };
+    assert!(found.to_string().contains("has 10001 entries, the limit is 10000"));
+    assert_eq!(found.iter().count(), FAULTS_SHOWN);
+    assert!(found.count() > FAULTS_SHOWN);
+    assert!(found.to_string().ends_with(&format!("and {} more", found.count() - FAULTS_SHOWN)));
+}
+
+#[test]
+fn files_that_cannot_be_read_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.toml");
+    assert!(matches!(load(&path), Err(ConfigError::Read { .. })));
+    std::fs::write(&path, b"# one\n# two \xff\n").unwrap();
+    assert!(matches!(load(&path), Err(ConfigError::Encoding { line: 2, .. })));
+    std::fs::File::create(&path).unwrap().set_len(FILE_LIMIT + 1).unwrap();
+    assert!(matches!(load(&path), Err(ConfigError::TooLarge { .. })));
+    std::fs::write(&path, "[server]\nlisten = 1").unwrap();
+    let said = load(&path).unwrap_err().to_string();
+    assert!(said.starts_with(&format!("{}:2: server.listen: ", path.display())), "{said}");
+}
+
+proptest! {
+    /// Whatever is written, the answer is a configuration or faults within the file's lines.
+    #[test]
+    fn no_text_is_too_strange(text in "([\\[\\]=\".,{}#\n a-z0-9_-]|\\PC){0,200}") {
+        if let Err(faults) = check("f", &text) {
+            let lines = text.matches('\n').count() + 1;
+            prop_assert!(faults.iter().all(|fault| (1..=lines).contains(&fault.line)));
+        }
+    }
+
+    /// A key that nobody knows is refused wherever it stands.
+    #[test]
+    fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..KNOWN.len()) {
+        let (name, _) = KNOWN[table];
+        let head = if matches!(name, "feed" | "aggregate") { format!("[[{name}]]") } else { format!("[{name}]") };
+        let said = faults(&format!("{head}\n{key} = 1\n"));
+        let place = format!("tidegate.toml:2: {name}.{key}: unknown key");
+        prop_assert!(said.contains(&place), "{}", said);
+    }
+}

@@ -1,0 +1,153 @@
+//! Web addresses: of this gateway, and of upstreams.
+
+use url::Url;
+
+/// The longest address that is taken, in bytes.
+const ADDRESS_LIMIT: usize = 4096;
+
+/// Why a text is no address to use. Credentials in an address are not repeated in the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WebError {
+    /// It is no URL.
+    #[error(
+        "{text:?} is not a web address ({why}); write one like \"https://example.org/feed.xml\""
+    )]
+    Form {
+        /// The text as written.
+        text: String,
+        /// What the parser said.
+        why: url::ParseError,
+    },
+    /// It has white space or a control character.
+    #[error("the address has white space or a control character; write those as %20 and the like")]
+    Space,
+    /// It is too long.
+    #[error("the address is {length} bytes long, the limit is {limit}")]
+    TooLong {
+        /// Bytes found.
+        length: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Its scheme is not of the web.
+    #[error("the address has the scheme {scheme:?}; only http and https are polled and served")]
+    Scheme {
+        /// The scheme found.
+        scheme: String,
+    },
+    /// A part must not be there.
+    #[error("the public address has {part}; write only scheme, host, port and path")]
+    Part {
+        /// The part found.
+        part: &'static str,
+    },
+}
+
+fn web(text: &str) -> Result<Url, WebError> {
+    if text.len() > ADDRESS_LIMIT {
+        return Err(WebError::TooLong { length: text.len(), limit: ADDRESS_LIMIT });
+    }
+    // The parser would quietly drop these; in a file they are a slip of the pen.
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(WebError::Space);
+    }
+    let url = Url::parse(text).map_err(|why| WebError::Form { text: hidden(text), why })?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(WebError::Scheme { scheme: scheme.to_owned() }),
+    }
+}
+
+/// The text without what may be credentials.
+fn hidden(text: &str) -> String {
+    match (text.split_once("//"), text.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}//…@{rest}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Checks the address of an upstream: `http` or `https`. A fragment is cut off, since it is never
+/// sent.
+pub fn feed_address(text: &str) -> Result<Url, WebError> {
+    let mut url = web(text)?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Checks the address under which the gateway is reached: no credentials, query or fragment. A
+/// slash at its end is cut off, so that `{public_url}/feeds/NAME` is well made.
+pub fn public_address(text: &str) -> Result<String, WebError> {
+    let url = web(text)?;
+    let parts = [
+        ("credentials", !url.username().is_empty() || url.password().is_some()),
+        ("a query", url.query().is_some()),
+        ("a fragment", url.fragment().is_some()),
+    ];
+    match parts.into_iter().find(|(_, there)| *there) {
+        Some((part, _)) => Err(WebError::Part { part }),
+        None => Ok(url.as_str().trim_end_matches('/').to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstreams_are_on_the_web() {
+        for good in
+            ["http://a/", "https://[::1]:8443/x?y=z", "HTTPS://Example.ORG", "http://u:p@h/f.xml"]
+        {
+            assert!(feed_address(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "feed.xml",
+            "//host/x",
+            "ftp://h/x",
+            "file:///etc/passwd",
+            "data:,x",
+            "http://",
+            "http://h:99999/",
+            "javascript:1",
+            " http://a/",
+            "http://a/\n",
+            "http://a b/",
+        ] {
+            assert!(feed_address(bad).is_err(), "{bad:?} was taken");
+        }
+        assert!(matches!(
+            feed_address(&format!("http://h/{}", "x".repeat(ADDRESS_LIMIT))),
+            Err(WebError::TooLong { .. })
+        ));
+    }
+
+    #[test]
+    fn a_fragment_is_not_sent() {
+        let url = feed_address("https://example.org/feed#top").map(String::from);
+        assert_eq!(url, Ok("https://example.org/feed".to_owned()));
+    }
+
+    #[test]
+    fn public_addresses_are_ready_to_be_lengthened() {
+        for (text, expected) in [
+            ("https://feeds.example.org", "https://feeds.example.org"),
+            ("https://feeds.example.org/", "https://feeds.example.org"),
+            ("http://example.org/tidegate/", "http://example.org/tidegate"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ] {
+            assert_eq!(public_address(text), Ok(expected.to_owned()), "{text}");
+        }
+        for bad in ["https://u@h/", "https://:p@h/", "https://h/?q", "https://h/#f", "ftp://h/"] {
+            assert!(public_address(bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_repeated() {
+        for text in ["https://user:hunter2@example.org/", "https://user:hunter2@h:99999/"] {
+            let said = public_address(text).map_err(|e| e.to_string());
+            assert!(said.is_err_and(|said| !said.contains("hunter2")), "{text}");
+        }
+    }
+}

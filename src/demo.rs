@@ -1,0 +1,61 @@
+//! A small publisher with two invented feeds that gain, edit and lose posts, roll their windows and
+//! change in ways that mean nothing; for `tidegate demo` and for tests. Needs no network.
+//!
+//! What the feeds say at step n is a pure function ([`Script`]); [`publisher`] only serves it.
+
+mod harbour;
+mod lighthouse;
+mod places;
+mod publisher;
+mod timeline;
+
+pub use harbour::PATH as HARBOUR;
+pub use lighthouse::PATH as LIGHTHOUSE;
+pub use places::{configuration, places};
+pub use publisher::publisher;
+pub use timeline::{Post, Timeline};
+
+use crate::model::Time;
+use std::time::Duration;
+
+/// A document as the publisher has it at one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its path on the publisher.
+    pub path: &'static str,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Its bytes.
+    pub body: String,
+    /// When it last changed.
+    pub changed: Time,
+}
+
+/// What the publisher says and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Script {
+    start: Time,
+    every: Duration,
+}
+
+impl Script {
+    /// A script whose step 0 is at `start` and whose steps are `every` apart.
+    pub const fn new(start: Time, every: Duration) -> Self {
+        Self { start, every }
+    }
+
+    /// The time of a step; those before the start are negative.
+    pub fn time(&self, step: i64) -> Time {
+        let steps = u32::try_from(step.unsigned_abs()).unwrap_or(u32::MAX);
+        let apart = self.every.saturating_mul(steps);
+        if step < 0 { self.start.minus(apart) } else { self.start.plus(apart) }
+    }
+
+    /// All documents at a step.
+    pub fn feeds(&self, step: u32) -> [Document; 2] {
+        [lighthouse::document(self, step), harbour::document(self, step)]
+    }
+}
+
+#[cfg(test)]
+mod tests;
