@@ -4,8 +4,11 @@
 //! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
+pub mod cli;
 pub mod clock;
 pub mod model;
+pub mod parse;
 pub mod record;
 pub mod render;
 pub mod store;
+pub mod sync;

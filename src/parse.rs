@@ -1,0 +1,3 @@
+//! Bytes to documents.
+
+pub mod sse;
