@@ -1,5 +1,7 @@
 //! From stored items to documents, by splicing into the publisher's own bytes.
 
+pub mod sx;
+
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
 
 /// Which view of a feed (CONTRACT, Addresses).
