@@ -1,3 +1,3 @@
-//! Commands.
+//! The subcommands that are more than wiring.
 
 pub mod merge;

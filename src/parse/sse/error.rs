@@ -70,6 +70,12 @@ pub enum SseFault {
         /// The item's id.
         wanted: String,
     },
+    /// Sync markup of SSE 0.91 where it is not supported.
+    #[error("the item has sync markup of SSE 0.91, which cannot be merged yet; convert it to 1.0")]
+    Sse091,
+    /// The bytes are not in the charset that the document declares.
+    #[error("the document is not in the charset {0} that it is said to be in")]
+    Charset(String),
     /// Two items have one id.
     #[error("the sync id {id:?} is that of line {first} again; an id may stand once in a feed")]
     Repeated {

@@ -30,6 +30,8 @@ pub struct Payload {
     pub base: Option<String>,
     /// The `xml:lang` in scope around it.
     pub lang: Option<String>,
+    /// Whether its element has an `xml:lang` of its own.
+    pub has_lang: bool,
     /// The values to convert it by.
     pub values: Values,
     canonical: String,
@@ -75,10 +77,26 @@ impl Payload {
                 .collect(),
             base: inherit("xml:base"),
             lang: inherit("xml:lang"),
+            has_lang: element.attribute("xml:lang").is_some(),
             values: values::read(tree, family, item),
             canonical: canonical(tree, item, sync),
             xml,
         })
+    }
+
+    /// The same said in the markup of another family: `xml` with its places, and the bindings that
+    /// it needs. Base and language stay.
+    pub fn rewritten(
+        &self,
+        family: Family,
+        xml: String,
+        attributes: usize,
+        sync: usize,
+        needs: Vec<(String, String)>,
+    ) -> Self {
+        let declares = Vec::new();
+        let has_lang = false;
+        Self { family, xml, attributes, sync, needs, declares, has_lang, ..self.clone() }
     }
 
     /// Its parts around the place of `sx:sync`, attributes to be added in front of the first:
