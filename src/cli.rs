@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod logs;
+pub mod merge;
 
 pub use args::{Cli, Command};
 pub use check::check;

@@ -17,6 +17,8 @@ mod tombstone;
 #[cfg(test)]
 mod tests;
 
+pub mod sx;
+
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
 use convert::Target;
 use entry::Entries;

@@ -1,0 +1,162 @@
+//! The merged feed: LOCAL's text with changed items replaced and new ones added.
+
+use super::{Outcome, convert};
+use crate::model::{Family, Shared, Version};
+use crate::parse::sse::{Payload, SseDialect, SseFeed};
+use crate::render::{Dialect, sx};
+
+/// The prefix of sync markup where LOCAL has none.
+const PREFIX: &str = "sx";
+
+/// Bindings, base and language where markup is put.
+#[derive(Debug, Clone)]
+struct Scope {
+    bindings: Vec<(String, String)>,
+    base: Option<String>,
+    lang: Option<String>,
+}
+
+/// What the merged feed is written in.
+struct Target<'a> {
+    family: Family,
+    rss: &'a str,
+    namespace: &'static str,
+}
+
+/// LOCAL's document with what the merge changed. The dialect is LOCAL's, else INCOMING's.
+pub fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome) -> String {
+    let dialect = match local.dialect.or(incoming.dialect) {
+        Some(SseDialect::FeedSync) => Dialect::FeedSync,
+        _ => Dialect::Sse,
+    };
+    let target =
+        Target { family: local.family, rss: &local.rss, namespace: sx::namespace(dialect) };
+    let scope = Scope::of(local);
+    let text = local.tree.text();
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for item in &local.items {
+        let mut changed = outcome.changed.remove(&item.element);
+        // One document never mixes dialects (READINGS 1, row 1).
+        if changed.is_none() && item.dialect.is_some() && item.dialect != local.dialect {
+            changed = item.shared.clone().and_then(Result::ok);
+        }
+        if let Some(changed) = changed {
+            out.push_str(local.tree.slice(done..item.span.start));
+            push_item(&mut out, &changed, &target, &scope);
+            done = item.span.end;
+        }
+    }
+    let end = local.items.last().map_or_else(
+        || local.tree.element(local.container).and_then(|e| e.inner.as_ref()).map(|i| i.end),
+        |item| Some(item.span.end),
+    );
+    let end = end.unwrap_or(text.len());
+    out.push_str(local.tree.slice(done..end));
+    let indent = indent(local);
+    for item in &outcome.new {
+        out.push_str(indent);
+        push_item(&mut out, item, &target, &scope);
+    }
+    out.push_str(local.tree.slice(end..text.len()));
+    out
+}
+
+/// The white space in front of the last item, to be repeated in front of new ones.
+fn indent<'a>(feed: &'a SseFeed<'_>) -> &'a str {
+    let before = feed.items.last().map_or("", |item| feed.tree.slice(0..item.span.start));
+    let kept = before.trim_end().len();
+    before.get(kept..).unwrap_or_default()
+}
+
+fn push_item(out: &mut String, item: &Shared<Payload>, target: &Target<'_>, scope: &Scope) {
+    push_version(out, &item.winner, &item.conflicts, target, scope);
+}
+
+fn push_version(
+    out: &mut String,
+    version: &Version<Payload>,
+    conflicts: &[Version<Payload>],
+    target: &Target<'_>,
+    scope: &Scope,
+) {
+    let converted;
+    let payload = if version.data.family == target.family {
+        &version.data
+    } else {
+        converted = convert::to(target.family, target.rss, version);
+        &converted
+    };
+    let mut inside = scope.clone();
+    let (name, rest, after) = payload.parts();
+    out.push_str(name);
+    for (prefix, uri) in &payload.needs {
+        if scope.binding(prefix).unwrap_or_default() != uri {
+            let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
+            sx::attribute(out, &name, uri);
+            inside.bind(prefix, uri);
+        }
+    }
+    if payload.base.is_some() && payload.base != scope.base {
+        let base = payload.base.as_deref().unwrap_or_default();
+        sx::attribute(out, "xml:base", base);
+        inside.base = Some(base.to_owned());
+    }
+    if payload.lang != scope.lang && !payload.has_lang {
+        let lang = payload.lang.as_deref().unwrap_or_default();
+        sx::attribute(out, "xml:lang", lang);
+        inside.lang = Some(lang.to_owned());
+    }
+    for (prefix, uri) in &payload.declares {
+        inside.bind(prefix, uri);
+    }
+    out.push_str(rest);
+    let (prefix, declare) = match inside.prefix_of(target.namespace) {
+        Some(prefix) => (prefix.to_owned(), None),
+        None => (PREFIX.to_owned(), Some(target.namespace)),
+    };
+    inside.bind(&prefix, target.namespace);
+    let mut push_conflicts = |out: &mut String| {
+        for conflict in conflicts {
+            push_version(out, conflict, &[], target, &inside);
+        }
+    };
+    let nested: Option<&mut dyn FnMut(&mut String)> =
+        if conflicts.is_empty() { None } else { Some(&mut push_conflicts) };
+    sx::sync_element(out, &prefix, declare, version, nested);
+    out.push_str(after);
+}
+
+impl Scope {
+    /// What is in scope where the items of a feed stand.
+    fn of(feed: &SseFeed<'_>) -> Self {
+        let tree = &feed.tree;
+        let mut scope = Self { bindings: Vec::new(), base: None, lang: None };
+        for id in [0, feed.container] {
+            for declaration in tree.element(id).map_or(&[][..], |e| &e.declarations) {
+                scope.bind(&declaration.name, &declaration.value);
+            }
+        }
+        let inherit = |name| tree.inherited(feed.container, |e| e.attribute(name));
+        scope.base = inherit("xml:base").map(str::to_owned);
+        scope.lang = inherit("xml:lang").map(str::to_owned);
+        scope
+    }
+
+    fn binding(&self, prefix: &str) -> Option<&str> {
+        self.bindings.iter().find(|(bound, _)| bound == prefix).map(|(_, uri)| uri.as_str())
+    }
+
+    fn bind(&mut self, prefix: &str, uri: &str) {
+        self.bindings.retain(|(bound, _)| bound != prefix);
+        self.bindings.push((prefix.to_owned(), uri.to_owned()));
+    }
+
+    /// A prefix bound to a namespace; the default namespace is none, for the markup around it
+    /// needs that.
+    fn prefix_of(&self, namespace: &str) -> Option<&str> {
+        let bound =
+            self.bindings.iter().find(|(prefix, uri)| uri == namespace && !prefix.is_empty());
+        bound.map(|(prefix, _)| prefix.as_str())
+    }
+}

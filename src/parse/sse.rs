@@ -1,0 +1,56 @@
+//! Reading SSE feed files: items as exact slices of the document, with what their `sx:sync` says
+//! (SSE 1.0 section 2, FeedSync section 2).
+
+mod error;
+mod items;
+mod payload;
+mod sync;
+mod tree;
+mod values;
+
+pub use error::{SseError, SseFault};
+pub use items::{SseFeed, SseItem, read};
+pub use payload::Payload;
+pub use tree::{ATOM, Tree};
+pub use values::Values;
+
+/// The most bytes of a document.
+pub const BYTES_LIMIT: usize = 32 << 20;
+/// How deep elements may stand in each other.
+pub const DEPTH_LIMIT: usize = 256;
+/// The most elements of a document.
+pub const ELEMENT_LIMIT: usize = 1_000_000;
+/// The most attributes of an element, namespace declarations included.
+pub const ATTRIBUTE_LIMIT: usize = 256;
+/// The most namespace declarations in scope of an element.
+pub const NAMESPACE_LIMIT: usize = 256;
+/// The most items of a document.
+pub const ITEM_LIMIT: usize = 100_000;
+/// The most `sx:history` elements of one version of an item.
+pub const UPDATE_LIMIT: usize = 1_000;
+/// The most conflicts of an item.
+pub const CONFLICT_LIMIT: usize = 100;
+
+/// The dialects of sync markup that are told apart by their namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SseDialect {
+    /// SSE 1.0.
+    Sse,
+    /// FeedSync.
+    FeedSync,
+    /// SSE 0.91, whose histories are of another kind.
+    Sse091,
+}
+
+impl SseDialect {
+    /// The dialect of a namespace (READINGS 1, row 1; READINGS 2, row 1).
+    pub fn of(namespace: &str) -> Option<Self> {
+        match namespace {
+            "http://www.microsoft.com/schemas/sse" => Some(Self::Sse),
+            "http://feedsync.org/2007/feedsync" => Some(Self::FeedSync),
+            "http://www.microsoft.com/schemas/rss/sse"
+            | "https://www.microsoft.com/schemas/rss/sse" => Some(Self::Sse091),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What can be wrong with an SSE feed file, and where.
+
+/// A fault with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct SseError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub fault: SseFault,
+}
+
+/// What is wrong with a document or an item.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SseFault {
+    /// It is not well-formed.
+    #[error("the document is not well-formed: {0}")]
+    Malformed(String),
+    /// It is something else than a feed.
+    #[error("the document is neither Atom 1.0 nor RSS: {0}")]
+    NotAFeed(String),
+    /// There is more of something than is taken.
+    #[error("there are more than {limit} {what}, which is the limit")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The named limit.
+        limit: usize,
+    },
+    /// A prefix is used that nothing declares.
+    #[error("the prefix {0:?} is not declared")]
+    Undeclared(String),
+    /// A required attribute is missing.
+    #[error("{element} has no attribute {attribute:?}; it is required")]
+    Missing {
+        /// The element.
+        element: &'static str,
+        /// The attribute.
+        attribute: &'static str,
+    },
+    /// An attribute has a value that it may not have.
+    #[error("{element} has {attribute}={value:?}; {wanted}")]
+    Invalid {
+        /// The element.
+        element: &'static str,
+        /// The attribute.
+        attribute: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        wanted: String,
+    },
+    /// A `sx:sync` without history.
+    #[error("sx:sync has no sx:history; there must be at least one")]
+    NoHistory,
+    /// Neither `when` nor `by`.
+    #[error("{0} has neither \"when\" nor \"by\"; one of them must be there")]
+    NoStamp(&'static str),
+    /// More than one `sx:sync`.
+    #[error("the item has more than one {0}")]
+    Twice(&'static str),
+    /// An item in `sx:conflicts` without `sx:sync`.
+    #[error("an item in sx:conflicts has no sx:sync")]
+    PlainConflict,
+    /// A conflict that is a version of another item.
+    #[error("the conflict has the id {found:?}, its item has {wanted:?}; they must be the same")]
+    OtherConflict {
+        /// The conflict's id.
+        found: String,
+        /// The item's id.
+        wanted: String,
+    },
+    /// Sync markup of SSE 0.91 where it is not supported.
+    #[error("the item has sync markup of SSE 0.91, which cannot be merged yet; convert it to 1.0")]
+    Sse091,
+    /// The bytes are not in the charset that the document declares.
+    #[error("the document is not in the charset {0} that it is said to be in")]
+    Charset(String),
+    /// Two items have one id.
+    #[error("the sync id {id:?} is that of line {first} again; an id may stand once in a feed")]
+    Repeated {
+        /// The id.
+        id: String,
+        /// The line of the first item with it.
+        first: usize,
+    },
+}

@@ -1,0 +1,115 @@
+//! A feed file's items, in their order and with their places.
+
+use super::sync::{family_of, shared, sync_of};
+use super::tree::{ATOM, Id, Tree};
+use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault};
+use crate::model::{Family, Shared};
+use std::ops::Range;
+
+/// An SSE feed file.
+#[derive(Debug)]
+pub struct SseFeed<'a> {
+    /// The document.
+    pub tree: Tree<'a>,
+    /// The family of its container.
+    pub family: Family,
+    /// The namespace of RSS's own elements, usually none (`""`).
+    pub rss: String,
+    /// The dialect of its first sync markup; where it has none, one that it declares.
+    pub dialect: Option<SseDialect>,
+    /// The element that the items stand in: `feed` or `channel`.
+    pub container: Id,
+    /// Its items.
+    pub items: Vec<SseItem>,
+}
+
+/// An item of a feed file.
+#[derive(Debug)]
+pub struct SseItem {
+    /// Its element.
+    pub element: Id,
+    /// Its place in the text.
+    pub span: Range<usize>,
+    /// The dialect of its `sx:sync`; `None` where it has none and takes no part in synchronization.
+    pub dialect: Option<SseDialect>,
+    /// What it shares: `None` without `sx:sync` or with one of SSE 0.91, an error where its
+    /// `sx:sync` is invalid.
+    pub shared: Option<Result<Shared<Payload>, SseError>>,
+}
+
+/// Reads an SSE feed: Atom 1.0, or RSS whose root is `rss`.
+///
+/// An item with invalid sync markup does not cost the others theirs: its error stands with it
+/// (READINGS 1, row 18).
+pub fn read(text: &str) -> Result<SseFeed<'_>, SseError> {
+    let tree = Tree::read(text)?;
+    let (root, local) = tree.name(0);
+    let (family, rss) = match (root, local) {
+        (ATOM, "feed") => (Family::Atom, String::new()),
+        (namespace, "rss") => (Family::Rss, namespace.to_owned()),
+        (_, other) => {
+            let what = format!("its root element is {other:?}");
+            return Err(tree.fault(start(&tree, 0), SseFault::NotAFeed(what)));
+        }
+    };
+    let container = match family {
+        Family::Atom => Some(0),
+        Family::Rss => {
+            let mut children = tree.children(0).map(|(id, _)| id);
+            children.find(|id| tree.name(*id) == (rss.as_str(), "channel"))
+        }
+    };
+    let container = container
+        .filter(|id| tree.element(*id).is_some_and(|element| element.inner.is_some()))
+        .ok_or_else(|| {
+            let what = "there is nothing in its feed or channel element".to_owned();
+            tree.fault(start(&tree, 0), SseFault::NotAFeed(what))
+        })?;
+    let items = items(&tree, family, &rss, container)?;
+    let dialect = items.iter().find_map(|item| item.dialect).or_else(|| {
+        let around = [0, container].into_iter().filter_map(|id| tree.element(id));
+        let mut declared = around.flat_map(|element| &element.declarations);
+        declared.find_map(|declaration| SseDialect::of(&declaration.value))
+    });
+    Ok(SseFeed { tree, family, rss, dialect, container, items })
+}
+
+fn items(
+    tree: &Tree<'_>,
+    family: Family,
+    rss: &str,
+    container: Id,
+) -> Result<Vec<SseItem>, SseError> {
+    let mut items = Vec::new();
+    for (id, element) in tree.children(container) {
+        if family_of(tree, id, rss) != Some(family) {
+            continue;
+        }
+        if items.len() >= ITEM_LIMIT {
+            let fault = SseFault::TooMany { what: "items", limit: ITEM_LIMIT };
+            return Err(tree.fault(element.span.start, fault));
+        }
+        let shared = match sync_of(tree, id) {
+            Ok(sync) => sync.map(|sync| shared(tree, rss, id, sync)),
+            Err(error) => Some(Err(error)),
+        };
+        items.push(SseItem {
+            element: id,
+            span: element.span.clone(),
+            dialect: dialect(tree, id),
+            shared,
+        });
+    }
+    Ok(items)
+}
+
+fn dialect(tree: &Tree<'_>, item: Id) -> Option<SseDialect> {
+    tree.children(item).find_map(|(id, _)| match tree.name(id) {
+        (namespace, "sync") => SseDialect::of(namespace),
+        _ => None,
+    })
+}
+
+fn start(tree: &Tree<'_>, id: Id) -> usize {
+    tree.element(id).map_or(0, |element| element.span.start)
+}

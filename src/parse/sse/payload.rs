@@ -1,0 +1,199 @@
+//! What a version of an item says: its markup without the sync markup, able to stand elsewhere.
+
+use super::tree::{Content, Id, Tree, split};
+use super::values::{self, Values};
+use crate::model::Family;
+use crate::sync::Canonical;
+use std::fmt::Write;
+use std::ops::Range;
+
+/// An item's own markup, cut out of its document, and what it needs to stand elsewhere.
+///
+/// Two payloads are equal where a reader would see the same: the bytes may differ in prefixes, in
+/// quotes, in the order of attributes and in white space between elements.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    /// The family that its markup belongs to.
+    pub family: Family,
+    /// The element from its `<` to its last `>`, without its `sx:sync`; never an empty-element tag.
+    pub xml: String,
+    /// Directly behind the name of the element, where attributes can be added.
+    pub attributes: usize,
+    /// Where its `sx:sync` stood.
+    pub sync: usize,
+    /// Bindings that it uses and does not make itself, as (prefix, URI); the URI `""` is no
+    /// namespace.
+    pub needs: Vec<(String, String)>,
+    /// Bindings that its element makes itself.
+    pub declares: Vec<(String, String)>,
+    /// The `xml:base` in scope around it.
+    pub base: Option<String>,
+    /// The `xml:lang` in scope around it.
+    pub lang: Option<String>,
+    /// Whether its element has an `xml:lang` of its own.
+    pub has_lang: bool,
+    /// The values to convert it by.
+    pub values: Values,
+    canonical: String,
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.canonical == other.canonical
+    }
+}
+
+impl Eq for Payload {}
+
+impl Canonical for Payload {
+    fn canonical(&self) -> &[u8] {
+        self.canonical.as_bytes()
+    }
+}
+
+impl Payload {
+    /// The payload of the element `item`, whose `sx:sync` is the element `sync`.
+    pub(super) fn cut(tree: &Tree<'_>, family: Family, item: Id, sync: Id) -> Option<Self> {
+        let element = tree.element(item)?;
+        let sync_span = tree.element(sync)?.span.clone();
+        let span = element.span.clone();
+        let mut xml = tree.slice(span.start..sync_span.start).to_owned();
+        let sync_at = xml.len();
+        xml.push_str(tree.slice(sync_span.end..span.end));
+        let around = element.parent;
+        let inherit = |name: &str| {
+            let value = around.and_then(|id| tree.inherited(id, |e| e.attribute(name)));
+            value.filter(|_| element.attribute(name).is_none()).map(str::to_owned)
+        };
+        Some(Self {
+            family,
+            attributes: 1 + element.name.len(),
+            sync: sync_at,
+            needs: needs(tree, item, sync),
+            declares: element
+                .declarations
+                .iter()
+                .map(|declaration| (declaration.name.clone(), declaration.value.clone()))
+                .collect(),
+            base: inherit("xml:base"),
+            lang: inherit("xml:lang"),
+            has_lang: element.attribute("xml:lang").is_some(),
+            values: values::read(tree, family, item),
+            canonical: canonical(tree, item, sync),
+            xml,
+        })
+    }
+
+    /// The same said in the markup of another family: `xml` with its places, and the bindings that
+    /// it needs. Base and language stay.
+    pub fn rewritten(
+        &self,
+        family: Family,
+        xml: String,
+        attributes: usize,
+        sync: usize,
+        needs: Vec<(String, String)>,
+    ) -> Self {
+        let declares = Vec::new();
+        let has_lang = false;
+        Self { family, xml, attributes, sync, needs, declares, has_lang, ..self.clone() }
+    }
+
+    /// Its parts around the place of `sx:sync`, attributes to be added in front of the first:
+    /// the tag's beginning, the rest before the place, what comes after it.
+    pub fn parts(&self) -> (&str, &str, &str) {
+        let part = |range: Range<usize>| self.xml.get(range).unwrap_or_default();
+        (
+            part(0..self.attributes),
+            part(self.attributes..self.sync),
+            part(self.sync..self.xml.len()),
+        )
+    }
+}
+
+/// The bindings that an element and what is in it use and do not make themselves.
+fn needs(tree: &Tree<'_>, item: Id, sync: Id) -> Vec<(String, String)> {
+    let mut needs: Vec<(String, String)> = Vec::new();
+    // Elements to visit, each with the prefixes declared between it and the item.
+    let mut open = vec![item];
+    while let Some(id) = open.pop() {
+        let Some(element) = tree.element(id) else { continue };
+        for prefix in element.prefixes() {
+            if prefix == "xml" || needs.iter().any(|(known, _)| known == prefix) {
+                continue;
+            }
+            if !made_within(tree, item, id, prefix) {
+                let uri = tree.binding(id, prefix).unwrap_or_default();
+                needs.push((prefix.to_owned(), uri.to_owned()));
+            }
+        }
+        open.extend(tree.children(id).map(|(child, _)| child).filter(|child| *child != sync));
+    }
+    needs.sort();
+    needs
+}
+
+/// Whether `prefix` is declared by `id` or an element around it, up to `item`.
+fn made_within(tree: &Tree<'_>, item: Id, id: Id, prefix: &str) -> bool {
+    let mut next = Some(id);
+    while let Some(id) = next {
+        let Some(element) = tree.element(id) else { return false };
+        if element.declaration(prefix).is_some() {
+            return true;
+        }
+        next = element.parent.filter(|_| id != item);
+    }
+    false
+}
+
+/// The element as names with namespaces, sorted attributes and character data: no prefixes, no
+/// comments, no white space between elements.
+fn canonical(tree: &Tree<'_>, item: Id, sync: Id) -> String {
+    enum Step<'t> {
+        Open(Id),
+        Text(&'t str),
+        Close,
+    }
+    let mut out = String::new();
+    let mut steps = vec![Step::Open(item)];
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Close => out.push_str("</>"),
+            Step::Text(text) => {
+                let _ = write!(out, "{:?}", text);
+            }
+            Step::Open(id) => {
+                let (namespace, local) = tree.name(id);
+                let _ = write!(out, "<{{{namespace}}}{local}");
+                for (name, value) in attributes(tree, id) {
+                    let _ = write!(out, " {name}={value:?}");
+                }
+                out.push('>');
+                steps.push(Step::Close);
+                for content in tree.contents(id).rev() {
+                    match content {
+                        Content::Element(child) if *child == sync => {}
+                        Content::Element(child) => steps.push(Step::Open(*child)),
+                        Content::Text(text) if text.trim().is_empty() => {}
+                        Content::Text(text) => steps.push(Step::Text(text)),
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+fn attributes<'t>(tree: &'t Tree<'_>, id: Id) -> Vec<(String, &'t str)> {
+    let mut attributes: Vec<(String, &str)> = Vec::new();
+    for attribute in tree.element(id).map_or(&[][..], |element| &element.attributes) {
+        let (prefix, local) = split(&attribute.name);
+        let namespace = match prefix {
+            "" => "",
+            prefix => tree.binding(id, prefix).unwrap_or_default(),
+        };
+        attributes.push((format!("{{{namespace}}}{local}"), &attribute.value));
+    }
+    attributes.sort();
+    attributes
+}

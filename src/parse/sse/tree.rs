@@ -1,0 +1,363 @@
+//! A document as a light tree of elements, each with its exact place in the text.
+
+use super::{
+    ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, NAMESPACE_LIMIT, SseError, SseFault,
+};
+use quick_xml::XmlVersion;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The namespace of Atom 1.0 (RFC 4287).
+pub const ATOM: &str = "http://www.w3.org/2005/Atom";
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// The number of an element in its [`Tree`]; the root is 0.
+pub type Id = usize;
+
+/// What stands in an element.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// An element.
+    Element(Id),
+    /// Character data: references resolved, CDATA opened.
+    Text(String),
+}
+
+/// An attribute or a namespace declaration.
+#[derive(Debug, Clone)]
+pub struct Attribute {
+    /// The name as written; of a declaration the prefix.
+    pub name: String,
+    /// The value, normalised.
+    pub value: String,
+}
+
+/// An element.
+#[derive(Debug, Clone)]
+pub struct Element<'a> {
+    /// The element around it.
+    pub parent: Option<Id>,
+    /// The name as written.
+    pub name: &'a str,
+    /// From its `<` to its last `>`.
+    pub span: Range<usize>,
+    /// Its content, between its tags; `None` for an empty-element tag.
+    pub inner: Option<Range<usize>>,
+    /// Its attributes, without namespace declarations.
+    pub attributes: Vec<Attribute>,
+    /// Its namespace declarations.
+    pub declarations: Vec<Attribute>,
+    /// How many declarations are made by it and the elements around it.
+    pub declared: usize,
+    /// What stands in it.
+    pub content: Vec<Content>,
+}
+
+/// A well-formed document within the limits of this room. Every prefix in it is declared.
+#[derive(Debug)]
+pub struct Tree<'a> {
+    text: &'a str,
+    elements: Vec<Element<'a>>,
+    newlines: Vec<usize>,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads a document. No DTD is processed, and no entity of one is expanded.
+    pub fn read(text: &'a str) -> Result<Self, SseError> {
+        if text.len() > BYTES_LIMIT {
+            let fault = SseFault::TooMany { what: "bytes", limit: BYTES_LIMIT };
+            return Err(SseError { line: 1, fault });
+        }
+        let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+        let mut tree = Self { text, elements: Vec::new(), newlines };
+        tree.fill()?;
+        Ok(tree)
+    }
+
+    /// The line of a place, counted from 1.
+    pub fn line(&self, at: usize) -> usize {
+        self.newlines.partition_point(|newline| *newline < at) + 1
+    }
+
+    /// A fault at a place.
+    pub fn fault(&self, at: usize, fault: SseFault) -> SseError {
+        SseError { line: self.line(at), fault }
+    }
+
+    /// The whole text.
+    pub const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// A part of the text; empty where it is not one.
+    pub fn slice(&self, span: Range<usize>) -> &'a str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    /// The root element. A tree that was read has one.
+    pub fn root(&self) -> Option<&Element<'a>> {
+        self.elements.first()
+    }
+
+    /// An element.
+    pub fn element(&self, id: Id) -> Option<&Element<'a>> {
+        self.elements.get(id)
+    }
+
+    /// The elements in an element, in order.
+    pub fn children(&self, id: Id) -> impl Iterator<Item = (Id, &Element<'a>)> {
+        let content = self.element(id).map_or(&[][..], |element| &element.content);
+        content.iter().filter_map(|content| match content {
+            Content::Element(child) => self.element(*child).map(|element| (*child, element)),
+            Content::Text(_) => None,
+        })
+    }
+
+    /// What a prefix is bound to where an element stands, its own declarations included; the
+    /// default namespace has prefix `""`. `None` where it is bound to nothing.
+    pub fn binding(&self, id: Id, prefix: &str) -> Option<&str> {
+        if prefix == "xml" {
+            return Some(XML);
+        }
+        self.inherited(id, |element| element.declaration(prefix)).filter(|uri| !uri.is_empty())
+    }
+
+    /// The nearest value that `find` finds in the element or one around it.
+    pub fn inherited<'t, T>(
+        &'t self,
+        id: Id,
+        find: impl Fn(&'t Element<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let mut next = self.element(id);
+        while let Some(element) = next {
+            if let Some(found) = find(element) {
+                return Some(found);
+            }
+            next = element.parent.and_then(|parent| self.element(parent));
+        }
+        None
+    }
+
+    /// The namespace and local name of an element; no namespace is `""`.
+    pub fn name(&self, id: Id) -> (&str, &'a str) {
+        let (prefix, local) = split(self.element(id).map_or("", |element| element.name));
+        (self.binding(id, prefix).unwrap_or_default(), local)
+    }
+
+    /// The character data in an element and all within it.
+    pub fn plain(&self, id: Id) -> String {
+        let mut out = String::new();
+        let mut open: Vec<&Content> = self.contents(id).rev().collect();
+        while let Some(content) = open.pop() {
+            match content {
+                Content::Text(text) => out.push_str(text),
+                Content::Element(child) => open.extend(self.contents(*child).rev()),
+            }
+        }
+        out
+    }
+
+    /// What stands in an element, in order.
+    pub fn contents(&self, id: Id) -> std::slice::Iter<'_, Content> {
+        self.element(id).map_or(&[][..], |element| &element.content).iter()
+    }
+
+    fn fill(&mut self) -> Result<(), SseError> {
+        let mut reader = Reader::from_str(self.text);
+        let mut open: Vec<Id> = Vec::new();
+        loop {
+            let start = place(reader.buffer_position());
+            let event = reader.read_event().map_err(|error| {
+                let at = place(reader.error_position());
+                self.fault(at, SseFault::Malformed(error.to_string()))
+            })?;
+            let end = place(reader.buffer_position());
+            match event {
+                Event::Start(tag) => {
+                    let id = self.open(&tag, start..end, open.last().copied(), open.len())?;
+                    if let Some(element) = self.elements.get_mut(id) {
+                        element.inner = Some(end..end);
+                    }
+                    open.push(id);
+                }
+                Event::Empty(tag) => {
+                    self.open(&tag, start..end, open.last().copied(), open.len())?;
+                }
+                Event::End(_) => {
+                    let closed = open.pop().and_then(|id| self.elements.get_mut(id));
+                    if let Some(element) = closed {
+                        element.inner = element.inner.as_ref().map(|inner| inner.start..start);
+                        element.span.end = end;
+                    }
+                }
+                Event::Text(text) => self.add_text(open.last(), start, text.xml10_content())?,
+                Event::CData(text) => self.add_text(open.last(), start, text.xml10_content())?,
+                Event::GeneralRef(name) => {
+                    let value = match name.resolve_char_ref() {
+                        Ok(Some(c)) => c.to_string(),
+                        Ok(None) => match quick_xml::escape::resolve_xml_entity(&name) {
+                            Some(known) => known.to_owned(),
+                            None => format!("&{};", &*name),
+                        },
+                        Err(error) => {
+                            return Err(self.fault(start, SseFault::Malformed(error.to_string())));
+                        }
+                    };
+                    self.add_text(open.last(), start, Cow::Owned(value))?;
+                }
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+                Event::Eof => break,
+            }
+        }
+        let unclosed = open.last().and_then(|id| self.elements.get(*id));
+        if let Some(element) = unclosed {
+            let what = format!("the element {:?} is not closed", element.name);
+            return Err(self.fault(element.span.start, SseFault::Malformed(what)));
+        }
+        if self.elements.is_empty() {
+            return Err(self.fault(0, SseFault::NotAFeed("there is no element in it".to_owned())));
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        tag: &BytesStart<'_>,
+        span: Range<usize>,
+        parent: Option<Id>,
+        depth: usize,
+    ) -> Result<Id, SseError> {
+        let too_many = |what, limit| Err(SseFault::TooMany { what, limit });
+        let checked = if depth >= DEPTH_LIMIT {
+            too_many("elements in each other", DEPTH_LIMIT)
+        } else if self.elements.len() >= ELEMENT_LIMIT {
+            too_many("elements", ELEMENT_LIMIT)
+        } else if parent.is_none() && !self.elements.is_empty() {
+            Err(SseFault::Malformed("there is a second root element".to_owned()))
+        } else {
+            attributes(tag)
+        };
+        let (declarations, attributes) = checked.map_err(|fault| self.fault(span.start, fault))?;
+        let around = parent.and_then(|parent| self.element(parent));
+        let declared = around.map_or(0, |element| element.declared) + declarations.len();
+        if declared > NAMESPACE_LIMIT {
+            let what = "namespace declarations in scope";
+            let fault = SseFault::TooMany { what, limit: NAMESPACE_LIMIT };
+            return Err(self.fault(span.start, fault));
+        }
+        let named = span.start + 1..span.start + 1 + tag.name().as_ref().len();
+        let id = self.elements.len();
+        let name = self.slice(named);
+        let at = span.start;
+        let inner = None;
+        let content = Vec::new();
+        self.elements.push(Element {
+            parent,
+            name,
+            span,
+            inner,
+            attributes,
+            declarations,
+            declared,
+            content,
+        });
+        if let Some(parent) = parent.and_then(|parent| self.elements.get_mut(parent)) {
+            parent.content.push(Content::Element(id));
+        }
+        match self.undeclared(id) {
+            Some(prefix) => Err(self.fault(at, SseFault::Undeclared(prefix))),
+            None => Ok(id),
+        }
+    }
+
+    fn undeclared(&self, id: Id) -> Option<String> {
+        let element = self.element(id)?;
+        element
+            .prefixes()
+            .find(|prefix| !prefix.is_empty() && self.binding(id, prefix).is_none())
+            .map(str::to_owned)
+    }
+
+    fn add_text(
+        &mut self,
+        into: Option<&Id>,
+        at: usize,
+        text: Cow<'_, str>,
+    ) -> Result<(), SseError> {
+        match into.and_then(|id| self.elements.get_mut(*id)) {
+            Some(element) => match element.content.last_mut() {
+                Some(Content::Text(before)) => before.push_str(&text),
+                _ => element.content.push(Content::Text(text.into_owned())),
+            },
+            None if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() => {}
+            None => {
+                let what = "there is text outside of the root element".to_owned();
+                return Err(self.fault(at, SseFault::Malformed(what)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Element<'a> {
+    /// The value of an attribute by its name as written.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|a| a.name == name).map(|a| a.value.as_str())
+    }
+
+    /// What this element itself binds a prefix to; `""` undoes the default namespace.
+    pub fn declaration(&self, prefix: &str) -> Option<&str> {
+        self.declarations.iter().find(|d| d.name == prefix).map(|d| d.value.as_str())
+    }
+
+    /// The prefixes that the element's tag uses; `""` is that of a name without one. Attributes
+    /// without prefix are in no namespace.
+    pub fn prefixes(&self) -> impl Iterator<Item = &str> {
+        let attributes = self.attributes.iter().map(|a| split(&a.name).0);
+        std::iter::once(split(self.name).0).chain(attributes.filter(|prefix| !prefix.is_empty()))
+    }
+}
+
+/// The prefix that an attribute of this name declares.
+fn declares(name: &str) -> Option<&str> {
+    match name.strip_prefix("xmlns") {
+        Some("") => Some(""),
+        Some(rest) => rest.strip_prefix(':'),
+        None => None,
+    }
+}
+
+/// A name's prefix, `""` where there is none, and its local part.
+pub fn split(name: &str) -> (&str, &str) {
+    name.split_once(':').unwrap_or(("", name))
+}
+
+/// The namespace declarations and the attributes of a tag.
+fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), SseFault> {
+    let (mut declarations, mut attributes) = (Vec::new(), Vec::new());
+    for attribute in tag.attributes() {
+        if attributes.len() + declarations.len() >= ATTRIBUTE_LIMIT {
+            let what = "attributes on one element";
+            return Err(SseFault::TooMany { what, limit: ATTRIBUTE_LIMIT });
+        }
+        let attribute = attribute.map_err(|error| SseFault::Malformed(error.to_string()))?;
+        // A reference that XML does not know stays as it is written; where the value matters it
+        // will not do there.
+        let value = match attribute.normalized_value(XmlVersion::Implicit1_0) {
+            Ok(value) => value.into_owned(),
+            Err(_) => attribute.value.clone().into_owned(),
+        };
+        let name = attribute.key.as_ref();
+        match declares(name) {
+            Some(prefix) => declarations.push(Attribute { name: prefix.to_owned(), value }),
+            None => attributes.push(Attribute { name: name.to_owned(), value }),
+        }
+    }
+    Ok((declarations, attributes))
+}
+
+fn place(position: u64) -> usize {
+    usize::try_from(position).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,122 @@
+//! The values of an item that survive a move between Atom and RSS.
+
+use super::tree::{ATOM, Id, Tree};
+use crate::model::{Family, Time};
+use jiff::fmt::rfc2822::DateTimeParser;
+
+/// The namespace of `content:encoded`.
+const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
+/// The namespace of `dc:creator` and `dc:date`.
+const DC: &str = "http://purl.org/dc/elements/1.1/";
+
+/// What is converted when an item moves to a feed of the other family.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Values {
+    /// Its own id: `atom:id`, `guid`.
+    pub id: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// The address of its page.
+    pub link: Option<String>,
+    /// Its content or description.
+    pub text: Option<String>,
+    /// Whether [`Values::text`] is HTML.
+    pub html: bool,
+    /// The name or address of its author.
+    pub author: Option<String>,
+    /// When it was updated, else when it was published.
+    pub date: Option<Time>,
+}
+
+/// Reads the values of an item.
+pub(super) fn read(tree: &Tree<'_>, family: Family, item: Id) -> Values {
+    let mut values = Values::default();
+    match family {
+        Family::Atom => read_atom(tree, item, &mut values),
+        Family::Rss => read_rss(tree, item, &mut values),
+    }
+    values
+}
+
+fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
+    let mut published = None;
+    for (id, element) in tree.children(item) {
+        let (ATOM, local) = tree.name(id) else { continue };
+        match local {
+            "id" => set(&mut values.id, tree.plain(id)),
+            "title" => set(&mut values.title, tree.plain(id)),
+            "link" if element.attribute("rel").is_none_or(|rel| rel == "alternate") => {
+                set(&mut values.link, element.attribute("href").unwrap_or_default().to_owned());
+            }
+            // Content outranks a summary, whichever comes first.
+            "content" => {
+                values.text = None;
+                read_text(tree, id, values);
+            }
+            "summary" => read_text(tree, id, values),
+            "author" => {
+                let name = tree.children(id).find(|(child, _)| tree.name(*child) == (ATOM, "name"));
+                set(&mut values.author, name.map(|(id, _)| tree.plain(id)).unwrap_or_default());
+            }
+            "updated" => values.date = Time::parse_rfc3339(&tree.plain(id)).ok(),
+            "published" => published = Time::parse_rfc3339(&tree.plain(id)).ok(),
+            _ => {}
+        }
+    }
+    values.date = values.date.or(published);
+}
+
+/// An Atom text construct (RFC 4287 section 3.1): XHTML comes as its markup.
+fn read_text(tree: &Tree<'_>, id: Id, values: &mut Values) {
+    if values.text.is_some() {
+        return;
+    }
+    let kind = tree.element(id).and_then(|element| element.attribute("type")).unwrap_or("text");
+    let text = if kind == "xhtml" {
+        let division = tree.children(id).next().and_then(|(_, element)| element.inner.clone());
+        division.map(|inner| tree.slice(inner).to_owned()).unwrap_or_default()
+    } else {
+        tree.plain(id)
+    };
+    set(&mut values.text, text);
+    values.html = matches!(kind, "html" | "xhtml" | "text/html");
+}
+
+fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
+    let own = tree.name(item).0;
+    values.html = true;
+    let mut description = None;
+    for (id, _) in tree.children(item) {
+        let plain = || tree.plain(id);
+        match tree.name(id) {
+            (CONTENT, "encoded") => set(&mut values.text, plain()),
+            (DC, "creator") => set(&mut values.author, plain()),
+            (DC, "date") => values.date = values.date.or(Time::parse_rfc3339(&plain()).ok()),
+            (namespace, local) if namespace == own => match local {
+                "guid" => set(&mut values.id, plain()),
+                "title" => set(&mut values.title, plain()),
+                "link" => set(&mut values.link, plain()),
+                "description" => set(&mut description, plain()),
+                "author" => set(&mut values.author, plain()),
+                "pubDate" => values.date = rfc822(&plain()).or(values.date),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    values.text = values.text.take().or(description);
+}
+
+/// Reads an RFC 822 date-time; its weekday is often wrong and never asked.
+pub(super) fn rfc822(text: &str) -> Option<Time> {
+    let timestamp =
+        DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
+    Some(Time::from_unix(timestamp.as_second()))
+}
+
+fn set(value: &mut Option<String>, text: String) {
+    let text = text.trim();
+    if value.is_none() && !text.is_empty() {
+        *value = Some(text.to_owned());
+    }
+}

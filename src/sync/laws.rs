@@ -1,0 +1,216 @@
+//! The laws of the algebra, over replicas that live as the specification lets them: random
+//! operations at several endpoints, random gossip between them.
+//!
+//! Stamps come with and without `by` and `when`, and clocks are skewed and repeat themselves. One
+//! thing is kept from happening: two updates without `by` in the same second with the same
+//! sequence, which the specification cannot tell apart (section 3.3, note 2).
+
+use super::samples::ITEM;
+use super::*;
+use crate::model::{EndpointId, Shared, Stamp, Time};
+use proptest::prelude::*;
+
+/// How many endpoints share the item.
+const ENDPOINTS: usize = 4;
+
+#[derive(Debug, Clone)]
+enum Act {
+    Update,
+    Delete,
+    Restore,
+    /// Resolve the conflicts whose bit is set, keeping the winner, the n-th or something new.
+    Resolve {
+        considered: u8,
+        keep: u8,
+    },
+    /// Take in what another endpoint has.
+    Pull {
+        from: usize,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    at: usize,
+    act: Act,
+    /// 0: without `by`, 1: without `when`, else both.
+    stamp: u8,
+    /// What a skewed clock shows.
+    seconds: i64,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let act = prop_oneof![
+        4 => Just(Act::Update),
+        1 => Just(Act::Delete),
+        1 => Just(Act::Restore),
+        2 => (any::<u8>(), 0..5_u8)
+            .prop_map(|(considered, keep)| Act::Resolve { considered, keep }),
+        5 => (0..ENDPOINTS).prop_map(|from| Act::Pull { from }),
+    ];
+    (0..ENDPOINTS, act, 0..6_u8, 0..6_i64).prop_map(|(at, act, stamp, seconds)| Step {
+        at,
+        act,
+        stamp,
+        seconds,
+    })
+}
+
+fn history() -> impl Strategy<Value = (Option<bool>, Vec<Step>)> {
+    let flag = prop_oneof![4 => Just(None), 1 => Just(Some(false)), 2 => Just(Some(true))];
+    (flag, proptest::collection::vec(step(), 1..60))
+}
+
+type Replica = Shared<String>;
+
+/// Whether a replica is well-made: every version has the id, and none knows of another.
+fn is_well_made(item: &Replica) -> bool {
+    let versions: Vec<_> = item.conflicts.iter().chain([&item.winner]).collect();
+    let apart = versions
+        .iter()
+        .enumerate()
+        .all(|(i, x)| versions.iter().enumerate().all(|(j, y)| i == j || !is_subsumed(x, y)));
+    let best = item.conflicts.iter().all(|x| precedence(&item.winner, x).is_gt());
+    apart && best && (item.winner.noconflicts != Some(true) || item.conflicts.is_empty())
+}
+
+/// Plays the steps, and returns what each endpoint has in the end. All begin with the item that
+/// the first created: a sync id has one creator (section 2.4).
+fn play(noconflicts: Option<bool>, steps: &[Step]) -> Vec<Replica> {
+    let id = crate::model::SyncId::new(ITEM).unwrap();
+    let created = create(id, "created".to_owned(), stamp_of(0, 2, 0, 0), noconflicts);
+    let mut replicas = vec![created; ENDPOINTS];
+    for (number, step) in steps.iter().enumerate() {
+        let stamp = stamp_of(step.at, step.stamp, step.seconds, number);
+        let data = format!("step {number}");
+        if let Act::Pull { from } = step.act {
+            let incoming = replicas[from].clone();
+            replicas[step.at] = merge(replicas[step.at].clone(), incoming).unwrap();
+            continue;
+        }
+        let item = &mut replicas[step.at];
+        match step.act {
+            Act::Update => update(item, data, stamp).unwrap(),
+            Act::Delete => delete(item, stamp).unwrap(),
+            Act::Restore => restore(item, data, stamp).unwrap(),
+            Act::Resolve { considered, keep } => {
+                let have = item.conflicts.len();
+                let meant: Vec<usize> =
+                    (0..have.min(8)).filter(|n| considered & (1 << n) != 0).collect();
+                let choice = match usize::from(keep) {
+                    0 => Choice::Winner,
+                    1 => Choice::New(data),
+                    n if n - 2 < have => Choice::Conflict(n - 2),
+                    _ => Choice::Winner,
+                };
+                resolve(item, choice, &meant, stamp).unwrap();
+            }
+            Act::Pull { .. } => {}
+        }
+    }
+    replicas
+}
+
+fn stamp_of(endpoint: usize, kind: u8, seconds: i64, number: usize) -> Stamp {
+    let by = EndpointId::new(["GPM7383", "JEO2000", "REO1750", "é-point"][endpoint]).unwrap();
+    match kind {
+        // One second each, so that no two updates without `by` are mistaken for one.
+        0 => Stamp::When(Time::from_unix(1000 + i64::try_from(number).unwrap())),
+        1 => Stamp::By(by),
+        _ => Stamp::Both { when: Time::from_unix(seconds), by },
+    }
+}
+
+fn merged(x: &Replica, y: &Replica) -> Replica {
+    merge(x.clone(), y.clone()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn merge_is_idempotent((flag, steps) in history()) {
+        for replica in play(flag, &steps) {
+            prop_assert_eq!(merged(&replica, &replica), replica);
+        }
+    }
+
+    #[test]
+    fn merge_is_commutative((flag, steps) in history()) {
+        let replicas = play(flag, &steps);
+        for x in &replicas {
+            for y in &replicas {
+                prop_assert_eq!(merged(x, y), merged(y, x));
+            }
+        }
+    }
+
+    #[test]
+    fn merge_is_associative((flag, steps) in history()) {
+        let replicas = play(flag, &steps);
+        for x in &replicas {
+            for y in &replicas {
+                for z in &replicas {
+                    prop_assert_eq!(merged(&merged(x, y), z), merged(x, &merged(y, z)));
+                }
+            }
+        }
+    }
+
+    /// What was taken in once changes nothing when it comes again, from whomever.
+    #[test]
+    fn merge_absorbs((flag, steps) in history()) {
+        let replicas = play(flag, &steps);
+        for x in &replicas {
+            for y in &replicas {
+                let both = merged(x, y);
+                prop_assert_eq!(merged(&both, y), both.clone());
+                prop_assert_eq!(merged(x, &both), both);
+            }
+        }
+    }
+
+    #[test]
+    fn every_item_made_is_well_made((flag, steps) in history()) {
+        for replica in play(flag, &steps) {
+            prop_assert!(is_well_made(&replica), "{replica:?}");
+            prop_assert_eq!(replica.winner.noconflicts, flag);
+        }
+    }
+
+    /// Whoever meets whom in whatever order: once everyone has heard of everything, all agree, and
+    /// on the same as if all had met at once.
+    #[test]
+    fn replicas_converge_under_gossip(
+        (flag, steps) in history(),
+        meetings in proptest::collection::vec((0..ENDPOINTS, 0..ENDPOINTS), 0..20),
+        seed in any::<u8>(),
+    ) {
+        let mut replicas = play(flag, &steps);
+        let all = replicas.iter().skip(1).fold(replicas[0].clone(), |sum, x| merged(&sum, x));
+        for (at, from) in meetings {
+            replicas[at] = merged(&replicas[at], &replicas[from]);
+        }
+        // A tour round the ring, twice, carries everything to everyone.
+        for turn in 0..2 * ENDPOINTS {
+            let from = (turn + usize::from(seed)) % ENDPOINTS;
+            let at = (from + 1) % ENDPOINTS;
+            replicas[at] = merged(&replicas[at], &replicas[from]);
+        }
+        for replica in &replicas {
+            prop_assert_eq!(replica, &all);
+        }
+    }
+
+    /// `updates` never goes back, whatever comes in.
+    #[test]
+    fn the_number_of_updates_never_goes_back((flag, steps) in history()) {
+        let replicas = play(flag, &steps);
+        for x in &replicas {
+            for y in &replicas {
+                let sum = merged(x, y).winner.updates;
+                prop_assert!(sum >= x.winner.updates && sum >= y.winner.updates);
+            }
+        }
+    }
+}

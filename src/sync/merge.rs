@@ -1,0 +1,196 @@
+//! Merge (SSE 1.0 section 3.3).
+
+use super::{Canonical, SyncError, is_subsumed, precedence};
+use crate::model::{Shared, SyncId, Version};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Merges an incoming item with the local one of the same id (section 3.3).
+///
+/// What comes out depends on which one is local only where one update is there with different data,
+/// which conformant endpoints cannot make; the incoming data is taken then (READINGS 1, row 3).
+/// The conflicts come out in order of precedence, although the list means no order.
+pub fn merge<D: Canonical>(local: Shared<D>, incoming: Shared<D>) -> Result<Shared<D>, SyncError> {
+    if local.winner.id == incoming.winner.id {
+        Ok(merge_same(local, incoming))
+    } else {
+        Err(SyncError::OtherItem { local: local.winner.id, incoming: incoming.winner.id })
+    }
+}
+
+/// Merges an incoming set of items with the local one (section 3.3). The local items keep their
+/// order; new ones follow in the order of the incoming set.
+pub fn merge_sets<D: Canonical>(
+    local: impl IntoIterator<Item = Shared<D>>,
+    incoming: impl IntoIterator<Item = Shared<D>>,
+) -> Vec<Shared<D>> {
+    let mut places: HashMap<SyncId, usize> = HashMap::new();
+    let mut merged: Vec<Option<Shared<D>>> = Vec::new();
+    for item in local.into_iter().chain(incoming) {
+        let place = *places.entry(item.winner.id.clone()).or_insert(merged.len());
+        match merged.get_mut(place) {
+            Some(slot) => {
+                *slot = match slot.take() {
+                    Some(known) => Some(merge_same(known, item)),
+                    None => Some(item),
+                };
+            }
+            // Step 1: nothing local has this id.
+            None => merged.push(Some(item)),
+        }
+    }
+    merged.into_iter().flatten().collect()
+}
+
+/// Whether two items are the same but for the order of their conflicts: a merge that changes
+/// nothing is no change.
+pub fn same_item<D: Canonical + PartialEq>(x: &Shared<D>, y: &Shared<D>) -> bool {
+    fn sorted<D: Canonical>(conflicts: &[Version<D>]) -> Vec<&Version<D>> {
+        let mut sorted: Vec<_> = conflicts.iter().collect();
+        sorted.sort_by(|x, y| precedence(y, x));
+        sorted
+    }
+    x.winner == y.winner && sorted(&x.conflicts) == sorted(&y.conflicts)
+}
+
+/// Steps 2 to 11 of section 3.3, numbered from 1 at its first step (READINGS 1, row 2).
+fn merge_same<D: Canonical>(local: Shared<D>, incoming: Shared<D>) -> Shared<D> {
+    // Steps 6 and 7, first with the local versions outside. What is subsumed is really removed, so
+    // that of two equal versions the incoming one stays (READINGS 1, row 3).
+    let (outer, inner) = (versions(&local), versions(&incoming));
+    let local_stays = unknown_to(&outer, &inner);
+    let outer: Vec<_> = kept(outer, &local_stays).collect();
+    // Step 8, the other way round.
+    let incoming_stays = unknown_to(&inner, &outer);
+
+    // Steps 2 and 3: the items with their conflicts as flat lists, the winner last.
+    let local = local.conflicts.into_iter().chain([local.winner]);
+    let local = kept(local, &local_stays);
+    let incoming_conflicts = kept(incoming.conflicts, &incoming_stays);
+    // Steps 7c, 7d and 9. One version at least stays: were all the local ones subsumed, the
+    // incoming ones have none left to be subsumed by.
+    let mut stays = incoming_stays.last().copied().unwrap_or(true);
+    let mut winner = incoming.winner;
+    let mut conflicts = Vec::new();
+    for version in local.chain(incoming_conflicts) {
+        if !stays || precedence(&version, &winner) == Ordering::Greater {
+            let loser = std::mem::replace(&mut winner, version);
+            if stays {
+                conflicts.push(loser);
+            }
+            stays = true;
+        } else {
+            conflicts.push(version);
+        }
+    }
+    // Step 10: the winner's flag counts, and nobody's conflicts survive it (READINGS 1, rows 16
+    // and 17).
+    if winner.noconflicts == Some(true) {
+        conflicts.clear();
+    }
+    conflicts.sort_by(|x, y| precedence(y, x));
+    Shared { winner, conflicts }
+}
+
+/// The versions of an item, the winner last.
+fn versions<D>(item: &Shared<D>) -> Vec<&Version<D>> {
+    item.conflicts.iter().chain([&item.winner]).collect()
+}
+
+/// For each of `outer`, whether no one of `inner` knows it.
+fn unknown_to<D>(outer: &[&Version<D>], inner: &[&Version<D>]) -> Vec<bool> {
+    outer.iter().map(|x| !inner.iter().any(|y| is_subsumed(x, y))).collect()
+}
+
+fn kept<T>(all: impl IntoIterator<Item = T>, stays: &[bool]) -> impl Iterator<Item = T> {
+    all.into_iter().zip(stays).filter(|(_, stays)| **stays).map(|(version, _)| version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{both, by, version, when};
+    use super::*;
+
+    fn shared(
+        winner: Version<String>,
+        conflicts: impl IntoIterator<Item = Version<String>>,
+    ) -> Shared<String> {
+        Shared { winner, conflicts: conflicts.into_iter().collect() }
+    }
+
+    #[test]
+    fn other_items_are_refused() {
+        let local = Shared::new(version(1, "a", [by(1, "A")]));
+        let mut incoming = local.clone();
+        incoming.winner.id = SyncId::new("other").unwrap();
+        assert!(matches!(merge(local, incoming), Err(SyncError::OtherItem { .. })));
+    }
+
+    #[test]
+    fn of_one_update_with_two_datas_the_incoming_one_stays() {
+        let local = Shared::new(version(1, "a", [when(1, 5)]));
+        let incoming = Shared::new(version(1, "b", [when(1, 5)]));
+        assert_eq!(merge(local.clone(), incoming.clone()), Ok(incoming.clone()));
+        assert_eq!(merge(incoming, local.clone()), Ok(local));
+    }
+
+    #[test]
+    fn conflicts_that_the_other_side_resolved_go() {
+        let a = version(2, "a", [both(2, 5, "A"), both(1, 1, "A")]);
+        let b = version(2, "b", [both(2, 4, "B"), both(1, 1, "A")]);
+        let c = version(2, "c", [both(2, 3, "C"), both(1, 1, "A")]);
+        let contested = shared(a, [b, c.clone()]);
+        let resolved =
+            version(3, "r", [both(3, 9, "A"), both(2, 4, "B"), both(2, 5, "A"), both(1, 1, "A")]);
+        let merged = shared(resolved.clone(), [c.clone()]);
+        assert_eq!(merge(contested.clone(), Shared::new(resolved.clone())), Ok(merged.clone()));
+        assert_eq!(merge(Shared::new(resolved), contested), Ok(merged));
+    }
+
+    /// READINGS 1, rows 16 and 17.
+    #[test]
+    fn the_winners_flag_drops_all_conflicts() {
+        let old = version(1, "o", [both(1, 1, "O")]);
+        let mut winner = version(3, "w", [both(3, 3, "W")]);
+        let loser = version(2, "l", [both(2, 2, "L")]);
+        let kept = merge(Shared::new(winner.clone()), shared(loser.clone(), [old.clone()]));
+        assert_eq!(kept.map(|item| item.conflicts), Ok(vec![loser.clone(), old.clone()]));
+        winner.noconflicts = Some(true);
+        let dropped = merge(shared(winner.clone(), [old.clone()]), Shared::new(loser.clone()));
+        assert_eq!(dropped, Ok(Shared::new(winner)));
+        let mut flagged = loser;
+        flagged.noconflicts = Some(true);
+        let winner = version(3, "w", [both(3, 3, "W")]);
+        let merged = merge(Shared::new(winner.clone()), Shared::new(flagged.clone()));
+        assert_eq!(merged, Ok(shared(winner, [flagged])));
+    }
+
+    #[test]
+    fn sets_keep_the_local_order_and_append_what_is_new() {
+        let item = |id: &str, data: &str, seconds: i64| {
+            let mut item = Shared::new(version(1, data, [both(1, seconds, data)]));
+            item.winner.id = SyncId::new(id).unwrap();
+            item
+        };
+        let merged = merge_sets(
+            [item("x", "A", 1), item("y", "A", 9)],
+            [item("new", "B", 5), item("y", "B", 5), item("x", "B", 5)],
+        );
+        let winners: Vec<_> = merged
+            .iter()
+            .map(|item| (item.winner.id.as_str(), item.winner.data.as_str(), item.conflicts.len()))
+            .collect();
+        assert_eq!(winners, [("x", "B", 1), ("y", "A", 1), ("new", "B", 0)]);
+    }
+
+    #[test]
+    fn the_order_of_conflicts_makes_no_other_item() {
+        let a = version(3, "a", [both(3, 5, "A")]);
+        let b = version(2, "b", [both(2, 4, "B")]);
+        let c = version(2, "c", [both(2, 3, "C")]);
+        let one = shared(a.clone(), [b.clone(), c.clone()]);
+        assert!(same_item(&one, &shared(a.clone(), [c.clone(), b.clone()])));
+        assert!(!same_item(&one, &shared(a.clone(), [b.clone()])));
+        assert!(!same_item(&one, &shared(b, [a, c])));
+    }
+}
