@@ -1,23 +1,19 @@
 //! The wiring: what the subcommands do, with every room in its place.
 
+mod demo;
 mod error;
+mod feeds;
+mod gateway;
+mod operator;
 mod options;
+mod replay;
+mod serve;
+mod token;
+mod translate;
 
+pub use demo::demo;
 pub use error::AppError;
+pub use gateway::{Gateway, Outside};
 pub use options::{DemoOptions, ReplayOptions, ServeOptions, Settings};
-
-/// Runs the gateway until it is told to stop.
-pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
-    options.settings.load()?;
-    Err(AppError::NotBuilt { command: "serve" })
-}
-
-/// Runs the gateway in front of a small publisher of its own.
-pub async fn demo(_options: DemoOptions) -> Result<(), AppError> {
-    Err(AppError::NotBuilt { command: "demo" })
-}
-
-/// Takes recorded documents through the same code as `serve`.
-pub fn replay(_options: &ReplayOptions) -> Result<(), AppError> {
-    Err(AppError::NotBuilt { command: "replay" })
-}
+pub use replay::replay;
+pub use serve::serve;

@@ -1,0 +1,86 @@
+//! The feeds of the configuration and those of the store, and what becomes of them with time.
+
+use super::AppError;
+use super::operator::Desk;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::model::{FeedRecord, FeedSource, FeedStanding};
+use crate::record::{self, Round};
+use crate::store::{CommitError, Store, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often feeds are looked at for changes that have been in the window long enough.
+const AGE_EVERY: Duration = Duration::from_secs(3600);
+
+/// Writes the configuration's feeds to the store. Feeds of the file win over the API's; one that
+/// left the file is paused and still served. Answers the records that changed.
+pub(super) async fn reconcile(
+    store: &dyn Store,
+    config: &Config,
+) -> Result<Vec<FeedRecord>, AppError> {
+    let failed = |error: StoreError| AppError::run("the feeds could not be stored", error);
+    let mut stored: BTreeMap<_, _> =
+        store.feeds().await.map_err(failed)?.into_iter().map(|f| (f.name.clone(), f)).collect();
+    let mut changed = Vec::new();
+    for feed in &config.feeds {
+        let record = feed.record();
+        if stored.remove(&feed.name).as_ref() != Some(&record) {
+            store.put_feed(&record).await.map_err(failed)?;
+            changed.push(record);
+        }
+    }
+    for (_, mut record) in stored {
+        let configured = matches!(record.source, FeedSource::File | FeedSource::CommandLine);
+        if configured && record.standing == FeedStanding::Active {
+            record.standing = FeedStanding::Paused;
+            store.put_feed(&record).await.map_err(failed)?;
+            tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
+            changed.push(record);
+        }
+    }
+    Ok(changed)
+}
+
+/// Lets changes leave the sync views in time, also of feeds that never change.
+pub(super) async fn let_age(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    desk: Arc<Desk>,
+    cancel: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(AGE_EVERY) => {}
+        }
+        if let Err(error) = age_all(store.as_ref(), clock.as_ref(), &desk).await {
+            tracing::warn!(%error, "changes could not leave the window");
+        }
+    }
+}
+
+async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<(), CommitError> {
+    let claim = desk.claim();
+    for feed in store.feeds().await? {
+        let Some(snapshot) = store.snapshot(&feed.name).await? else { continue };
+        let round = Round {
+            feed: &feed.name,
+            endpoint: store.endpoint(),
+            options: &feed.options,
+            snapshot: Some(&snapshot),
+            now: clock.now(),
+            window: desk.window(),
+        };
+        if let Some(change) = record::age(&round).change {
+            match store.commit(&claim, change).await {
+                // Whoever changed the feed meanwhile has looked at its window as well.
+                Ok(_) | Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}

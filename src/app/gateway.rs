@@ -1,0 +1,158 @@
+//! A running gateway: what is started, in which order, and how it ends.
+
+use super::operator::Desk;
+use super::{AppError, feeds, token, translate};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, StoreKind};
+use crate::model::EndpointId;
+use crate::poll::{self, ParseAndRecord, Poller};
+use crate::serve::{self, ServeError};
+use crate::store::{MemoryStore, SledStore, Store};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The endpoint id of a gateway that keeps nothing and has none configured.
+const PASSING_ENDPOINT: &str = "tidegate-in-memory";
+
+/// What a gateway takes from outside itself.
+#[derive(Clone)]
+pub struct Outside {
+    /// Tells the time; set by hand in tests.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Outside {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock) }
+    }
+}
+
+/// A gateway that polls and serves until it is stopped.
+pub struct Gateway {
+    address: SocketAddr,
+    desk: Arc<Desk>,
+    store: Arc<dyn Store>,
+    polling: CancellationToken,
+    serving: CancellationToken,
+    poll_task: JoinHandle<()>,
+    serve_task: JoinHandle<Result<(), ServeError>>,
+    age_task: JoinHandle<()>,
+}
+
+impl Gateway {
+    /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
+    /// returns, the gateway answers.
+    pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
+        let clock = outside.clock;
+        let store = open(config, Arc::clone(&clock)).await?;
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|error| AppError::run(format!("{listen} cannot be listened on"), error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| AppError::run("the listening address is unknown", error))?;
+        let public_url =
+            config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let keeps = config.store.kind == StoreKind::Sled;
+        let admin_token = token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
+        feeds::reconcile(store.as_ref(), config).await?;
+        let polling = CancellationToken::new();
+        let serving = CancellationToken::new();
+        let fetch = translate::fetch(config, &public_url)?;
+        let parts = poll::Parts {
+            settings: translate::polling(config),
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            fetch,
+            judge: Arc::new(ParseAndRecord::default()),
+            cancel: polling.clone(),
+        };
+        let (poller, poll_task) = Poller::start(parts)
+            .await
+            .map_err(|error| AppError::run("polling could not be started", error))?;
+        let desk = Arc::new(Desk::new(Arc::clone(&store), poller, config.clone(), public_url.clone()));
+        let settings = serve::Settings {
+            public_url,
+            admin_token,
+            dialect: translate::dialect(config),
+            window: config.publish.window,
+            sup: false,
+            hub: false,
+        };
+        let parts = serve::Parts {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
+            settings,
+        };
+        let serve_task = tokio::spawn(serve::run(listener, parts, serving.clone()));
+        let age_task = tokio::spawn(feeds::let_age(
+            Arc::clone(&store),
+            clock,
+            Arc::clone(&desk),
+            polling.clone(),
+        ));
+        Ok(Self { address, desk, store, polling, serving, poll_task, serve_task, age_task })
+    }
+
+    /// The address that it listens on.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it keeps what it knows.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// What administration does.
+    pub fn operator(&self) -> Arc<dyn serve::Operator> {
+        Arc::clone(&self.desk) as Arc<dyn serve::Operator>
+    }
+
+    /// Goes on with another configuration: feeds and polling. What needs a restart (address,
+    /// store, endpoint, publishing) is named in the answer.
+    pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
+        self.desk.reload(config).await
+    }
+
+    /// Whether serving has ended by itself.
+    pub fn has_failed(&self) -> bool {
+        self.serve_task.is_finished() || self.poll_task.is_finished()
+    }
+
+    /// Ends in order: no new polls, then the answers in flight, then the store.
+    pub async fn stop(self) -> Result<(), AppError> {
+        self.desk.closing();
+        self.polling.cancel();
+        self.serving.cancel();
+        let polled = self.poll_task.await;
+        let served = self.serve_task.await;
+        let _ = self.age_task.await;
+        let closed = self.store.close().await;
+        closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+        polled.map_err(|error| AppError::run("polling ended badly", error))?;
+        served
+            .map_err(|error| AppError::run("serving ended badly", error))?
+            .map_err(|error| AppError::run("serving failed", error))
+    }
+}
+
+async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
+    let endpoint = config.publish.endpoint.clone();
+    if config.store.kind == StoreKind::Memory {
+        let passing = EndpointId::own(PASSING_ENDPOINT)
+            .map_err(|error| AppError::run("the store could not be made", error))?;
+        return Ok(Arc::new(MemoryStore::new(endpoint.unwrap_or(passing), clock)));
+    }
+    let path = config.store.path.clone();
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;
+    let store = opened
+        .map_err(|error| AppError::run("the store could not be opened", error))?
+        .map_err(|error| AppError::run("the store could not be opened", error))?;
+    Ok(Arc::new(store))
+}

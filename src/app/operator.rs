@@ -1,0 +1,273 @@
+//! What administration does: the store's records on one side, the poller on the other.
+
+use super::{AppError, feeds, translate};
+use crate::config::{self, Config};
+use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use crate::poll::{self, PollError, Poller};
+use crate::serve::{
+    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
+    PollOutcome, PollReport, Put, PutFeed, Totals,
+};
+use crate::store::{Claim, Store, StoreError};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The operator's desk.
+pub(super) struct Desk {
+    store: Arc<dyn Store>,
+    poller: Poller,
+    config: RwLock<Config>,
+    public_url: String,
+    closing: AtomicBool,
+    /// One change of the feeds at a time, so that store and poller agree.
+    changing: Mutex<()>,
+}
+
+fn internal(error: &StoreError) -> OperatorError {
+    OperatorError::Internal(error.to_string())
+}
+
+impl Desk {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        poller: Poller,
+        config: Config,
+        public_url: String,
+    ) -> Self {
+        let config = RwLock::new(config);
+        let closing = AtomicBool::new(false);
+        Self { store, poller, config, public_url, closing, changing: Mutex::new(()) }
+    }
+
+    pub(super) fn closing(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// The right to commit that polling holds.
+    pub(super) fn claim(&self) -> Claim {
+        self.poller.claim()
+    }
+
+    pub(super) fn window(&self) -> Duration {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.window
+    }
+
+    /// Takes a new configuration; names what needs a restart.
+    pub(super) async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
+        let _one = self.changing.lock().await;
+        let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut restart = Vec::new();
+        let parts = [
+            ("server", before.server != config.server),
+            ("store", before.store != config.store),
+            ("publish", before.publish != config.publish),
+        ];
+        restart.extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
+        let fetch = translate::fetch(config, &self.public_url)?;
+        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
+        self.poller.reconfigure(translate::polling(config), fetch).await.map_err(stopped)?;
+        for record in feeds::reconcile(self.store.as_ref(), config).await? {
+            self.poller.put(record).await.map_err(stopped)?;
+        }
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        Ok(restart)
+    }
+
+    async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let found = feeds.into_iter().find(|record| record.name == *feed);
+        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+    }
+
+    async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
+        let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
+        let polled = self.poller.status(&record.name).unwrap_or_default();
+        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(|h| format!("{}: {}", h.kind, h.reason));
+        let pending_absences = match &state {
+            Some(state) if state.ripens.is_some() => {
+                let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
+                let waiting = snapshot.iter().flat_map(|s| &s.known).filter(|k| k.absence.is_some());
+                u32::try_from(waiting.count()).unwrap_or(u32::MAX)
+            }
+            _ => 0,
+        };
+        Ok(FeedStatus {
+            name: record.name,
+            url: record.url,
+            source: record.source,
+            standing: record.standing,
+            options: record.options,
+            last_polls: polled.polls.iter().map(note).collect(),
+            next_poll: polled.next.map(|next| NextPoll { at: next.at, why: next.reason }),
+            failures: polled.failures,
+            moved_to: polled.moved_to,
+            held,
+            pending_absences,
+        })
+    }
+
+    fn refuse_if_filed(&self, record: &FeedRecord) -> Result<(), OperatorError> {
+        match (record.source, record.standing) {
+            // A feed that left the file no longer stands in it.
+            (FeedSource::File | FeedSource::CommandLine, FeedStanding::Active) => {
+                Err(OperatorError::ConfiguredByFile(record.name.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn stopped(error: PollError) -> OperatorError {
+    OperatorError::Internal(error.to_string())
+}
+
+#[async_trait]
+impl Operator for Desk {
+    fn ready(&self) -> Result<(), String> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err("the gateway is shutting down".to_owned());
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> Totals {
+        let polled = self.poller.totals();
+        Totals {
+            changed: polled.changed,
+            unchanged: polled.unchanged,
+            not_modified: polled.not_modified,
+            failed: polled.failed,
+            commits: polled.commits,
+            fetched_bytes: polled.bytes,
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        let mut all = Vec::new();
+        for record in self.store.feeds().await.map_err(|e| internal(&e))? {
+            all.push(self.standing(record).await?);
+        }
+        Ok(all)
+    }
+
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        self.standing(self.record(feed).await?).await
+    }
+
+    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
+        let _one = self.changing.lock().await;
+        let url = config::feed_address(&put.url)
+            .map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?;
+        let before = match self.record(feed).await {
+            Ok(record) => Some(record),
+            Err(OperatorError::UnknownFeed(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(before) = &before {
+            self.refuse_if_filed(before)?;
+        }
+        let record = FeedRecord {
+            name: feed.clone(),
+            url: url.to_string(),
+            source: FeedSource::Api,
+            standing: FeedStanding::Active,
+            options: put.options,
+        };
+        self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
+        self.poller.put(record).await.map_err(stopped)?;
+        Ok(if before.is_some() { Put::Changed } else { Put::Created })
+    }
+
+    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        let _one = self.changing.lock().await;
+        let mut record = self.record(feed).await?;
+        self.refuse_if_filed(&record)?;
+        self.poller.remove(feed).await.map_err(stopped)?;
+        if purge {
+            return self.store.purge_feed(feed).await.map_err(|e| internal(&e));
+        }
+        record.standing = FeedStanding::Gone;
+        self.store.put_feed(&record).await.map_err(|e| internal(&e))
+    }
+
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing != FeedStanding::Active {
+            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
+        }
+        let report = self.poller.poll_now(feed).await.map_err(|error| match error {
+            PollError::TooMany { .. } => OperatorError::Conflict(error.to_string()),
+            _ => stopped(error),
+        })?;
+        Ok(PollReport {
+            outcome: outcome(report.outcome),
+            counts: counts(&report.counts),
+            held: report.held,
+            until: report.until,
+            error: report.error,
+        })
+    }
+
+    async fn hold(&self, feed: &FeedName, _action: HoldAction) -> Result<(), OperatorError> {
+        self.record(feed).await?;
+        let state = self.store.state(feed).await.map_err(|e| internal(&e))?;
+        match state.and_then(|state| state.hold) {
+            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
+            Some(_) => Err(OperatorError::Unsupported(
+                "deciding about a held document is not part of this version; it is released when \
+                 it is confirmed and dropped when it heals"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+const fn outcome(outcome: poll::Outcome) -> PollOutcome {
+    match outcome {
+        poll::Outcome::Changed => PollOutcome::Changed,
+        poll::Outcome::Unchanged => PollOutcome::Unchanged,
+        poll::Outcome::NotModified => PollOutcome::NotModified,
+        poll::Outcome::Failed => PollOutcome::Failed,
+    }
+}
+
+fn counts(of: &BTreeMap<crate::model::EventKind, u32>) -> Counts {
+    use crate::model::EventKind as Kind;
+    let count = |kind| of.get(&kind).copied().unwrap_or(0);
+    Counts {
+        created: count(Kind::Created),
+        updated: count(Kind::Updated),
+        deleted: count(Kind::Deleted),
+        undeleted: count(Kind::Undeleted),
+        retired: count(Kind::Retired),
+        returned: count(Kind::Returned),
+        rekeyed: count(Kind::Rekeyed),
+    }
+}
+
+fn note(note: &poll::PollNote) -> PollNote {
+    let failure = note.failure.as_ref();
+    PollNote {
+        at: note.at,
+        outcome: outcome(note.outcome),
+        error: failure.map(|f| f.error.clone()),
+        blame: failure.map(|f| blame(f.blame)),
+        status: failure.and_then(|f| f.status),
+        duration: note.took,
+        bytes: note.bytes,
+        counts: counts(&note.counts),
+    }
+}
+
+const fn blame(of: crate::fetch::Blame) -> Blame {
+    match of {
+        crate::fetch::Blame::Network => Blame::Network,
+        crate::fetch::Blame::Upstream => Blame::Upstream,
+        crate::fetch::Blame::Operator => Blame::Operator,
+        crate::fetch::Blame::Gateway => Blame::Gateway,
+    }
+}

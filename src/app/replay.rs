@@ -1,0 +1,120 @@
+//! `tidegate replay`: recorded documents through the core, printed line by line.
+
+use super::{AppError, ReplayOptions};
+use crate::clock::ManualClock;
+use crate::config::{Polling, Publish};
+use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints};
+use crate::poll::{Bounds, Rhythm, replay_interval};
+use crate::replay::{self, Line, Series, Summary};
+use crate::store::{MemoryStore, Store};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
+const ENDPOINT: &str = "replay";
+/// How long the claim on the passing store lasts; it is never contended.
+const CLAIM_TTL: Duration = Duration::from_secs(3600);
+
+/// Replays the sources and prints what came of each document.
+pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
+    let all = replay::read(&options.sources).map_err(|error| AppError::Input(said(&error)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| AppError::run("no runtime could be started", error))?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut summary = Summary::default();
+    let progress = progress(&all);
+    for (number, series) in all.iter().enumerate() {
+        let mut unwritten = None;
+        let print = |line: Line| {
+            progress.inc(1);
+            summary.add(&line);
+            if let Err(error) = print(&mut out, &line, options.json) {
+                unwritten.get_or_insert(error);
+            }
+        };
+        runtime.block_on(one(series, number, print))?;
+        if let Some(error) = unwritten {
+            return Err(AppError::run("standard output cannot be written", error));
+        }
+    }
+    progress.finish_and_clear();
+    let last = if options.json {
+        serde_json::to_string(&serde_json::json!({ "summary": summary })).unwrap_or_default()
+    } else {
+        summary.words()
+    };
+    writeln!(out, "{last}")
+        .and_then(|()| out.flush())
+        .map_err(|error| AppError::run("standard output cannot be written", error))
+}
+
+/// Replays one series with a store, a clock and a feed of its own.
+async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<(), AppError> {
+    let failed = |error: &dyn std::error::Error| AppError::run("the replay failed", said(error));
+    let first = series.documents.first().map_or(Time::MIN, |d| d.time);
+    let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
+    let store = MemoryStore::new(endpoint, Arc::new(ManualClock::at(first)));
+    let claims = store.claims(0, CLAIM_TTL).await.map_err(|e| failed(&e))?;
+    let claim = claims.into_iter().next().ok_or_else(|| {
+        AppError::Input("the passing store gave no claim".to_owned())
+    })?;
+    let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
+    let polling = Polling::default();
+    let bounds = Bounds::new(polling.min_interval, polling.max_interval);
+    let hints = UpdateHints::default();
+    let interval = |changes: &[Time], now: Time| {
+        let mut oldest_first = changes.iter().rev();
+        let mut rhythm = Rhythm::since(oldest_first.next().copied().unwrap_or(now));
+        oldest_first.for_each(|change| rhythm.changed(*change));
+        replay_interval(&feed, bounds, rhythm, &hints, None, now)
+    };
+    let window = Publish::default().window;
+    let options = FeedOptions::default();
+    replay::series(&store, claim, feed.clone(), series, options, window, &interval, print)
+        .await
+        .map_err(|error| match error {
+            replay::ReplayError::Read { .. } => AppError::Input(said(&error)),
+            _ => AppError::run("the replay failed", said(&error)),
+        })
+}
+
+fn print(out: &mut impl Write, line: &Line, json: bool) -> std::io::Result<()> {
+    if json {
+        return writeln!(out, "{}", serde_json::to_string(line)?);
+    }
+    writeln!(out, "{} {}: {:?}", line.n, line.file, line.outcome)?;
+    for event in &line.events {
+        writeln!(out, "{}", event.words())?;
+    }
+    for (what, words) in [("held", &line.held), ("error", &line.error)] {
+        if let Some(words) = words {
+            writeln!(out, "  {what}: {words}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(all: &[Series]) -> ProgressBar {
+    let documents = all.iter().map(|s| s.documents.len() as u64).sum();
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} documents, {eta} left");
+    ProgressBar::new(documents).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn said(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}

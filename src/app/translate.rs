@@ -1,0 +1,50 @@
+//! From the words of the configuration to those of the rooms.
+
+use super::AppError;
+use crate::config::{AllowPrivate, Config, Dialect};
+use crate::fetch::{self, Fetch, FetchSettings};
+use crate::poll::PollSettings;
+use crate::render;
+
+/// The client that every outgoing request goes through.
+pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError> {
+    let settings = FetchSettings {
+        user_agent: config.polling.user_agent.clone(),
+        about_url: config.server.public_url.is_some().then(|| public_url.to_owned()),
+        allow_private: allow_private(config),
+        ..FetchSettings::default()
+    };
+    fetch::service(settings).map_err(|error| AppError::run("the HTTP client could not be made", error))
+}
+
+/// How feeds are polled.
+pub(super) fn polling(config: &Config) -> PollSettings {
+    PollSettings {
+        min_interval: config.polling.min_interval,
+        max_interval: config.polling.max_interval,
+        spacing: config.polling.host_spacing,
+        allow_private: allow_private(config),
+        window: config.publish.window,
+        ..PollSettings::default()
+    }
+}
+
+fn allow_private(config: &Config) -> fetch::AllowPrivate {
+    match &config.polling.allow_private {
+        AllowPrivate::No => fetch::AllowPrivate::No,
+        AllowPrivate::Yes => fetch::AllowPrivate::All,
+        AllowPrivate::Only(hosts) => {
+            let hosts = hosts.iter().map(|h| (h.host.clone(), h.port));
+            fetch::AllowPrivate::Only(hosts.collect())
+        }
+    }
+}
+
+/// The dialect of sync markup when nobody asks for another.
+pub(super) fn dialect(config: &Config) -> render::Dialect {
+    match config.publish.dialect {
+        // `config` warns that SSE 0.91 is not written yet.
+        Dialect::Sse | Dialect::Sse091 => render::Dialect::Sse,
+        Dialect::FeedSync => render::Dialect::FeedSync,
+    }
+}
