@@ -18,10 +18,11 @@ fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
 #[test]
 fn a_good_configuration_is_summed_up() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for args in [&["check"][..], &["check", "-c", "config/minimal.toml"]] {
+    let minimal = (&["check", "-c", "config/minimal.toml"][..], "polls 1 feed,");
+    for (args, part) in [(&["check"][..], "config/tidegate.toml: good"), minimal] {
         let (status, out, err) = tidegate(root, args);
         assert_eq!((status, err.as_str()), (0, ""), "{args:?}");
-        assert!(out.contains("polls 1 feed"), "{out}");
+        assert!(out.contains(part), "{out}");
     }
 }
 

@@ -104,10 +104,24 @@ fn every_rule_can_be_broken() {
         let text = format!("fn f() {{ {} }}", word.replace("::", " :: "));
         assert!(!violations("src/elsewhere.rs", &text).is_empty(), "{word}");
         for home in *homes {
-            let own = violations(&format!("src/{home}.rs"), &text);
-            assert!(own.iter().all(|said| !said.contains("only in")), "{word} in {home}: {own:?}");
+            let path = format!("src/{}.rs", home.trim_end_matches(".rs"));
+            let about = format!("{word} is named only in");
+            let own = violations(&path, &text);
+            assert!(own.iter().all(|said| !said.contains(&about)), "{word} in {home}: {own:?}");
         }
     }
+}
+
+#[test]
+fn a_home_is_a_file_with_its_folder_or_a_file_alone() {
+    for path in ["src/store/sled.rs", "src/store/sled/log.rs", "src/store/sled_log.rs"] {
+        assert!(rules::is_at_home(path, "store/sled"), "{path}");
+    }
+    for path in ["src/store.rs", "src/store/sledge.rs", "src/serve/sled.rs", "store/sled.rs"] {
+        assert!(!rules::is_at_home(path, "store/sled"), "{path}");
+    }
+    assert!(rules::is_at_home("src/store.rs", "store.rs"));
+    assert!(!rules::is_at_home("src/store/memory.rs", "store.rs"));
 }
 
 #[test]

@@ -52,6 +52,7 @@ mod tests {
     fn after_host_and_path() {
         for (url, name) in [
             ("https://Example.org/blog/atom.xml", "example-org-blog-atom-xml"),
+            ("https://blog.rust-lang.org/feed.xml", "blog-rust-lang-org-feed-xml"),
             ("http://example.org/", "example-org"),
             ("http://127.0.0.1:8000/feed.xml?page=2", "127-0-0-1-feed-xml"),
             ("http://[::1]:8000/a", "1-a"),
