@@ -3,6 +3,22 @@
 //! Nothing is published, announced or acknowledged that has not passed [`Store::commit`]'s
 //! durability barrier.
 
+mod assemble;
+mod check;
+#[cfg(test)]
+mod conformance;
+mod floor;
+mod limits;
+mod memory;
+mod record;
+mod sled;
+
+use self::assemble::{assemble, note};
+
+pub use self::limits::{EVENTS_KEPT, VERSIONS_KEPT};
+pub use self::memory::MemoryStore;
+pub use self::sled::SledStore;
+
 use crate::model::{
     Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
     Skeleton, Snapshot, SyncId, Tick, Time, Update,
@@ -147,6 +163,14 @@ pub enum StoreError {
         size: usize,
         /// The named limit.
         limit: usize,
+    },
+    /// A change contradicts itself or what is stored; nothing of it was stored.
+    #[error("a change to the feed {feed} cannot be stored: {what}; this is a fault of the program")]
+    Invalid {
+        /// The feed.
+        feed: FeedName,
+        /// What is wrong with it.
+        what: String,
     },
     /// Reading or writing failed.
     #[error("the store could not {doing}")]

@@ -1,0 +1,233 @@
+//! A store that keeps everything in memory: for tests and for `replay`.
+
+mod shelf;
+
+use self::shelf::Shelf;
+use super::floor::Floor;
+use super::limits::TAIL_LIMIT;
+use super::{
+    Announced, Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError,
+    VersionNote, View, check,
+};
+use crate::clock::Clock;
+use crate::model::{
+    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
+    Snapshot, SyncId, Time,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What all handles on one store share.
+#[derive(Debug, Default)]
+struct Content {
+    fence: u64,
+    feeds: BTreeMap<FeedName, FeedRecord>,
+    polls: BTreeMap<FeedName, PollState>,
+    shelves: BTreeMap<FeedName, Shelf>,
+    floors: BTreeMap<FeedName, Floor>,
+    log: Vec<Sealed>,
+}
+
+/// A store in memory. Nothing outlives the process, so "durable" means "applied".
+pub struct MemoryStore {
+    endpoint: EndpointId,
+    clock: Arc<dyn Clock>,
+    content: Arc<Mutex<Content>>,
+    sealed: Arc<watch::Sender<Epoch>>,
+    fence: u64,
+    closed: AtomicBool,
+}
+
+impl MemoryStore {
+    /// An empty store of the endpoint `endpoint`.
+    pub fn new(endpoint: EndpointId, clock: Arc<dyn Clock>) -> Self {
+        let content = Arc::new(Mutex::new(Content::default()));
+        Self::open(endpoint, clock, content, Arc::new(watch::Sender::new(Epoch(0))))
+    }
+
+    /// Another handle on the same content, with the claim given out anew: what a restart is to a
+    /// store on disk. This handle's claim is fenced from then on.
+    pub fn reopen(&self) -> Self {
+        let content = Arc::clone(&self.content);
+        Self::open(
+            self.endpoint.clone(),
+            Arc::clone(&self.clock),
+            content,
+            Arc::clone(&self.sealed),
+        )
+    }
+
+    fn open(
+        endpoint: EndpointId,
+        clock: Arc<dyn Clock>,
+        content: Arc<Mutex<Content>>,
+        sealed: Arc<watch::Sender<Epoch>>,
+    ) -> Self {
+        let fence = {
+            let mut content = content.lock().unwrap_or_else(PoisonError::into_inner);
+            content.fence += 1;
+            content.fence
+        };
+        Self { endpoint, clock, content, sealed, fence, closed: AtomicBool::new(false) }
+    }
+
+    fn content(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        Ok(self.content.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The content, for a writer that holds `claim`.
+    fn claimed(&self, claim: &Claim) -> Result<MutexGuard<'_, Content>, CommitError> {
+        let content = self.content()?;
+        if claim.shard == 0 && claim.fence == content.fence {
+            Ok(content)
+        } else {
+            Err(CommitError::Fenced)
+        }
+    }
+}
+
+impl Content {
+    fn commit(&mut self, mut change: Change, now: Time) -> Result<Committed, CommitError> {
+        let before = self.shelves.get(&change.feed);
+        let state = before.map(|shelf| &shelf.state);
+        check::check(&change, state, |id| Ok(before.is_some_and(|shelf| shelf.holds(id))))?;
+        let mut base = change.base;
+        if let Some(floor) = self.floors.get(&change.feed) {
+            if state.is_none() {
+                base = floor.revision;
+            }
+            floor.lift(&mut change, state.is_none());
+        }
+        let revision = Revision(base.0 + 1);
+        change.state.revision = revision;
+
+        let feed = change.feed.clone();
+        let announced = change.tick.map(|tick| Announced {
+            feed: feed.clone(),
+            tick,
+            revision,
+            versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
+        });
+        match self.shelves.get_mut(&feed) {
+            Some(shelf) => shelf.apply(change),
+            None => {
+                self.shelves.insert(feed.clone(), Shelf::first(change));
+            }
+        }
+        let Some(announced) = announced else { return Ok(Committed { revision, epoch: None }) };
+        self.floors.remove(&feed);
+        let at = self.log.last().map_or(now, |last| last.at.max(now));
+        let epoch = Epoch(self.log.last().map_or(0, |last| last.epoch.0) + 1);
+        self.log.push(Sealed { epoch, at, changes: vec![announced] });
+        Ok(Committed { revision, epoch: Some(epoch) })
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
+        drop(self.content()?);
+        Ok(vec![Claim { shard: 0, fence: self.fence }])
+    }
+
+    async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
+        Ok(self.content()?.feeds.values().cloned().collect())
+    }
+
+    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+        self.content()?.feeds.insert(record.name.clone(), record.clone());
+        Ok(())
+    }
+
+    async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
+        let mut content = self.content()?;
+        content.feeds.remove(feed);
+        content.polls.remove(feed);
+        if let Some(shelf) = content.shelves.remove(feed) {
+            let floor = Floor::under(&shelf.state, content.floors.get(feed));
+            content.floors.insert(feed.clone(), floor);
+        }
+        Ok(())
+    }
+
+    async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(|shelf| shelf.state.clone()))
+    }
+
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(Shelf::snapshot))
+    }
+
+    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.view(select)))
+    }
+
+    async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.item(id)))
+    }
+
+    async fn versions(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        limit: usize,
+    ) -> Result<Vec<VersionNote>, StoreError> {
+        let content = self.content()?;
+        Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.versions(id, limit)))
+    }
+
+    async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let content = self.content()?;
+        Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.events(limit)))
+    }
+
+    async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
+        let now = self.clock.now();
+        let committed = self.claimed(claim)?.commit(change, now)?;
+        if let Some(epoch) = committed.epoch {
+            self.sealed.send_if_modified(|newest| {
+                let later = epoch > *newest;
+                *newest = epoch.max(*newest);
+                later
+            });
+        }
+        Ok(committed)
+    }
+
+    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+        let mut content = self.claimed(claim)?;
+        for state in states {
+            content.polls.insert(state.feed.clone(), state.clone());
+        }
+        Ok(())
+    }
+
+    async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
+        Ok(self.content()?.polls.values().cloned().collect())
+    }
+
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+        let content = self.content()?;
+        let begin = content.log.partition_point(|sealed| sealed.epoch <= after);
+        Ok(content.log.iter().skip(begin).take(limit.min(TAIL_LIMIT)).cloned().collect())
+    }
+
+    fn sealed(&self) -> watch::Receiver<Epoch> {
+        self.sealed.subscribe()
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        if self.closed.swap(true, Ordering::AcqRel) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+}

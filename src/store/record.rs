@@ -1,0 +1,133 @@
+//! What lies on disk: records with a version byte, and their conversions from and to the model.
+//!
+//! A record is `version, packing, payload`: the version of its own layout, whether the payload is
+//! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
+//! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
+
+mod event;
+mod feed;
+#[cfg(test)]
+mod golden;
+mod identity;
+mod known;
+mod log;
+mod markup;
+mod poll;
+mod sharing;
+#[cfg(test)]
+pub(super) mod specimen;
+mod state;
+mod version;
+
+pub(super) use self::event::EventRecord;
+pub(super) use self::feed::FeedRow;
+pub(super) use self::identity::IdentityRecord;
+pub(super) use self::known::KnownRecord;
+pub(super) use self::log::LogRecord;
+pub(super) use self::markup::{MarkupRecord, OrderRecord, SkeletonRecord};
+pub(super) use self::poll::PollRecord;
+pub(super) use self::state::{FloorRecord, StateRecord};
+pub(super) use self::version::{HeadRecord, NoteRecord};
+
+use super::limits::VALUE_LIMIT;
+use crate::model::{CountError, IdError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+
+/// Payloads below this many bytes are not worth compressing.
+const PACK_FROM: usize = 256;
+/// The zstd level: fast, and good enough for markup.
+const PACK_LEVEL: i32 = 3;
+
+const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// Something that is written to disk.
+pub(super) trait Record: Serialize + DeserializeOwned {
+    /// The newest version of its layout, which is written.
+    const VERSION: u8 = 1;
+}
+
+/// Why bytes are no record.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    /// Fewer bytes than any record has.
+    #[error("it ends before its content")]
+    Short,
+    /// A layout that this program does not know.
+    #[error("its layout has version {found}, this program knows {known}")]
+    Version { found: u8, known: u8 },
+    /// A way of packing that this program does not know.
+    #[error("it is packed in the way {0}, which is unknown")]
+    Packing(u8),
+    /// The compressed payload cannot be opened.
+    #[error("it cannot be decompressed: {0}")]
+    Zstd(std::io::Error),
+    /// It is larger than anything that is written.
+    #[error("it is {size} bytes, the limit is {limit}")]
+    TooLarge { size: usize, limit: usize },
+    /// The fields cannot be read.
+    #[error("its fields cannot be read: {0}")]
+    Fields(#[from] postcard::Error),
+    /// Bytes follow the last field.
+    #[error("{0} bytes follow its last field")]
+    Trailing(usize),
+    /// A field holds what no checked value holds.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// A number is out of range.
+    #[error(transparent)]
+    Count(#[from] CountError),
+    /// A number does not fit this machine.
+    #[error("a number does not fit: {0}")]
+    Number(#[from] std::num::TryFromIntError),
+    /// A list that must not be empty is.
+    #[error("it has no history")]
+    NoHistory,
+}
+
+/// Writes a record.
+pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
+    let payload = postcard::to_stdvec(record)?;
+    if payload.len() > VALUE_LIMIT {
+        return Err(RecordError::TooLarge { size: payload.len(), limit: VALUE_LIMIT });
+    }
+    let mut packing = PLAIN;
+    let mut packed = Cow::Borrowed(payload.as_slice());
+    if payload.len() >= PACK_FROM {
+        let smaller = zstd::bulk::compress(&payload, PACK_LEVEL).map_err(RecordError::Zstd)?;
+        if smaller.len() + size_of::<u32>() < payload.len() {
+            let mut with_size = u32::try_from(payload.len())?.to_le_bytes().to_vec();
+            with_size.extend_from_slice(&smaller);
+            packing = ZSTD;
+            packed = Cow::Owned(with_size);
+        }
+    }
+    let mut bytes = Vec::with_capacity(packed.len() + 2);
+    bytes.extend_from_slice(&[T::VERSION, packing]);
+    bytes.extend_from_slice(&packed);
+    Ok(bytes)
+}
+
+/// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
+pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
+    let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
+    if *version != T::VERSION {
+        return Err(RecordError::Version { found: *version, known: T::VERSION });
+    }
+    let payload = match *packing {
+        PLAIN => Cow::Borrowed(packed),
+        ZSTD => {
+            let (size, packed) = packed.split_first_chunk().ok_or(RecordError::Short)?;
+            let size = usize::try_from(u32::from_le_bytes(*size))?;
+            if size > VALUE_LIMIT {
+                return Err(RecordError::TooLarge { size, limit: VALUE_LIMIT });
+            }
+            Cow::Owned(zstd::bulk::decompress(packed, size).map_err(RecordError::Zstd)?)
+        }
+        other => return Err(RecordError::Packing(other)),
+    };
+    let (record, rest) = postcard::take_from_bytes(&payload)?;
+    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+}

@@ -1,0 +1,100 @@
+//! Feeds as operators configure them, on disk.
+
+use super::{Record, RecordError};
+use crate::model::{Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A [`FeedRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct FeedRow {
+    name: String,
+    url: String,
+    source: SourceRecord,
+    standing: StandingRecord,
+    complete: bool,
+    deletions: DeletionsRecord,
+    min_interval: Option<Duration>,
+    max_interval: Option<Duration>,
+}
+
+impl Record for FeedRow {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum SourceRecord {
+    File,
+    CommandLine,
+    Api,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum StandingRecord {
+    Active,
+    Paused,
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum DeletionsRecord {
+    Safe,
+    Eager,
+    Off,
+}
+
+impl From<&FeedRecord> for FeedRow {
+    fn from(feed: &FeedRecord) -> Self {
+        Self {
+            name: feed.name.as_str().to_owned(),
+            url: feed.url.clone(),
+            source: match feed.source {
+                FeedSource::File => SourceRecord::File,
+                FeedSource::CommandLine => SourceRecord::CommandLine,
+                FeedSource::Api => SourceRecord::Api,
+            },
+            standing: match feed.standing {
+                FeedStanding::Active => StandingRecord::Active,
+                FeedStanding::Paused => StandingRecord::Paused,
+                FeedStanding::Gone => StandingRecord::Gone,
+            },
+            complete: feed.options.complete,
+            deletions: match feed.options.deletions {
+                Deletions::Safe => DeletionsRecord::Safe,
+                Deletions::Eager => DeletionsRecord::Eager,
+                Deletions::Off => DeletionsRecord::Off,
+            },
+            min_interval: feed.options.min_interval,
+            max_interval: feed.options.max_interval,
+        }
+    }
+}
+
+impl TryFrom<FeedRow> for FeedRecord {
+    type Error = RecordError;
+
+    fn try_from(row: FeedRow) -> Result<Self, RecordError> {
+        Ok(Self {
+            name: FeedName::new(&row.name)?,
+            url: row.url,
+            source: match row.source {
+                SourceRecord::File => FeedSource::File,
+                SourceRecord::CommandLine => FeedSource::CommandLine,
+                SourceRecord::Api => FeedSource::Api,
+            },
+            standing: match row.standing {
+                StandingRecord::Active => FeedStanding::Active,
+                StandingRecord::Paused => FeedStanding::Paused,
+                StandingRecord::Gone => FeedStanding::Gone,
+            },
+            options: FeedOptions {
+                complete: row.complete,
+                deletions: match row.deletions {
+                    DeletionsRecord::Safe => Deletions::Safe,
+                    DeletionsRecord::Eager => Deletions::Eager,
+                    DeletionsRecord::Off => Deletions::Off,
+                },
+                min_interval: row.min_interval,
+                max_interval: row.max_interval,
+            },
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! The specimens in `tests/golden/store`: bytes as some build wrote them, which every later build
+//! must read, and as long as the layout stands, write.
+//!
+//! A new layout gets specimens of its own beside the old ones: `TIDEGATE_GOLDEN=write cargo test
+//! golden` writes those that are missing, and touches none that is there.
+
+use super::super::sharing::Seconds;
+use super::*;
+use std::path::Path;
+
+const URL: &str = "https://example.org/";
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(1_795_191_605 + seconds)
+}
+
+fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}
+
+fn history() -> History {
+    let by = |by: &str| EndpointId::new(by).unwrap();
+    let update = |sequence, stamp| Update { sequence: Count::new(sequence).unwrap(), stamp };
+    History::from_newest_first([
+        update(3, Stamp::Both { when: at(30), by: by("gate.example") }),
+        update(2, Stamp::By(by("other:é"))),
+        update(1, Stamp::When(at(-30))),
+    ])
+    .unwrap()
+}
+
+fn context() -> Context {
+    Context {
+        namespaces: vec![(String::new(), "http://www.w3.org/2005/Atom".to_owned())],
+        base: Some(URL.to_owned()),
+        lang: Some("de".to_owned()),
+    }
+}
+
+fn markup(xml: &str) -> MarkupRecord {
+    MarkupRecord::from(&Markup {
+        format: Format::Atom10,
+        xml: xml.to_owned(),
+        context: context(),
+        slots: Slots { attributes: 6, inner: Some(7), id: Some(11..20), id_element: Some(7..25) },
+        card: Card {
+            title: "Über".to_owned(),
+            link: Some(URL.to_owned()),
+            author: Some("A".to_owned()),
+            published: Some(at(0)),
+            updated: Some(at(1)),
+        },
+    })
+}
+
+fn skeleton() -> SkeletonRecord {
+    SkeletonRecord::from(&Skeleton {
+        format: Format::Rss20,
+        text: "<rss version='2.0'><channel></channel></rss>".to_owned(),
+        slots: SkeletonSlots {
+            root_attributes: 4,
+            version: Some(14..17),
+            entries: 28,
+            updated: Some(20..21),
+            id: Some(22..23),
+        },
+        context: context(),
+        title: "T".to_owned(),
+        link: Some(URL.to_owned()),
+    })
+}
+
+fn known() -> KnownRecord {
+    KnownRecord::from(&Known {
+        id: id("gate.example.abc"),
+        native: "urn:1#2".to_owned(),
+        native_shown: "urn:1".to_owned(),
+        published_id: "urn:0".to_owned(),
+        aliases: vec!["urn:0".to_owned()],
+        title: "Title".to_owned(),
+        link: Some(URL.to_owned()),
+        enclosure: Some("https://example.org/a.mp3".to_owned()),
+        published: Some(at(2)),
+        updated: Some(at(3)),
+        updates: Count::new(3).unwrap(),
+        history: history(),
+        tick: Tick::at(at(30)),
+        first_seen: at(-31),
+        standing: Standing::Deleted { since: at(30) },
+        absence: Some(Absence {
+            evidence: Evidence::Hole,
+            since: at(20),
+            observations: 4,
+            backfilled: true,
+        }),
+        prints: vec![(1, 2), (u64::MAX, 0)],
+        bytes: 77,
+    })
+}
+
+fn state() -> FeedState {
+    FeedState {
+        revision: Revision(12),
+        tick: Some(Tick::at(at(30))),
+        window_start: Some(Tick::at(at(-31))),
+        complete_start: Some(Tick::at(at(-32))),
+        render: 9,
+        shown: at(30),
+        format: Format::Rss10,
+        says_complete: true,
+        wire: u128::MAX,
+        body: 5,
+        head: 6,
+        site: Some(URL.to_owned()),
+        character: Character {
+            documents: 1,
+            largest: 2,
+            kept_order: 3,
+            reordered: 4,
+            grew_above: 5,
+            grew_below: 6,
+            holes_returned: 7,
+            holes_stayed: 8,
+            aged: 9,
+        },
+        hold: Some(Hold {
+            reason: "empty".to_owned(),
+            kind: "empty".to_owned(),
+            since: at(31),
+            observations: 2,
+            shape: 3,
+        }),
+        ripens: Some(at(60)),
+        current: 10,
+        living: 11,
+        tombstones: 12,
+        minted: 13,
+    }
+}
+
+fn event() -> EventRecord {
+    EventRecord::from(&Event {
+        kind: EventKind::Rekeyed,
+        id: id("gate.example.abc"),
+        native_id: "new".to_owned(),
+        old_native_id: Some("old".to_owned()),
+        title: "Title".to_owned(),
+        tick: Some(Tick::at(at(30))),
+        reason: "same link".to_owned(),
+        at: at(30),
+        seen_gone: Some(at(20)),
+    })
+}
+
+fn note() -> NoteRecord {
+    NoteRecord::from(&VersionNote {
+        updates: Count::new(3).unwrap(),
+        update: history().topmost().clone(),
+        deleted: true,
+        tick: Tick::at(at(30)),
+        title: "Title".to_owned(),
+        reason: "hole".to_owned(),
+    })
+}
+
+fn poll() -> PollRecord {
+    PollRecord::from(&PollState {
+        feed: FeedName::new("news").unwrap(),
+        etag: Some("W/\"1\"".to_owned()),
+        last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+        answered_by: Some(URL.to_owned()),
+        moved_to: Some("https://example.net/".to_owned()),
+        failures: 3,
+        last_error: Some("timeout".to_owned()),
+        refreshed: Some(at(4)),
+        not_before: Some(at(5)),
+    })
+}
+
+fn feed() -> FeedRow {
+    FeedRow::from(&FeedRecord {
+        name: FeedName::new("news").unwrap(),
+        url: URL.to_owned(),
+        source: FeedSource::Api,
+        standing: FeedStanding::Paused,
+        options: FeedOptions {
+            complete: true,
+            deletions: Deletions::Eager,
+            min_interval: Some(std::time::Duration::from_secs(300)),
+            max_interval: Some(std::time::Duration::from_millis(86_400_500)),
+        },
+    })
+}
+
+fn log() -> LogRecord {
+    let announced = crate::store::Announced {
+        feed: FeedName::new("news").unwrap(),
+        tick: Tick::at(at(30)),
+        revision: Revision(12),
+        versions: 2,
+    };
+    LogRecord::new(at(31), &announced)
+}
+
+/// The bytes in a file: hexadecimal, white space ignored.
+fn golden(name: &str, written: &[u8]) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store").join(name);
+    if std::env::var_os("TIDEGATE_GOLDEN").is_some() && !path.exists() {
+        let digits = data_encoding::HEXLOWER.encode(written);
+        let lines: Vec<&str> =
+            digits.as_bytes().chunks(80).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let digits: String = text.split_whitespace().collect();
+    data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap()
+}
+
+macro_rules! golden {
+    ($($test:ident: $file:literal, $value:expr, $record:ty;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let value: $record = $value;
+                let written = encode(&value).unwrap();
+                let stored = golden($file, &written);
+                assert_eq!(decode::<$record>(&stored).unwrap(), value);
+                // Compressed bytes depend on the compressor's version, plain ones on nothing.
+                if stored[1] == PLAIN {
+                    assert_eq!(written, stored, "the layout changed without a new version");
+                }
+            }
+        )+
+    };
+}
+
+golden! {
+    markup_1: "markup-1.hex", markup("<entry><id>urn:x</id></entry>"), MarkupRecord;
+    markup_packed_1: "markup-packed-1.hex",
+        markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
+    skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
+    known_1: "known-1.hex", known(), KnownRecord;
+    state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
+    event_1: "event-1.hex", event(), EventRecord;
+    note_1: "note-1.hex", note(), NoteRecord;
+    poll_1: "poll-1.hex", poll(), PollRecord;
+    feed_1: "feed-1.hex", feed(), FeedRow;
+    log_1: "log-1.hex", log(), LogRecord;
+    order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
+    floor_1: "floor-1.hex",
+        FloorRecord::new(&crate::store::floor::Floor::under(&state(), None), true), FloorRecord;
+    head_1: "head-1.hex", head(), HeadRecord;
+    identity_1: "identity-1.hex",
+        IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
+}
+
+fn head() -> HeadRecord {
+    let mut head = HeadRecord::new(Tick::at(at(0)));
+    head.set_tick(Tick::at(at(30)));
+    (head.latest, head.kept) = (true, 3);
+    assert_eq!(Time::from(Seconds::from(at(0))), head.body().time());
+    head
+}

@@ -1,0 +1,151 @@
+//! Ledger entries on disk.
+
+use super::sharing::{Seconds, UpdateRecord, history, history_record};
+use super::{Record, RecordError};
+use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
+use serde::{Deserialize, Serialize};
+
+/// A [`Known`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct KnownRecord {
+    id: String,
+    native: String,
+    native_shown: String,
+    published_id: String,
+    aliases: Vec<String>,
+    title: String,
+    link: Option<String>,
+    enclosure: Option<String>,
+    published: Option<Seconds>,
+    updated: Option<Seconds>,
+    updates: u32,
+    history: Vec<UpdateRecord>,
+    tick: Seconds,
+    first_seen: Seconds,
+    standing: StandingRecord,
+    absence: Option<AbsenceRecord>,
+    prints: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Record for KnownRecord {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum StandingRecord {
+    Current,
+    Retired { since: Seconds },
+    Deleted { since: Seconds },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct AbsenceRecord {
+    evidence: EvidenceRecord,
+    since: Seconds,
+    observations: u32,
+    backfilled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum EvidenceRecord {
+    Aged,
+    Hole,
+    Complete,
+    Said,
+    Unplaced,
+}
+
+impl From<&Absence> for AbsenceRecord {
+    fn from(absence: &Absence) -> Self {
+        let evidence = match absence.evidence {
+            Evidence::Aged => EvidenceRecord::Aged,
+            Evidence::Hole => EvidenceRecord::Hole,
+            Evidence::Complete => EvidenceRecord::Complete,
+            Evidence::Said => EvidenceRecord::Said,
+            Evidence::Unplaced => EvidenceRecord::Unplaced,
+        };
+        Self {
+            evidence,
+            since: absence.since.into(),
+            observations: absence.observations,
+            backfilled: absence.backfilled,
+        }
+    }
+}
+
+impl From<AbsenceRecord> for Absence {
+    fn from(record: AbsenceRecord) -> Self {
+        let evidence = match record.evidence {
+            EvidenceRecord::Aged => Evidence::Aged,
+            EvidenceRecord::Hole => Evidence::Hole,
+            EvidenceRecord::Complete => Evidence::Complete,
+            EvidenceRecord::Said => Evidence::Said,
+            EvidenceRecord::Unplaced => Evidence::Unplaced,
+        };
+        Self {
+            evidence,
+            since: record.since.into(),
+            observations: record.observations,
+            backfilled: record.backfilled,
+        }
+    }
+}
+
+impl From<&Known> for KnownRecord {
+    fn from(known: &Known) -> Self {
+        Self {
+            id: known.id.as_str().to_owned(),
+            native: known.native.clone(),
+            native_shown: known.native_shown.clone(),
+            published_id: known.published_id.clone(),
+            aliases: known.aliases.clone(),
+            title: known.title.clone(),
+            link: known.link.clone(),
+            enclosure: known.enclosure.clone(),
+            published: known.published.map(Seconds::from),
+            updated: known.updated.map(Seconds::from),
+            updates: known.updates.value(),
+            history: history_record(&known.history),
+            tick: known.tick.into(),
+            first_seen: known.first_seen.into(),
+            standing: match known.standing {
+                Standing::Current => StandingRecord::Current,
+                Standing::Retired { since } => StandingRecord::Retired { since: since.into() },
+                Standing::Deleted { since } => StandingRecord::Deleted { since: since.into() },
+            },
+            absence: known.absence.as_ref().map(AbsenceRecord::from),
+            prints: known.prints.clone(),
+            bytes: known.bytes,
+        }
+    }
+}
+
+impl TryFrom<KnownRecord> for Known {
+    type Error = RecordError;
+
+    fn try_from(record: KnownRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            id: SyncId::new(&record.id)?,
+            native: record.native,
+            native_shown: record.native_shown,
+            published_id: record.published_id,
+            aliases: record.aliases,
+            title: record.title,
+            link: record.link,
+            enclosure: record.enclosure,
+            published: record.published.map(Into::into),
+            updated: record.updated.map(Into::into),
+            updates: Count::new(record.updates)?,
+            history: history(record.history)?,
+            tick: record.tick.into(),
+            first_seen: record.first_seen.into(),
+            standing: match record.standing {
+                StandingRecord::Current => Standing::Current,
+                StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
+                StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
+            },
+            absence: record.absence.map(Into::into),
+            prints: record.prints,
+            bytes: record.bytes,
+        })
+    }
+}

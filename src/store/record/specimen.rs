@@ -1,0 +1,297 @@
+//! Values of every kind for tests: one fixed specimen with every field set, and random ones.
+
+use crate::model::*;
+use crate::store::floor::Floor;
+use crate::store::{Announced, VersionNote};
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::ops::Range;
+use std::time::Duration;
+
+pub(in crate::store) fn text() -> impl Strategy<Value = String> {
+    ".{0,12}"
+}
+
+pub(in crate::store) fn time() -> impl Strategy<Value = Time> {
+    any::<i64>().prop_map(Time::from_unix)
+}
+
+pub(in crate::store) fn tick() -> impl Strategy<Value = Tick> {
+    time().prop_map(Tick::at)
+}
+
+fn feed() -> impl Strategy<Value = FeedName> {
+    "[a-z0-9][a-z0-9-]{0,63}".prop_map(|name| FeedName::new(&name).unwrap())
+}
+
+fn sync_id() -> impl Strategy<Value = SyncId> {
+    "[a-z0-9.ä-]{1,40}".prop_map(|id| SyncId::new(&id).unwrap())
+}
+
+fn range() -> impl Strategy<Value = Range<usize>> {
+    (any::<usize>(), any::<usize>()).prop_map(|(start, end)| start..end)
+}
+
+fn format() -> impl Strategy<Value = Format> {
+    use Format::*;
+    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed])
+}
+
+fn count() -> impl Strategy<Value = Count> {
+    (1..=Count::MAX.value()).prop_map(|count| Count::new(count).unwrap())
+}
+
+fn update() -> impl Strategy<Value = Update> {
+    let by = || "[a-zé0-9:.-]{1,20}".prop_map(|by| EndpointId::new(&by).unwrap());
+    let stamp = prop_oneof![
+        (time(), by()).prop_map(|(when, by)| Stamp::Both { when, by }),
+        by().prop_map(Stamp::By),
+        time().prop_map(Stamp::When),
+    ];
+    (count(), stamp).prop_map(|(sequence, stamp)| Update { sequence, stamp })
+}
+
+fn context() -> impl Strategy<Value = Context> {
+    (vec((text(), text()), 0..3), of(text()), of(text()))
+        .prop_map(|(namespaces, base, lang)| Context { namespaces, base, lang })
+}
+
+pub(in crate::store) fn any_markup() -> impl Strategy<Value = Markup> {
+    let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range())).prop_map(
+        |(attributes, inner, id, id_element)| Slots { attributes, inner, id, id_element },
+    );
+    let card = (text(), of(text()), of(text()), of(time()), of(time())).prop_map(
+        |(title, link, author, published, updated)| Card {
+            title,
+            link,
+            author,
+            published,
+            updated,
+        },
+    );
+    (format(), ".{0,400}", context(), slots, card)
+        .prop_map(|(format, xml, context, slots, card)| Markup { format, xml, context, slots, card })
+}
+
+pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
+    let slots = (any::<usize>(), of(range()), any::<usize>(), of(range()), of(range())).prop_map(
+        |(root_attributes, version, entries, updated, id)| SkeletonSlots {
+            root_attributes,
+            version,
+            entries,
+            updated,
+            id,
+        },
+    );
+    (format(), ".{0,400}", slots, context(), text(), of(text())).prop_map(
+        |(format, text, slots, context, title, link)| Skeleton {
+            format,
+            text,
+            slots,
+            context,
+            title,
+            link,
+        },
+    )
+}
+
+pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
+    use Evidence::*;
+    let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
+    let more = (of(text()), of(text()), of(time()), of(time()));
+    let versions = (count(), vec(update(), 1..4), tick(), time());
+    let standing = prop_oneof![
+        Just(Standing::Current),
+        time().prop_map(|since| Standing::Retired { since }),
+        time().prop_map(|since| Standing::Deleted { since }),
+    ];
+    let evidence = select(vec![Aged, Hole, Complete, Said, Unplaced]);
+    let absence = (evidence, time(), any::<u32>(), any::<bool>()).prop_map(
+        |(evidence, since, observations, backfilled)| Absence {
+            evidence,
+            since,
+            observations,
+            backfilled,
+        },
+    );
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>());
+    (names, more, versions, standing, of(absence), prints).prop_map(
+        |(
+            (id, native, native_shown, published_id, aliases, title),
+            (link, enclosure, published, updated),
+            (updates, history, tick, first_seen),
+            standing,
+            absence,
+            (prints, bytes),
+        )| Known {
+            id,
+            native,
+            native_shown,
+            published_id,
+            aliases,
+            title,
+            link,
+            enclosure,
+            published,
+            updated,
+            updates,
+            history: History::from_newest_first(history).unwrap(),
+            tick,
+            first_seen,
+            standing,
+            absence,
+            prints,
+            bytes,
+        },
+    )
+}
+
+pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
+    let marks = (any::<u64>(), of(tick()), of(tick()), of(tick()), any::<u64>(), time());
+    let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
+    let hold = (text(), text(), time(), any::<u32>(), any::<u64>()).prop_map(
+        |(reason, kind, since, observations, shape)| Hold {
+            reason,
+            kind,
+            since,
+            observations,
+            shape,
+        },
+    );
+    let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
+        |(
+            (revision, tick, window_start, complete_start, render, shown),
+            (format, says_complete, wire, body, head, site),
+            learned,
+            hold,
+            ripens,
+            (current, living, tombstones, minted),
+        )| {
+            let [documents, largest, kept_order, reordered, rest @ ..] = learned;
+            let [grew_above, grew_below, holes_returned, holes_stayed, aged] = rest;
+            FeedState {
+                revision: Revision(revision),
+                tick,
+                window_start,
+                complete_start,
+                render,
+                shown,
+                format,
+                says_complete,
+                wire,
+                body,
+                head,
+                site,
+                character: Character {
+                    documents,
+                    largest,
+                    kept_order,
+                    reordered,
+                    grew_above,
+                    grew_below,
+                    holes_returned,
+                    holes_stayed,
+                    aged,
+                },
+                hold,
+                ripens,
+                current,
+                living,
+                tombstones,
+                minted,
+            }
+        },
+    )
+}
+
+pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
+    let names = (select(EventKind::ALL.to_vec()), sync_id(), text(), of(text()), text());
+    (names, of(tick()), text(), time(), of(time())).prop_map(
+        |((kind, id, native_id, old_native_id, title), tick, reason, at, seen_gone)| Event {
+            kind,
+            id,
+            native_id,
+            old_native_id,
+            title,
+            tick,
+            reason,
+            at,
+            seen_gone,
+        },
+    )
+}
+
+pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
+    (count(), update(), any::<bool>(), tick(), text(), text()).prop_map(
+        |(updates, update, deleted, tick, title, reason)| VersionNote {
+            updates,
+            update,
+            deleted,
+            tick,
+            title,
+            reason,
+        },
+    )
+}
+
+pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
+    let validators = (of(text()), of(text()), of(text()), of(text()));
+    (feed(), validators, any::<u32>(), of(text()), of(time()), of(time())).prop_map(
+        |(feed, validators, failures, last_error, refreshed, not_before)| {
+            let (etag, last_modified, answered_by, moved_to) = validators;
+            PollState {
+                feed,
+                etag,
+                last_modified,
+                answered_by,
+                moved_to,
+                failures,
+                last_error,
+                refreshed,
+                not_before,
+            }
+        },
+    )
+}
+
+pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
+    let source = select(vec![FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
+    let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
+    let deletions = select(vec![Deletions::Safe, Deletions::Eager, Deletions::Off]);
+    let interval = || of(any::<u64>().prop_map(Duration::from_millis));
+    let options = (any::<bool>(), deletions, interval(), interval()).prop_map(
+        |(complete, deletions, min_interval, max_interval)| FeedOptions {
+            complete,
+            deletions,
+            min_interval,
+            max_interval,
+        },
+    );
+    (feed(), text(), source, standing, options)
+        .prop_map(|(name, url, source, standing, options)| FeedRecord {
+            name,
+            url,
+            source,
+            standing,
+            options,
+        })
+}
+
+pub(in crate::store) fn any_announced() -> impl Strategy<Value = Announced> {
+    (feed(), tick(), any::<u64>(), any::<u32>()).prop_map(|(feed, tick, revision, versions)| {
+        Announced { feed, tick, revision: Revision(revision), versions }
+    })
+}
+
+pub(in crate::store) fn any_floor() -> impl Strategy<Value = Floor> {
+    (any::<u64>(), of(tick()), any::<u64>(), time()).prop_map(|(revision, tick, render, shown)| {
+        Floor { revision: Revision(revision), tick, render, shown }
+    })
+}
+
+pub(in crate::store) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
+    vec(sync_id(), 0..40)
+}

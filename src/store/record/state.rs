@@ -1,0 +1,204 @@
+//! Feed states on disk, and what is left of purged feeds.
+
+use super::markup::FormatRecord;
+use super::sharing::Seconds;
+use super::Record;
+use crate::model::{Character, FeedState, Hold, Revision};
+use crate::store::floor::Floor;
+use serde::{Deserialize, Serialize};
+
+/// A [`FeedState`], and which events are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct StateRecord {
+    revision: u64,
+    tick: Option<Seconds>,
+    window_start: Option<Seconds>,
+    complete_start: Option<Seconds>,
+    render: u64,
+    shown: Seconds,
+    format: FormatRecord,
+    says_complete: bool,
+    wire: u128,
+    body: u128,
+    head: u64,
+    site: Option<String>,
+    character: CharacterRecord,
+    hold: Option<HoldRecord>,
+    ripens: Option<Seconds>,
+    current: u32,
+    living: u32,
+    tombstones: u32,
+    minted: u64,
+    /// The number of the next event; those kept end before it.
+    pub(in crate::store) next_event: u64,
+}
+
+impl Record for StateRecord {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct CharacterRecord {
+    documents: u32,
+    largest: u32,
+    kept_order: u32,
+    reordered: u32,
+    grew_above: u32,
+    grew_below: u32,
+    holes_returned: u32,
+    holes_stayed: u32,
+    aged: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct HoldRecord {
+    reason: String,
+    kind: String,
+    since: Seconds,
+    observations: u32,
+    shape: u64,
+}
+
+impl From<&Hold> for HoldRecord {
+    fn from(hold: &Hold) -> Self {
+        Self {
+            reason: hold.reason.clone(),
+            kind: hold.kind.clone(),
+            since: hold.since.into(),
+            observations: hold.observations,
+            shape: hold.shape,
+        }
+    }
+}
+
+impl From<HoldRecord> for Hold {
+    fn from(record: HoldRecord) -> Self {
+        Self {
+            reason: record.reason,
+            kind: record.kind,
+            since: record.since.into(),
+            observations: record.observations,
+            shape: record.shape,
+        }
+    }
+}
+
+impl From<&Character> for CharacterRecord {
+    fn from(character: &Character) -> Self {
+        Self {
+            documents: character.documents,
+            largest: character.largest,
+            kept_order: character.kept_order,
+            reordered: character.reordered,
+            grew_above: character.grew_above,
+            grew_below: character.grew_below,
+            holes_returned: character.holes_returned,
+            holes_stayed: character.holes_stayed,
+            aged: character.aged,
+        }
+    }
+}
+
+impl From<CharacterRecord> for Character {
+    fn from(record: CharacterRecord) -> Self {
+        Self {
+            documents: record.documents,
+            largest: record.largest,
+            kept_order: record.kept_order,
+            reordered: record.reordered,
+            grew_above: record.grew_above,
+            grew_below: record.grew_below,
+            holes_returned: record.holes_returned,
+            holes_stayed: record.holes_stayed,
+            aged: record.aged,
+        }
+    }
+}
+
+impl StateRecord {
+    /// A state, in a feed whose next event bears the number `next_event`.
+    pub(in crate::store) fn new(state: &FeedState, next_event: u64) -> Self {
+        Self {
+            revision: state.revision.0,
+            tick: state.tick.map(Seconds::from),
+            window_start: state.window_start.map(Seconds::from),
+            complete_start: state.complete_start.map(Seconds::from),
+            render: state.render,
+            shown: state.shown.into(),
+            format: state.format.into(),
+            says_complete: state.says_complete,
+            wire: state.wire,
+            body: state.body,
+            head: state.head,
+            site: state.site.clone(),
+            character: (&state.character).into(),
+            hold: state.hold.as_ref().map(HoldRecord::from),
+            ripens: state.ripens.map(Seconds::from),
+            current: state.current,
+            living: state.living,
+            tombstones: state.tombstones,
+            minted: state.minted,
+            next_event,
+        }
+    }
+}
+
+impl From<StateRecord> for FeedState {
+    fn from(record: StateRecord) -> Self {
+        Self {
+            revision: Revision(record.revision),
+            tick: record.tick.map(Into::into),
+            window_start: record.window_start.map(Into::into),
+            complete_start: record.complete_start.map(Into::into),
+            render: record.render,
+            shown: record.shown.into(),
+            format: record.format.into(),
+            says_complete: record.says_complete,
+            wire: record.wire,
+            body: record.body,
+            head: record.head,
+            site: record.site,
+            character: record.character.into(),
+            hold: record.hold.map(Into::into),
+            ripens: record.ripens.map(Into::into),
+            current: record.current,
+            living: record.living,
+            tombstones: record.tombstones,
+            minted: record.minted,
+        }
+    }
+}
+
+/// A [`Floor`], and whether the purged feed's data is still being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct FloorRecord {
+    revision: u64,
+    tick: Option<Seconds>,
+    render: u64,
+    shown: Seconds,
+    /// Some of the purged feed's data may still be there.
+    pub(in crate::store) sweeping: bool,
+}
+
+impl Record for FloorRecord {}
+
+impl FloorRecord {
+    /// The marks of a purged feed.
+    pub(in crate::store) fn new(floor: &Floor, sweeping: bool) -> Self {
+        Self {
+            revision: floor.revision.0,
+            tick: floor.tick.map(Seconds::from),
+            render: floor.render,
+            shown: floor.shown.into(),
+            sweeping,
+        }
+    }
+
+    /// The marks.
+    pub(in crate::store) fn floor(&self) -> Floor {
+        Floor {
+            revision: Revision(self.revision),
+            tick: self.tick.map(Into::into),
+            render: self.render,
+            shown: self.shown.into(),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A store on disk. sled is named here and in this folder only.
+//!
+//! Writes go to one thread, which groups them ([`committer`]); reads run on blocking threads, a
+//! bounded number at a time, and see a feed at one durable revision ([`shared`]). After a write
+//! that may not have become durable, nothing is acknowledged, published or answered any more.
+
+mod barrier;
+mod committer;
+#[cfg(test)]
+mod faults;
+mod folder;
+mod keys;
+mod open;
+mod plan;
+mod purge;
+mod read;
+mod request;
+mod shared;
+mod trees;
+
+use self::barrier::{Barrier, FlushAndSync};
+use self::committer::Committer;
+use self::folder::{Folder, Mark};
+use self::request::{Reply, Request};
+use self::shared::{Published, Shared, broken};
+use self::trees::Trees;
+use super::{
+    Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError, VersionNote, View,
+};
+use crate::clock::Clock;
+use crate::model::{
+    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Snapshot, SyncId,
+};
+use async_trait::async_trait;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+/// The most reads at a time.
+const READS: u32 = 16;
+/// The most requests that wait for the committer before callers wait to ask.
+const REQUESTS: usize = 1024;
+
+/// A store on disk.
+pub struct SledStore {
+    endpoint: EndpointId,
+    fence: u64,
+    shared: Arc<Shared>,
+    reads: Arc<Semaphore>,
+    /// `None` once closed.
+    open: RwLock<Option<Open>>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What goes when the store is closed. The folder's lock goes last.
+#[derive(Clone)]
+struct Open {
+    requests: mpsc::Sender<Request>,
+    trees: Arc<Trees>,
+    folder: Arc<Folder>,
+}
+
+impl SledStore {
+    /// Opens the store in the folder `path`, or makes one. `endpoint`: as configured; a new store
+    /// without one chooses its own at random, a used one refuses another. Blocks.
+    pub fn open(
+        path: &Path,
+        endpoint: Option<EndpointId>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(path, endpoint, clock, |trees, folder| {
+            let barrier = FlushAndSync::new(trees.db().clone(), folder.path())
+                .map_err(|source| StoreError::Io { doing: "open its database", source })?;
+            Ok(Box::new(barrier))
+        })
+    }
+
+    fn open_with(
+        path: &Path,
+        endpoint: Option<EndpointId>,
+        clock: Arc<dyn Clock>,
+        barrier: impl FnOnce(&Trees, &Folder) -> Result<Box<dyn Barrier>, StoreError>,
+    ) -> Result<Self, StoreError> {
+        let folder = Folder::take(path)?;
+        let trees = Arc::new(open::engine(&folder)?);
+        let mut barrier = barrier(&trees, &folder)?;
+        let opened = open::open(&folder, &trees, &mut *barrier, endpoint)?;
+        let feeds = opened.held.iter().map(|(feed, held)| {
+            let published = Published::new(held.state.clone());
+            (feed.clone(), published)
+        });
+        let shared = Arc::new(Shared::new(feeds.collect(), opened.sealed.0));
+        let committer = Committer {
+            trees: Arc::clone(&trees),
+            shared: Arc::clone(&shared),
+            barrier,
+            clock,
+            held: opened.held,
+            floors: opened.floors,
+            fence: opened.fence,
+            sealed: opened.sealed,
+        };
+        let (requests, waiting) = mpsc::channel(REQUESTS);
+        let thread = std::thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(move || committer.run(waiting))
+            .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
+        Ok(Self {
+            endpoint: opened.endpoint,
+            fence: opened.fence,
+            shared,
+            reads: Arc::new(Semaphore::new(READS as usize)),
+            open: RwLock::new(Some(Open { requests, trees, folder: Arc::new(folder) })),
+            committer: Mutex::new(Some(thread)),
+        })
+    }
+
+    fn opened(&self) -> Result<Open, StoreError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.clone().ok_or(StoreError::Closed)
+    }
+
+    /// Runs `read` on a blocking thread, where one is free for it.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Trees, &Shared) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let permit = Arc::clone(&self.reads).acquire_owned().await;
+        let permit = permit.map_err(|_| StoreError::Closed)?;
+        let trees = self.opened()?.trees;
+        let shared = Arc::clone(&self.shared);
+        let reading = tokio::task::spawn_blocking(move || {
+            let answer = read(&trees, &shared);
+            // The trees go before the permit does: whoever closes waits for all permits.
+            drop(trees);
+            drop(permit);
+            answer
+        });
+        reading.await.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(StoreError::Io { doing: "read", source })
+        })
+    }
+
+    /// Asks the committer and waits for its answer; `Err` where there is none.
+    async fn ask<T, E>(
+        &self,
+        request: impl FnOnce(Reply<T, E>) -> Request,
+    ) -> Result<Result<T, E>, Unanswered> {
+        let requests = self.opened().map_err(Unanswered::Refused)?.requests;
+        let (reply, answer) = oneshot::channel();
+        let sent = requests.send(request(reply)).await;
+        drop(requests);
+        sent.map_err(|_| Unanswered::Refused(broken()))?;
+        answer.await.map_err(|_| Unanswered::Lost(broken()))
+    }
+}
+
+/// Why the committer did not answer.
+enum Unanswered {
+    /// It never got the request.
+    Refused(StoreError),
+    /// It broke off with the request in hand.
+    Lost(StoreError),
+}
+
+impl From<Unanswered> for StoreError {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Refused(error) | Unanswered::Lost(error) => error,
+        }
+    }
+}
+
+impl From<Unanswered> for CommitError {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Refused(error) => Self::Store(error),
+            Unanswered::Lost(error) => Self::Ambiguous(error),
+        }
+    }
+}
+
+/// Waits for the committer, and notes what the store has reached. Blocks.
+fn settle(committer: Option<JoinHandle<()>>, shared: &Shared, mark: &Mark, folder: &Folder) {
+    let ended = committer.is_some_and(|thread| thread.join().is_ok());
+    let mark = Mark { epoch: *shared.sealed.borrow(), ..mark.clone() };
+    if ended
+        && shared.health().is_ok()
+        && let Err(error) = folder.set_mark(&mark)
+    {
+        // The mark of the start still stands, which only notices less.
+        tracing::warn!(error = %error, "the store could not note where it ended");
+    }
+}
+
+impl SledStore {
+    /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.
+    fn take(&self) -> Option<impl FnOnce() + Send + 'static + use<>> {
+        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take()?;
+        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let shared = Arc::clone(&self.shared);
+        let mark =
+            Mark { endpoint: self.endpoint.clone(), fence: self.fence, epoch: Epoch(0) };
+        Some(move || {
+            let Open { requests, trees, folder } = open;
+            drop(requests);
+            settle(committer, &shared, &mark, &folder);
+            drop(trees);
+            drop(folder);
+        })
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        if let Some(rest) = self.take() {
+            rest();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SledStore {
+    fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
+        self.opened()?;
+        self.shared.health()?;
+        Ok(vec![Claim { shard: 0, fence: self.fence }])
+    }
+
+    async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
+        self.read(|trees, shared| shared.listing(|| read::feeds(trees))).await
+    }
+
+    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+        let record = Box::new(record.clone());
+        self.ask(|reply| Request::PutFeed { record, reply }).await?
+    }
+
+    async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
+        let feed = feed.clone();
+        self.ask(|reply| Request::Purge { feed, reply }).await?
+    }
+
+    async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        self.opened()?;
+        self.shared.health()?;
+        Ok(self.shared.published(feed).map(|published| published.state))
+    }
+
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        let feed = feed.clone();
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |state| read::snapshot(trees, &feed, state))
+        })
+        .await
+    }
+
+    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        let feed = feed.clone();
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |state| read::view(trees, &feed, state, select))
+        })
+        .await
+    }
+
+    async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| shared.reading(&feed, |_| read::item(trees, &feed, &id)))
+            .await
+    }
+
+    async fn versions(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        limit: usize,
+    ) -> Result<Vec<VersionNote>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        let notes = self.read(move |trees, shared| {
+            shared.reading(&feed, |_| read::versions(trees, &feed, &id, limit).map(Some))
+        });
+        Ok(notes.await?.unwrap_or_default())
+    }
+
+    async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let feed = feed.clone();
+        let events = self.read(move |trees, shared| {
+            shared.reading(&feed, |_| read::events(trees, &feed, limit).map(Some))
+        });
+        Ok(events.await?.unwrap_or_default())
+    }
+
+    async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
+        let prepared = self.read(move |trees, _| plan::prepare(trees, change)).await?;
+        let (claim, prepared) = (claim.clone(), Box::new(prepared));
+        self.ask(|reply| Request::Commit { claim, prepared, reply }).await?
+    }
+
+    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+        let (claim, states) = (claim.clone(), states.to_vec());
+        self.ask(|reply| Request::Checkpoint { claim, states, reply }).await?
+    }
+
+    async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
+        self.read(|trees, shared| shared.listing(|| read::poll_states(trees))).await
+    }
+
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+        let newest = *self.shared.sealed.borrow();
+        self.read(move |trees, shared| {
+            shared.health()?;
+            read::tail(trees, after, newest, limit)
+        })
+        .await
+    }
+
+    fn sealed(&self) -> watch::Receiver<Epoch> {
+        self.shared.sealed.subscribe()
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        let Some(rest) = self.take() else { return Err(StoreError::Closed) };
+        // Every reader that began before has let go of the trees once all permits are here.
+        let all = Arc::clone(&self.reads).acquire_many_owned(READS).await;
+        let ended = tokio::task::spawn_blocking(rest).await;
+        drop(all);
+        let source = match ended {
+            Ok(()) => return self.shared.health(),
+            Err(error) => std::io::Error::other(error),
+        };
+        Err(StoreError::Io { doing: "close", source })
+    }
+}

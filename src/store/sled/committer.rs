@@ -1,0 +1,293 @@
+//! The one thread that writes. It groups what is waiting, applies each as a transaction, passes
+//! one barrier for all of them, and only then publishes and answers.
+
+use super::barrier::Barrier;
+use super::keys;
+use super::plan::{Place, encoded, plan};
+use super::purge;
+use super::request::{Answer, Request};
+use super::shared::{Gate, Shared};
+use super::trees::{Class, Trees, Writes};
+use crate::clock::Clock;
+use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
+use crate::store::floor::Floor;
+use crate::store::record::{FeedRow, PollRecord};
+use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// The most requests behind one barrier; also bounds an epoch.
+const GROUP_LIMIT: usize = 256;
+/// How far apart groups begin while more than one request comes at a time.
+const GROUP_EVERY: Duration = Duration::from_millis(20);
+
+/// A feed as the committer has it; never behind what is published.
+pub(super) struct Held {
+    /// Its state.
+    pub(super) state: FeedState,
+    /// The number of its next event.
+    pub(super) next_event: u64,
+}
+
+/// The thread that writes.
+pub(super) struct Committer {
+    pub(super) trees: Arc<Trees>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) barrier: Box<dyn Barrier>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) held: HashMap<FeedName, Held>,
+    pub(super) floors: HashMap<FeedName, Floor>,
+    /// The fence of this process's claim.
+    pub(super) fence: u64,
+    /// The last closed epoch, and when it was closed.
+    pub(super) sealed: (Epoch, Time),
+}
+
+/// What one group has done so far.
+struct Round {
+    /// Its epoch, should a change make a tick, and how many changes stand in it.
+    epoch: Epoch,
+    changes: u32,
+    at: Time,
+    /// Feeds to publish.
+    feeds: BTreeSet<FeedName>,
+    wrote: bool,
+}
+
+impl Committer {
+    /// Serves requests until nobody can send any more, then passes a last barrier.
+    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut last: Option<(Instant, usize)> = None;
+        while let Some(first) = requests.blocking_recv() {
+            let mut group = vec![first];
+            gather(&mut group, &mut requests);
+            // An isolated request goes at once. Where requests come together, waiting for the next
+            // beat lets one barrier serve more of them.
+            if let Some((begun, size)) = last
+                && size.max(group.len()) > 1
+                && group.len() < GROUP_LIMIT
+            {
+                std::thread::sleep(GROUP_EVERY.saturating_sub(begun.elapsed()));
+                gather(&mut group, &mut requests);
+            }
+            last = Some((Instant::now(), group.len()));
+            self.serve(group);
+        }
+        if self.shared.health().is_ok() {
+            self.pass();
+        }
+    }
+
+    fn serve(&mut self, group: Vec<Request>) {
+        let gates = self.gates(&group);
+        // A gate is poisoned only where this very thread panicked, which ends it.
+        let shut: Vec<_> = gates
+            .iter()
+            .map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let mut round = Round {
+            epoch: Epoch(self.sealed.0.0 + 1),
+            changes: 0,
+            at: self.clock.now().max(self.sealed.1),
+            feeds: BTreeSet::new(),
+            wrote: false,
+        };
+        let answers: Vec<Answer> =
+            group.into_iter().map(|request| self.apply(request, &mut round)).collect();
+        if round.wrote && self.shared.health().is_ok() && self.pass() {
+            self.publish(&round);
+        }
+        drop(shut);
+        for answer in answers {
+            answer.send(|| self.shared.health());
+        }
+    }
+
+    /// The gates of everything that the group may touch, each once.
+    fn gates(&self, group: &[Request]) -> Vec<Gate> {
+        let mut feeds = BTreeSet::new();
+        let mut lists = false;
+        for request in group {
+            match request {
+                Request::Commit { prepared, .. } => drop(feeds.insert(&prepared.change.feed)),
+                Request::Purge { feed, .. } => {
+                    feeds.insert(feed);
+                    lists = true;
+                }
+                Request::Checkpoint { .. } | Request::PutFeed { .. } => lists = true,
+            }
+        }
+        let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
+        let lists = lists.then(|| Arc::clone(&self.shared.lists));
+        feeds.map(|published| published.gate).chain(lists).collect()
+    }
+
+    fn apply(&mut self, request: Request, round: &mut Round) -> Answer {
+        let health = self.shared.health();
+        match request {
+            Request::Commit { claim, mut prepared, reply } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.commit(&claim, &mut prepared, round));
+                Answer::Commit(reply, done)
+            }
+            Request::Checkpoint { claim, states, reply } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.checkpoint(&claim, &states, round));
+                Answer::Checkpoint(reply, done)
+            }
+            Request::PutFeed { record, reply } => {
+                let done = health.and_then(|()| self.put_feed(&record, round));
+                Answer::Plain(reply, done)
+            }
+            Request::Purge { feed, reply } => {
+                let done = health.and_then(|()| self.purge(&feed, round));
+                Answer::Plain(reply, done)
+            }
+        }
+    }
+
+    fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
+        let ours = claim.shard == 0 && claim.fence == self.fence;
+        if ours { Ok(()) } else { Err(CommitError::Fenced) }
+    }
+
+    fn commit(
+        &mut self,
+        claim: &Claim,
+        prepared: &mut super::plan::Prepared,
+        round: &mut Round,
+    ) -> Result<Committed, CommitError> {
+        self.claimed(claim)?;
+        let feed = prepared.change.feed.clone();
+        let before = self.held.get(&feed);
+        let state = before.map(|held| &held.state);
+        check::check(&prepared.change, state, |id| {
+            let found = self.trees.tree(Class::Heads).contains_key(keys::item(&feed, id));
+            Ok(state.is_some() && found.map_err(|error| self.trees.failed("read", error))?)
+        })?;
+        let mut base = prepared.change.base;
+        let floor = self.floors.get(&feed);
+        if let Some(floor) = floor {
+            if state.is_none() {
+                base = floor.revision;
+            }
+            floor.lift(&mut prepared.change, state.is_none());
+        }
+        let revision = Revision(base.0 + 1);
+        prepared.change.state.revision = revision;
+        let place = Place {
+            revision,
+            next_event: before.map_or(0, |held| held.next_event),
+            epoch: (round.epoch.0, round.changes),
+            at: round.at,
+        };
+        let (mut writes, next_event) = plan(&self.trees, prepared, &place)?;
+        let ticked = prepared.change.tick.is_some();
+        if ticked && floor.is_some() {
+            self.trees.remove(&mut writes, Class::Floors, keys::feed(&feed))?;
+        }
+        self.write(&writes, round)?;
+        if ticked {
+            self.floors.remove(&feed);
+            round.changes += 1;
+        }
+        round.feeds.insert(feed.clone());
+        self.held.insert(feed, Held { state: prepared.change.state.clone(), next_event });
+        Ok(Committed { revision, epoch: ticked.then_some(round.epoch) })
+    }
+
+    fn checkpoint(
+        &self,
+        claim: &Claim,
+        states: &[PollState],
+        round: &mut Round,
+    ) -> Result<(), CommitError> {
+        self.claimed(claim)?;
+        let mut writes = Writes::new();
+        for state in states {
+            let what = || format!("the poll state of the feed {}", state.feed);
+            let record = encoded(&self.trees, &PollRecord::from(state), what)?;
+            self.trees.put(&mut writes, Class::Polls, keys::feed(&state.feed), &record)?;
+        }
+        Ok(self.write(&writes, round)?)
+    }
+
+    fn put_feed(&self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
+        let what = || format!("the record of the feed {}", record.name);
+        let row = encoded(&self.trees, &FeedRow::from(record), what)?;
+        let mut writes = Writes::new();
+        self.trees.put(&mut writes, Class::Feeds, keys::feed(&record.name), &row)?;
+        self.write(&writes, round)
+    }
+
+    fn purge(&mut self, feed: &FeedName, round: &mut Round) -> Result<(), StoreError> {
+        let state = self.held.get(feed).map(|held| &held.state);
+        let floor = state.map(|state| Floor::under(state, self.floors.get(feed)));
+        let writes = purge::forget(&self.trees, feed, floor.as_ref())?;
+        self.write(&writes, round)?;
+        let Some(floor) = floor else { return Ok(()) };
+        self.held.remove(feed);
+        self.floors.insert(feed.clone(), floor);
+        round.feeds.insert(feed.clone());
+        // A half-removed feed must never be found without the note that it is being removed.
+        if !self.pass() {
+            return self.shared.health();
+        }
+        let swept = purge::sweep(&self.trees, feed, &floor);
+        swept.inspect_err(|error| self.shared.fail(error))
+    }
+
+    /// Applies writes. What an engine that fails in a write has done is unknown: the store stops.
+    fn write(&self, writes: &Writes, round: &mut Round) -> Result<(), StoreError> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        round.wrote = true;
+        match self.trees.apply(writes) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.shared.fail(&error);
+                // The answer is decided by the health of the store, as for its whole group.
+                Ok(())
+            }
+        }
+    }
+
+    /// Passes the barrier; where that fails, the store stops.
+    fn pass(&mut self) -> bool {
+        match self.barrier.pass() {
+            Ok(()) => true,
+            Err(source) => {
+                let source =
+                    std::io::Error::new(source.kind(), format!("{}: {source}", self.trees.path()));
+                self.shared.fail(&StoreError::Io { doing: "make a write durable", source });
+                false
+            }
+        }
+    }
+
+    fn publish(&mut self, round: &Round) {
+        for feed in &round.feeds {
+            self.shared.publish(feed, self.held.get(feed).map(|held| &held.state));
+        }
+        if round.changes > 0 {
+            self.sealed = (round.epoch, round.at);
+            self.shared.sealed.send_replace(round.epoch);
+        }
+    }
+}
+
+/// Takes what is waiting, as far as the group has room.
+fn gather(group: &mut Vec<Request>, requests: &mut mpsc::Receiver<Request>) {
+    while group.len() < GROUP_LIMIT {
+        match requests.try_recv() {
+            Ok(request) => group.push(request),
+            Err(_) => break,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
+//! from a new one.
+
+use crate::model::EndpointId;
+use crate::store::{Epoch, StoreError};
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Held from open to close; the lock goes with the process, whatever ends it.
+const LOCK: &str = "lock";
+/// What the store had reached when it was last opened or closed.
+const MARK: &str = "mark";
+/// A mark before it is renamed into its place.
+const NEW_MARK: &str = "mark.new";
+/// The first line of a mark.
+const HEADING: &str = "tidegate store mark 1";
+/// The longest mark that is read, in bytes.
+const MARK_LIMIT: u64 = 4096;
+
+/// A folder that belongs to this process.
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// What a store had reached. One that is found behind its mark has lost data: sled starts from an
+/// empty file, or one cut short, without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Whose store it is.
+    pub(super) endpoint: EndpointId,
+    /// The fence of the last claim.
+    pub(super) fence: u64,
+    /// The last closed epoch.
+    pub(super) epoch: Epoch,
+}
+
+impl Folder {
+    /// Makes the folder where needed and takes it for this process.
+    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source: io::Error| StoreError::Io {
+            doing: "make or open its folder",
+            source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
+        };
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let lock = options.open(path.join(LOCK)).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(StoreError::InUse { path: path.display().to_string() })
+            }
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The mark, where one was ever made.
+    pub(super) fn mark(&self) -> Result<Option<Mark>, StoreError> {
+        let path = self.path.join(MARK);
+        let text = match File::open(&path) {
+            Ok(file) => io::read_to_string(io::Read::take(file, MARK_LIMIT)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error),
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
+            Err(source) => return Err(StoreError::Io { doing: "read its mark", source }),
+        };
+        read(&text).map(Some).ok_or_else(|| StoreError::Damaged {
+            path: self.path.display().to_string(),
+            what: format!("the file {MARK} is not as it was written"),
+        })
+    }
+
+    /// Writes the mark, whole or not at all, and makes the names in the folder durable.
+    pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
+        let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
+        let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
+        self.write_mark(&text)
+            .map_err(|source| StoreError::Io { doing: "write its mark", source })
+    }
+
+    fn write_mark(&self, text: &str) -> io::Result<()> {
+        let new = self.path.join(NEW_MARK);
+        let mut file = File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, self.path.join(MARK))?;
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+fn read(text: &str) -> Option<Mark> {
+    let mut lines = text.strip_suffix('\n')?.split('\n');
+    let mut line = |key: &str| lines.next()?.strip_prefix(key);
+    line(HEADING).filter(|rest| rest.is_empty())?;
+    let endpoint = EndpointId::own(line("endpoint ")?).ok()?;
+    let fence = line("fence ")?.parse().ok()?;
+    let epoch = Epoch(line("epoch ")?.parse().ok()?);
+    lines.next().is_none().then_some(Mark { endpoint, fence, epoch })
+}

@@ -1,0 +1,218 @@
+//! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
+
+use super::barrier::Barrier;
+use super::committer::Held;
+use super::folder::{Folder, Mark};
+use super::keys;
+use super::purge;
+use super::read::last_logged;
+use super::trees::{Class, Trees, failed};
+use crate::model::{EndpointId, FeedName, FeedState, Time};
+use crate::store::floor::Floor;
+use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
+use crate::store::{Epoch, StoreError};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// The format that is written.
+const FORMAT: u32 = 1;
+/// The first key of the default tree: the format's number, four bytes, the greatest first.
+const FORMAT_KEY: &[u8] = b"\0format";
+/// Where the identity stands in the default tree.
+const IDENTITY_KEY: &[u8] = b"\0identity";
+/// sled's page cache, in bytes. Its default is 1 GiB.
+const CACHE: u64 = 64 * 1024 * 1024;
+/// How often sled flushes by itself, in milliseconds; its garbage collection runs then.
+const FLUSH_EVERY: u64 = 500;
+/// How often, and how far apart, sled's own lock is tried again: our lock is held already, so it
+/// can only be that of a store that this process has just closed.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// The random bytes of an endpoint id that nobody chose: 16 characters of base 32.
+const ENDPOINT_BYTES: usize = 10;
+
+/// What a store holds in memory from its start.
+pub(super) struct Opened {
+    pub(super) endpoint: EndpointId,
+    pub(super) fence: u64,
+    pub(super) held: HashMap<FeedName, Held>,
+    pub(super) floors: HashMap<FeedName, Floor>,
+    pub(super) sealed: (Epoch, Time),
+}
+
+/// Opens sled in the folder.
+pub(super) fn engine(folder: &Folder) -> Result<Trees, StoreError> {
+    let path = folder.path().display().to_string();
+    let config = ::sled::Config::new()
+        .path(folder.path())
+        .cache_capacity(CACHE)
+        .flush_every_ms(Some(FLUSH_EVERY));
+    let mut tries = 0;
+    loop {
+        // sled 0.34 panics on some damaged files where it should answer an error.
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            config.open().and_then(|db| Trees::open(&db, &path))
+        }));
+        match opened {
+            Ok(Ok(trees)) => return Ok(trees),
+            Ok(Err(error)) if locked(&error) => {
+                tries += 1;
+                if tries > LOCK_TRIES {
+                    return Err(StoreError::InUse { path });
+                }
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Ok(Err(error)) => return Err(failed(&path, "open its database", error)),
+            Err(panic) => {
+                let what = format!("the engine broke off while opening it: {}", said(&*panic));
+                return Err(StoreError::Damaged { path, what });
+            }
+        }
+    }
+}
+
+/// sled tells only in words that its lock is taken.
+fn locked(error: &::sled::Error) -> bool {
+    matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
+}
+
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a word").chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Checks what is stored, raises the fence, mends an unfinished purge and reads what is kept in
+/// memory. Durable on return.
+pub(super) fn open(
+    folder: &Folder,
+    trees: &Trees,
+    barrier: &mut dyn Barrier,
+    configured: Option<EndpointId>,
+) -> Result<Opened, StoreError> {
+    let mark = folder.mark()?;
+    let found = identity(trees, mark.as_ref())?;
+    let (held, floors, sweeping) = (states(trees)?, floors(trees)?, sweeping(trees)?);
+    let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
+    if let (Some(mark), Some((endpoint, fence))) = (&mark, &found) {
+        let behind = *fence < mark.fence || sealed.0 < mark.epoch;
+        if behind || *endpoint != mark.endpoint {
+            let what = "what is stored is older than when the store was last opened or closed";
+            return Err(damaged(trees, what));
+        }
+    }
+    let used = !(held.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
+    let (stored, fence) = match found {
+        Some((stored, fence)) => (Some(stored), fence + 1),
+        None => (None, 1),
+    };
+    let endpoint = match (stored, configured) {
+        (Some(stored), Some(wanted)) if stored != wanted && used => {
+            return Err(StoreError::Endpoint { stored, wanted });
+        }
+        (_, Some(wanted)) => wanted,
+        (Some(stored), None) => stored,
+        (None, None) => random_endpoint()?,
+    };
+    for (feed, floor) in sweeping {
+        purge::sweep(trees, &feed, &floor)?;
+    }
+    write_identity(trees, &endpoint, fence)?;
+    barrier
+        .pass()
+        .map_err(|source| StoreError::Io { doing: "make its opening durable", source })?;
+    folder.set_mark(&Mark { endpoint: endpoint.clone(), fence, epoch: sealed.0 })?;
+    Ok(Opened { endpoint, fence, held, floors, sealed })
+}
+
+/// Whose store it is and its last fence; `None` where it is new.
+fn identity(
+    trees: &Trees,
+    mark: Option<&Mark>,
+) -> Result<Option<(EndpointId, u64)>, StoreError> {
+    let get = |key| trees.db().get(key).map_err(|error| trees.failed("read", error));
+    let Some(format) = get(FORMAT_KEY)? else {
+        let empty = Class::ALL.iter().all(|class| trees.tree(*class).is_empty());
+        return match (mark, empty && trees.db().is_empty()) {
+            (None, true) => Ok(None),
+            (Some(_), _) => Err(damaged(trees, "the store was used, and is empty now")),
+            (None, false) => Err(damaged(trees, "it has data and no format number")),
+        };
+    };
+    let format = format.as_ref().try_into().map(u32::from_be_bytes);
+    match format.map_err(|_| damaged(trees, "the format number is no number"))? {
+        FORMAT => {}
+        found if found > FORMAT => {
+            return Err(StoreError::Newer {
+                path: trees.path().to_owned(),
+                found,
+                known: FORMAT,
+            });
+        }
+        _ => return Err(damaged(trees, "the format number is none that was ever written")),
+    }
+    let record = get(IDENTITY_KEY)?.ok_or_else(|| damaged(trees, "it has no identity"))?;
+    let wrong = |error| damaged(trees, &format!("the identity cannot be read: {error}"));
+    let record: IdentityRecord = decode(&record).map_err(wrong)?;
+    Ok(Some((record.endpoint().map_err(wrong)?, record.fence)))
+}
+
+fn write_identity(trees: &Trees, endpoint: &EndpointId, fence: u64) -> Result<(), StoreError> {
+    let record = encode(&IdentityRecord::new(endpoint, fence))
+        .map_err(|error| trees.unwritable("the identity".to_owned(), error))?;
+    let mut batch = ::sled::Batch::default();
+    batch.insert(FORMAT_KEY, &FORMAT.to_be_bytes());
+    batch.insert(IDENTITY_KEY, record);
+    trees.db().apply_batch(batch).map_err(|error| trees.failed("write", error))
+}
+
+fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
+    trees
+        .scan::<StateRecord>(Class::States, Vec::new())
+        .map(|entry| {
+            let (key, record) = entry?;
+            let next_event = record.next_event;
+            let held = Held { state: FeedState::from(record), next_event };
+            Ok((name(trees, Class::States, &key)?, held))
+        })
+        .collect()
+}
+
+fn floors(trees: &Trees) -> Result<HashMap<FeedName, Floor>, StoreError> {
+    trees
+        .scan::<FloorRecord>(Class::Floors, Vec::new())
+        .map(|entry| {
+            let (key, record) = entry?;
+            Ok((name(trees, Class::Floors, &key)?, record.floor()))
+        })
+        .collect()
+}
+
+/// Purged feeds whose data was not all removed.
+fn sweeping(trees: &Trees) -> Result<Vec<(FeedName, Floor)>, StoreError> {
+    let mut feeds = Vec::new();
+    for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
+        let (key, record) = entry?;
+        if record.sweeping {
+            feeds.push((name(trees, Class::Floors, &key)?, record.floor()));
+        }
+    }
+    Ok(feeds)
+}
+
+fn name(trees: &Trees, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
+    keys::feed_name(key).ok_or_else(|| trees.damaged(class, key, "it names no feed"))
+}
+
+fn random_endpoint() -> Result<EndpointId, StoreError> {
+    let mut bytes = [0; ENDPOINT_BYTES];
+    let failed = |source| StoreError::Io { doing: "choose an endpoint id", source };
+    getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
+    let text = data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase();
+    EndpointId::own(&format!("tg-{text}")).map_err(|error| failed(std::io::Error::other(error)))
+}
+
+fn damaged(trees: &Trees, what: &str) -> StoreError {
+    StoreError::Damaged { path: trees.path().to_owned(), what: what.to_owned() }
+}

@@ -1,0 +1,67 @@
+//! Forgetting a feed: first its heads in one transaction, with a note that the rest is to go, then
+//! the rest, however much it is. A crash between the two is mended at the next start.
+
+use super::keys;
+use super::plan::encoded;
+use super::trees::{Class, Trees, Writes};
+use crate::model::FeedName;
+use crate::store::StoreError;
+use crate::store::floor::Floor;
+use crate::store::record::FloorRecord;
+
+/// Where the rest of a feed stands.
+const REST: [Class; 10] = [
+    Class::Skeletons,
+    Class::Orders,
+    Class::Ledger,
+    Class::Heads,
+    Class::ByTick,
+    Class::Versions,
+    Class::Bodies,
+    Class::Latest,
+    Class::Events,
+    Class::Pieces,
+];
+
+/// What makes the feed unknown at once. `floor`: the marks that it leaves, where it had commits.
+pub(super) fn forget(
+    trees: &Trees,
+    feed: &FeedName,
+    floor: Option<&Floor>,
+) -> Result<Writes, StoreError> {
+    let mut writes = Writes::new();
+    for class in [Class::Feeds, Class::States, Class::Polls] {
+        trees.remove(&mut writes, class, keys::feed(feed))?;
+    }
+    if let Some(floor) = floor {
+        note(trees, &mut writes, feed, floor, true)?;
+    }
+    Ok(writes)
+}
+
+/// Removes the rest. Nobody can see it any more, so it goes entry by entry.
+pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &Floor) -> Result<(), StoreError> {
+    let prefix = keys::feed(feed);
+    for class in REST {
+        let tree = trees.tree(class);
+        for key in tree.scan_prefix(&prefix).keys() {
+            let key = key.map_err(|error| trees.failed("read", error))?;
+            tree.remove(key).map_err(|error| trees.failed("write", error))?;
+        }
+    }
+    let mut writes = Writes::new();
+    note(trees, &mut writes, feed, floor, false)?;
+    trees.apply(&writes)
+}
+
+fn note(
+    trees: &Trees,
+    writes: &mut Writes,
+    feed: &FeedName,
+    floor: &Floor,
+    sweeping: bool,
+) -> Result<(), StoreError> {
+    let what = || format!("the marks of the purged feed {feed}");
+    let record = encoded(trees, &FloorRecord::new(floor, sweeping), what)?;
+    trees.put(writes, Class::Floors, keys::feed(feed), &record)
+}

@@ -1,0 +1,217 @@
+//! Answers from the trees. Whoever calls holds the gate of what is read.
+
+use super::keys;
+use super::trees::{Class, Trees};
+use crate::model::{
+    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Snapshot, SyncId, Time,
+};
+use crate::store::limits::TAIL_LIMIT;
+use crate::store::record::{
+    EventRecord, FeedRow, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
+    OrderRecord, PollRecord, Record, RecordError, SkeletonRecord, decode,
+};
+use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
+
+/// Reads one value of a class.
+fn value<R: Record, T: TryFrom<R, Error = RecordError>>(
+    trees: &Trees,
+    class: Class,
+    key: &[u8],
+    record: R,
+) -> Result<T, StoreError> {
+    T::try_from(record).map_err(|error| trees.damaged(class, key, error))
+}
+
+/// Reads all values of a class whose keys begin with `prefix`.
+fn values<R: Record, T: TryFrom<R, Error = RecordError>>(
+    trees: &Trees,
+    class: Class,
+    prefix: Vec<u8>,
+) -> impl DoubleEndedIterator<Item = Result<T, StoreError>> {
+    trees.scan(class, prefix).map(move |entry| {
+        let (key, record) = entry?;
+        value(trees, class, &key, record)
+    })
+}
+
+/// All feeds, by name.
+pub(super) fn feeds(trees: &Trees) -> Result<Vec<FeedRecord>, StoreError> {
+    values::<FeedRow, _>(trees, Class::Feeds, Vec::new()).collect()
+}
+
+/// All poll states.
+pub(super) fn poll_states(trees: &Trees) -> Result<Vec<PollState>, StoreError> {
+    values::<PollRecord, _>(trees, Class::Polls, Vec::new()).collect()
+}
+
+/// Everything that judging a document needs.
+pub(super) fn snapshot(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+) -> Result<Option<Snapshot>, StoreError> {
+    let known = values::<KnownRecord, _>(trees, Class::Ledger, keys::feed(feed));
+    Ok(Some(Snapshot {
+        state: state.clone(),
+        known: known.collect::<Result<_, _>>()?,
+        order: order(trees, feed)?,
+    }))
+}
+
+fn order(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    let key = keys::feed(feed);
+    let Some(record) = trees.record::<OrderRecord>(Class::Orders, &key)? else {
+        return Ok(Vec::new());
+    };
+    record.read().map_err(|error| trees.damaged(Class::Orders, &key, error))
+}
+
+/// Items with their bytes; `None` before the first skeleton.
+pub(super) fn view(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+    select: Select,
+) -> Result<Option<View>, StoreError> {
+    let key = keys::feed(feed);
+    let Some(skeleton) = trees.record::<SkeletonRecord>(Class::Skeletons, &key)? else {
+        return Ok(None);
+    };
+    let ids = match select {
+        Select::Current => order(trees, feed)?,
+        Select::After(tick) => by_tick(trees, feed, keys::after_tick(feed, tick))?,
+        Select::All => by_tick(trees, feed, key.clone())?,
+    };
+    let mut items = Vec::with_capacity(ids.len());
+    for id in &ids {
+        let key = keys::item(feed, id);
+        let known = trees.expected(Class::Ledger, &key)?;
+        items.push(with_bytes(trees, feed, id, known)?);
+    }
+    let skeleton = value(trees, Class::Skeletons, &key, skeleton)?;
+    Ok(Some(View { state: state.clone(), skeleton, items }))
+}
+
+/// The ids in the index by tick from the key `from` on, within the feed.
+fn by_tick(trees: &Trees, feed: &FeedName, from: Vec<u8>) -> Result<Vec<SyncId>, StoreError> {
+    let prefix = keys::feed(feed);
+    let mut ids = Vec::new();
+    for key in trees.tree(Class::ByTick).range(from..).keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?;
+        if !key.starts_with(&prefix) {
+            break;
+        }
+        let id = keys::by_tick_id(feed, &key);
+        ids.push(id.ok_or_else(|| trees.damaged(Class::ByTick, &key, "it names no item"))?);
+    }
+    Ok(ids)
+}
+
+/// One item.
+pub(super) fn item(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Item>, StoreError> {
+    match trees.record(Class::Ledger, &keys::item(feed, id))? {
+        Some(known) => with_bytes(trees, feed, id, known).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn with_bytes(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+    known: KnownRecord,
+) -> Result<Item, StoreError> {
+    let key = keys::item(feed, id);
+    let known: Known = value(trees, Class::Ledger, &key, known)?;
+    let head: HeadRecord = trees.expected(Class::Heads, &key)?;
+    let newest = if head.latest {
+        markup(trees, Class::Latest, &key)
+    } else {
+        markup(trees, Class::Bodies, &keys::version(feed, id, head.body()))
+    };
+    Ok(assemble(known, newest?))
+}
+
+fn markup(trees: &Trees, class: Class, key: &[u8]) -> Result<Markup, StoreError> {
+    value(trees, class, key, trees.expected::<MarkupRecord>(class, key)?)
+}
+
+/// An item's versions, newest first.
+pub(super) fn versions(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+    limit: usize,
+) -> Result<Vec<VersionNote>, StoreError> {
+    let notes = values::<NoteRecord, _>(trees, Class::Versions, keys::item(feed, id));
+    notes.rev().take(limit).collect()
+}
+
+/// A feed's events, newest first.
+pub(super) fn events(
+    trees: &Trees,
+    feed: &FeedName,
+    limit: usize,
+) -> Result<Vec<Event>, StoreError> {
+    let events = values::<EventRecord, _>(trees, Class::Events, keys::feed(feed));
+    events.rev().take(limit).collect()
+}
+
+/// Closed epochs after `after` up to `newest`, oldest first.
+pub(super) fn tail(
+    trees: &Trees,
+    after: Epoch,
+    newest: Epoch,
+    limit: usize,
+) -> Result<Vec<Sealed>, StoreError> {
+    let mut epochs: Vec<Sealed> = Vec::new();
+    if after >= newest {
+        return Ok(epochs);
+    }
+    let (begin, end) = (keys::log(after.0 + 1, 0), keys::log(newest.0, u32::MAX));
+    for entry in trees.tree(Class::Log).range(begin..=end) {
+        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+        let (epoch, at, announced) = logged(trees, &key, &root)?;
+        if let Some(last) = epochs.last_mut()
+            && last.epoch == epoch
+        {
+            last.changes.push(announced);
+            continue;
+        }
+        if epochs.len() >= limit.min(TAIL_LIMIT) {
+            break;
+        }
+        epochs.push(Sealed { epoch, at, changes: vec![announced] });
+    }
+    Ok(epochs)
+}
+
+/// A change in the log: its epoch, when that was closed, and the change.
+pub(super) fn logged(
+    trees: &Trees,
+    key: &[u8],
+    root: &[u8],
+) -> Result<(Epoch, Time, Announced), StoreError> {
+    let damaged = |what: &str| trees.damaged(Class::Log, key, what);
+    let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
+    let value = trees.whole(Class::Log, key, root)?;
+    let record: LogRecord = decode(&value)
+        .map_err(|error| trees.damaged(Class::Log, key, error))?;
+    let (at, announced) =
+        record.read().map_err(|error| trees.damaged(Class::Log, key, error))?;
+    Ok((Epoch(epoch), at, announced))
+}
+
+/// The last change of the log, where there is one.
+pub(super) fn last_logged(
+    trees: &Trees,
+) -> Result<Option<(Epoch, Time)>, StoreError> {
+    match trees.tree(Class::Log).last().map_err(|error| trees.failed("read", error))? {
+        Some((key, root)) => logged(trees, &key, &root).map(|(epoch, at, _)| Some((epoch, at))),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,55 @@
+//! What the committer is asked, and how it answers.
+
+use super::plan::Prepared;
+use crate::model::{FeedName, FeedRecord, PollState};
+use crate::store::{Claim, CommitError, Committed, StoreError};
+use tokio::sync::oneshot;
+
+/// Something to be made durable.
+pub(super) enum Request {
+    /// A change to one feed.
+    Commit { claim: Claim, prepared: Box<Prepared>, reply: Reply<Committed, CommitError> },
+    /// Poll states of many feeds.
+    Checkpoint { claim: Claim, states: Vec<PollState>, reply: Reply<(), CommitError> },
+    /// A feed's record.
+    PutFeed { record: Box<FeedRecord>, reply: Reply<(), StoreError> },
+    /// A feed to be forgotten.
+    Purge { feed: FeedName, reply: Reply<(), StoreError> },
+}
+
+/// Where an answer is waited for.
+pub(super) type Reply<T, E> = oneshot::Sender<Result<T, E>>;
+
+/// An answer that is held back until the barrier was passed.
+pub(super) enum Answer {
+    /// To a change.
+    Commit(Reply<Committed, CommitError>, Result<Committed, CommitError>),
+    /// To poll states.
+    Checkpoint(Reply<(), CommitError>, Result<(), CommitError>),
+    /// To everything else.
+    Plain(Reply<(), StoreError>, Result<(), StoreError>),
+}
+
+impl Answer {
+    /// Sends the answer. `health`: an error where the barrier was not passed, so that nothing can
+    /// be said of what was applied. Whoever no longer waits misses it; what was stored stands.
+    pub(super) fn send(self, health: impl Fn() -> Result<(), StoreError>) {
+        match self {
+            Self::Commit(reply, result) => drop(reply.send(settle(result, health()))),
+            Self::Checkpoint(reply, result) => drop(reply.send(settle(result, health()))),
+            Self::Plain(reply, result) => drop(reply.send(result.and_then(|()| health()))),
+        }
+    }
+}
+
+fn settle<T>(
+    result: Result<T, CommitError>,
+    health: Result<(), StoreError>,
+) -> Result<T, CommitError> {
+    match (result, health) {
+        (Ok(_), Err(error)) => Err(CommitError::Ambiguous(error)),
+        // The revision that it names may not be durable.
+        (Err(CommitError::Conflict(_)), Err(error)) => Err(CommitError::Store(error)),
+        (result, _) => result,
+    }
+}
