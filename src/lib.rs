@@ -5,6 +5,7 @@
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
 pub mod clock;
+pub mod fetch;
 pub mod model;
 pub mod record;
 pub mod render;
