@@ -7,6 +7,8 @@
 pub mod clock;
 pub mod fetch;
 pub mod model;
+pub mod parse;
+pub mod poll;
 pub mod record;
 pub mod render;
 pub mod store;

@@ -66,7 +66,7 @@ fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 
 fn quick() -> FetchLimits {
     FetchLimits {
-        total: Duration::from_millis(900),
+        total: Duration::from_secs(30),
         idle: Duration::from_millis(400),
         wire_bytes: 100_000,
         decoded_bytes: 200_000,
