@@ -1,0 +1,80 @@
+//! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`].
+//!
+//! Every request of this gateway goes through here, and here through one guard: each hop's URL is
+//! checked, names are resolved to admitted addresses only, and those are what is connected to.
+//! Bodies are read within limits, still compressed, so that an unchanged one is known before it is
+//! decompressed. What is absent: what a feed is, when to ask again, what is stored.
+
+mod address;
+mod body;
+mod client;
+mod decode;
+mod error;
+mod freshness;
+mod guard;
+mod message;
+mod redirect;
+mod resolver;
+
+pub use address::Kind;
+pub use client::service;
+pub use decode::MAX_CODINGS;
+pub use error::{Blame, FetchError, Retry};
+pub use freshness::MAX_STATED;
+pub use guard::{
+    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, check, read_url, shown,
+};
+pub use message::{Answer, Document, FetchRequest, Fetched, MAX_VALIDATOR_BYTES, Validators};
+pub use redirect::MAX_REDIRECTS;
+pub use resolver::MAX_ADDRESSES;
+
+use std::time::Duration;
+
+/// Fetching, boxed at the door so that polls can be tested with a scripted one.
+pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchError>;
+
+/// What one fetch may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchLimits {
+    /// From the first connection to the last byte, redirects included.
+    pub total: Duration,
+    /// To resolve the name, connect and agree on TLS, for each hop.
+    pub connect: Duration,
+    /// Between two pieces of a response.
+    pub idle: Duration,
+    /// Of the body as it comes over the wire, in bytes.
+    pub wire_bytes: usize,
+    /// Of the body once decompressed, in bytes.
+    pub decoded_bytes: usize,
+    /// Fetches at the same time.
+    pub at_once: usize,
+}
+
+impl FetchLimits {
+    /// The limits that the gateway runs with.
+    pub const STANDARD: Self = Self {
+        total: Duration::from_secs(60),
+        connect: Duration::from_secs(10),
+        idle: Duration::from_secs(20),
+        wire_bytes: 32 * 1024 * 1024,
+        decoded_bytes: 32 * 1024 * 1024,
+        at_once: 128,
+    };
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        Self::STANDARD
+    }
+}
+
+/// What the client must be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FetchSettings {
+    /// The address where publishers can learn who asks; stands in `User-Agent`.
+    pub about_url: Option<String>,
+    /// Whether upstreams may be private.
+    pub allow_private: AllowPrivate,
+    /// The limits.
+    pub limits: FetchLimits,
+}

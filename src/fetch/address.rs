@@ -1,0 +1,218 @@
+//! Which addresses of the Internet protocols lead out into the public Internet.
+//!
+//! The tables are those of the IANA special-purpose address registries (RFC 6890 and its
+//! updates), with everything that is not plainly public refused.
+
+use ipnet::{Ipv4Net, Ipv6Net};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Why an address is not a public one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// This machine, or "this network": `127.0.0.0/8`, `::1`, `0.0.0.0`, `::`.
+    Loopback,
+    /// A private network: RFC 1918, RFC 6598 (shared by a carrier's customers), RFC 4193.
+    Private,
+    /// One link only; the metadata services of cloud machines live here.
+    LinkLocal,
+    /// Documentation, benchmarking, protocol assignments, transition mechanisms, unassigned.
+    Reserved,
+    /// More than one receiver.
+    Multicast,
+}
+
+impl Kind {
+    /// The word for it in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "a loopback address",
+            Self::Private => "a private address",
+            Self::LinkLocal => "a link-local address",
+            Self::Reserved => "a reserved address",
+            Self::Multicast => "a multicast address",
+        }
+    }
+}
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, bits: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), bits)
+}
+
+const fn v6(a: u16, b: u16, c: u16, bits: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), bits)
+}
+
+const V4: [(Ipv4Net, Kind); 17] = [
+    // Linux connects 0.0.0.0 to this machine.
+    (v4(0, 0, 0, 0, 32), Kind::Loopback),
+    (v4(0, 0, 0, 0, 8), Kind::Reserved),
+    (v4(10, 0, 0, 0, 8), Kind::Private),
+    (v4(100, 64, 0, 0, 10), Kind::Private),
+    (v4(127, 0, 0, 0, 8), Kind::Loopback),
+    (v4(169, 254, 0, 0, 16), Kind::LinkLocal),
+    (v4(172, 16, 0, 0, 12), Kind::Private),
+    (v4(192, 0, 0, 0, 24), Kind::Reserved),
+    (v4(192, 0, 2, 0, 24), Kind::Reserved),
+    (v4(192, 88, 99, 0, 24), Kind::Reserved),
+    (v4(192, 168, 0, 0, 16), Kind::Private),
+    (v4(198, 18, 0, 0, 15), Kind::Reserved),
+    (v4(198, 51, 100, 0, 24), Kind::Reserved),
+    (v4(203, 0, 113, 0, 24), Kind::Reserved),
+    (v4(224, 0, 0, 0, 4), Kind::Multicast),
+    (v4(255, 255, 255, 255, 32), Kind::Multicast),
+    (v4(240, 0, 0, 0, 4), Kind::Reserved),
+];
+
+const V6: [(Ipv6Net, Kind); 7] = [
+    (v6(0xfc00, 0, 0, 7), Kind::Private),
+    (v6(0xfe80, 0, 0, 10), Kind::LinkLocal),
+    (v6(0xff00, 0, 0, 8), Kind::Multicast),
+    // Teredo, benchmarking, ORCHID and other protocol assignments.
+    (v6(0x2001, 0, 0, 23), Kind::Reserved),
+    (v6(0x2001, 0xdb8, 0, 32), Kind::Reserved),
+    // 6to4: an IPv4 address in disguise, behind a relay that nobody runs any more.
+    (v6(0x2002, 0, 0, 16), Kind::Reserved),
+    (v6(0x3fff, 0, 0, 20), Kind::Reserved),
+];
+
+/// All of IPv6 that is given out as public unicast.
+const GLOBAL_UNICAST: Ipv6Net = v6(0x2000, 0, 0, 3);
+/// NAT64 (RFC 6052): on a network without IPv4 every IPv4 host is reached through it, so that the
+/// address inside decides.
+const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
+
+/// What kind of address it is; `None` for a public one.
+pub fn kind(address: IpAddr) -> Option<Kind> {
+    match address {
+        IpAddr::V4(address) => kind_v4(address),
+        IpAddr::V6(address) => kind_v6(address),
+    }
+}
+
+fn kind_v4(address: Ipv4Addr) -> Option<Kind> {
+    V4.iter().find(|(net, _)| net.contains(&address)).map(|(_, kind)| *kind)
+}
+
+fn kind_v6(address: Ipv6Addr) -> Option<Kind> {
+    if address.is_unspecified() || address.is_loopback() {
+        return Some(Kind::Loopback);
+    }
+    if let Some(inner) = address.to_ipv4_mapped() {
+        return kind_v4(inner);
+    }
+    if NAT64.contains(&address) {
+        let [.., a, b, c, d] = address.octets();
+        return kind_v4(Ipv4Addr::new(a, b, c, d));
+    }
+    let listed = V6.iter().find(|(net, _)| net.contains(&address)).map(|(_, kind)| *kind);
+    // IPv4-compatible addresses (`::a.b.c.d`), local NAT64 and the discard prefix are outside.
+    listed.or_else(|| (!GLOBAL_UNICAST.contains(&address)).then_some(Kind::Reserved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(text: &str) -> Option<Kind> {
+        kind(text.parse().unwrap())
+    }
+
+    #[test]
+    fn public_addresses_are_public() {
+        for text in [
+            "1.1.1.1",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "169.253.255.255",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.167.255.255",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2001:200::1",
+            "2a00::1",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for (text, expected) in [
+            ("0.0.0.0", Kind::Loopback),
+            ("0.1.2.3", Kind::Reserved),
+            ("10.0.0.1", Kind::Private),
+            ("100.64.0.1", Kind::Private),
+            ("100.127.255.255", Kind::Private),
+            ("127.0.0.1", Kind::Loopback),
+            ("127.255.0.9", Kind::Loopback),
+            ("169.254.169.254", Kind::LinkLocal),
+            ("172.16.0.1", Kind::Private),
+            ("172.31.255.255", Kind::Private),
+            ("192.0.0.8", Kind::Reserved),
+            ("192.0.2.1", Kind::Reserved),
+            ("192.88.99.1", Kind::Reserved),
+            ("192.168.1.1", Kind::Private),
+            ("198.18.0.1", Kind::Reserved),
+            ("198.19.255.255", Kind::Reserved),
+            ("198.51.100.7", Kind::Reserved),
+            ("203.0.113.7", Kind::Reserved),
+            ("224.0.0.1", Kind::Multicast),
+            ("239.255.255.255", Kind::Multicast),
+            ("240.0.0.1", Kind::Reserved),
+            ("255.255.255.255", Kind::Multicast),
+            ("::", Kind::Loopback),
+            ("::1", Kind::Loopback),
+            ("::7f00:1", Kind::Reserved),
+            ("::ffff:127.0.0.1", Kind::Loopback),
+            ("::ffff:10.1.2.3", Kind::Private),
+            ("::ffff:169.254.169.254", Kind::LinkLocal),
+            ("64:ff9b::7f00:1", Kind::Loopback),
+            ("64:ff9b::a9fe:a9fe", Kind::LinkLocal),
+            ("64:ff9b:1::101:101", Kind::Reserved),
+            ("100::1", Kind::Reserved),
+            ("2001::1", Kind::Reserved),
+            ("2001:2::1", Kind::Reserved),
+            ("2001:10::1", Kind::Reserved),
+            ("2001:db8::1", Kind::Reserved),
+            ("2002:7f00:1::", Kind::Reserved),
+            ("2002:101:101::", Kind::Reserved),
+            ("3fff::1", Kind::Reserved),
+            ("5f00::1", Kind::Reserved),
+            ("fc00::1", Kind::Private),
+            ("fd12:3456::1", Kind::Private),
+            ("fe80::1", Kind::LinkLocal),
+            ("fec0::1", Kind::Reserved),
+            ("ff02::1", Kind::Multicast),
+        ] {
+            assert_eq!(of(text), Some(expected), "{text}");
+        }
+    }
+
+    proptest! {
+        /// The standard library's own idea of these classes is never wider than ours.
+        #[test]
+        fn agrees_with_the_standard_library(bits: u32) {
+            let address = Ipv4Addr::from(bits);
+            let special = address.is_private()
+                || address.is_loopback()
+                || address.is_link_local()
+                || address.is_documentation()
+                || address.is_multicast()
+                || address.is_broadcast()
+                || address.is_unspecified();
+            prop_assert!(!special || kind_v4(address).is_some());
+            prop_assert_eq!(kind_v4(address), kind_v6(address.to_ipv6_mapped()));
+        }
+    }
+}

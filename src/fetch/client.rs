@@ -1,0 +1,314 @@
+//! The client: follows redirects itself, so that every hop passes the guard.
+
+use super::error::{FetchError, told};
+use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
+use super::message::{Answer, Document, FetchRequest, Fetched, Validators};
+use super::redirect::{self, Credentials, Trail};
+use super::resolver::GuardedResolver;
+use super::{Fetch, FetchLimits, FetchSettings, body, decode, freshness};
+use crate::record::BodyPrints;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,
+};
+use reqwest::{Client, Response};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tower::{BoxError, ServiceBuilder};
+use url::Url;
+
+/// What this gateway can read, best first.
+const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
+     application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
+/// The codings that this gateway undoes.
+const CODINGS: &str = "gzip, br, zstd, deflate";
+/// The most header fields of a response.
+const MAX_HEADERS: usize = 128;
+/// The largest header section of a response, in bytes.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// The longest content type that is passed on, in bytes.
+const MAX_CONTENT_TYPE_BYTES: usize = 256;
+/// How long an idle connection is kept: long enough for a redirect on the same host.
+const POOL_IDLE: Duration = Duration::from_secs(10);
+/// Idle connections kept to one host.
+const POOL_PER_HOST: usize = 1;
+
+/// Makes the fetching service: a limit on what runs at once, a limit on the time of each, and the
+/// client.
+pub fn service(settings: FetchSettings) -> Result<Fetch, FetchError> {
+    let limits = settings.limits;
+    let core = Arc::new(Core::new(settings)?);
+    let fetch = tower::service_fn(move |request| {
+        let core = Arc::clone(&core);
+        async move { core.fetch(request).await }
+    });
+    let stack = ServiceBuilder::new()
+        .map_err(move |error| settle(error, &limits))
+        .concurrency_limit(limits.at_once.max(1))
+        .timeout(limits.total)
+        .service(fetch);
+    Ok(Fetch::new(stack))
+}
+
+/// The error of the stack, as ours.
+fn settle(error: BoxError, limits: &FetchLimits) -> FetchError {
+    match error.downcast::<FetchError>() {
+        Ok(error) => *error,
+        Err(_) => FetchError::Timeout { what: "send the whole document", limit: limits.total },
+    }
+}
+
+struct Core {
+    public: Client,
+    /// For hosts that may be private; a client of its own, so that no other URL ever reaches its
+    /// resolver or its connections.
+    opened: Client,
+    has_roots: bool,
+    allow: AllowPrivate,
+    limits: FetchLimits,
+}
+
+impl Core {
+    fn new(settings: FetchSettings) -> Result<Self, FetchError> {
+        // Whoever was first wins; any provider does.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let agent = user_agent(settings.about_url.as_deref());
+        let limits = settings.limits;
+        let openness = match settings.allow_private {
+            AllowPrivate::No => Openness::Public,
+            AllowPrivate::All => Openness::Private,
+            AllowPrivate::Only(_) => Openness::Named,
+        };
+        let (public, has_roots) = client(&agent, Openness::Public, &limits)?;
+        let (opened, _) = client(&agent, openness, &limits)?;
+        Ok(Self { public, opened, has_roots, allow: settings.allow_private, limits })
+    }
+
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
+        let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
+        // Ends by the limit on redirects in `follow`.
+        loop {
+            let response = self.ask(&request, &trail, credentials.as_ref()).await?;
+            let code = response.status().as_u16();
+            if !redirect::is_redirect(code) {
+                return self.answer(&request, trail, response).await;
+            }
+            trail.follow(code, response.headers().get(LOCATION).map(HeaderValue::as_bytes))?;
+        }
+    }
+
+    /// One hop.
+    async fn ask(
+        &self,
+        request: &FetchRequest,
+        trail: &Trail,
+        credentials: Option<&Credentials>,
+    ) -> Result<Response, FetchError> {
+        let url = &trail.url;
+        let openness = guard::check(url, &self.allow)
+            .map_err(|refusal| FetchError::Refused { hop: trail.hops, refusal })?;
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(FetchError::NoRoots);
+        }
+        let client = if openness == Openness::Public { &self.public } else { &self.opened };
+        // The client turns credentials in a URL into basic authentication.
+        let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
+        let asked = client.get(target).headers(conditions(&request.validators, url));
+        let response =
+            asked.send().await.map_err(|e| unreached(e, url, trail.hops, &self.limits))?;
+        let size: usize =
+            response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
+        if size > MAX_HEADER_BYTES {
+            return Err(FetchError::Headers { what: "bytes", limit: MAX_HEADER_BYTES });
+        }
+        Ok(response)
+    }
+
+    /// The answer that stands at the end of the redirects.
+    async fn answer(
+        &self,
+        request: &FetchRequest,
+        trail: Trail,
+        response: Response,
+    ) -> Result<Fetched, FetchError> {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let final_url = trail.url.to_string();
+        let found = Validators::of(&headers, &final_url);
+        let mut fetched = Fetched {
+            answer: Answer::NotModified,
+            status,
+            validators: found,
+            freshness: freshness::freshness(&headers, request.now),
+            final_url,
+            moved_to: trail.moved_to.map(String::from),
+            wire_bytes: 0,
+            notes: trail.notes,
+        };
+        match status {
+            304 if conditions(&request.validators, &trail.url).is_empty() => {
+                Err(FetchError::Unasked304)
+            }
+            304 => {
+                fetched.validators = fetched.validators.or(&request.validators);
+                Ok(fetched)
+            }
+            200 | 203 | 226 => {
+                let wire = body::read(response, &self.limits).await?;
+                fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
+                let delta = status == 226;
+                fetched.answer = if !delta && request.known_wire == Some(wire.print) {
+                    Answer::Same
+                } else {
+                    Answer::Document(self.document(wire, &headers, delta).await?)
+                };
+                Ok(fetched)
+            }
+            code => {
+                let retry_after = freshness::retry_after(&headers, request.now);
+                Err(FetchError::Status { code, retry_after })
+            }
+        }
+    }
+
+    async fn document(
+        &self,
+        wire: body::Wire,
+        headers: &HeaderMap,
+        delta: bool,
+    ) -> Result<Document, FetchError> {
+        let applied = headers.get_all(CONTENT_ENCODING).into_iter();
+        let codings = decode::codings(applied.map(|v| v.to_str().unwrap_or("an unreadable one")))
+            .map_err(|error| FetchError::Decode { why: told(&error) })?;
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
+        let (bytes, print) = body::open(wire.bytes, codings, self.limits.decoded_bytes).await?;
+        Ok(Document {
+            bytes,
+            content_type: content_type.map(str::to_owned),
+            prints: BodyPrints { wire: wire.print, body: print },
+            delta,
+        })
+    }
+}
+
+/// The conditions of a request to `url`: none where the validators are another address's.
+fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if validators.answered_by.as_deref() == Some(url.as_str()) {
+        let mut set = |name: HeaderName, value: Option<&String>| {
+            let value = value.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
+            if let Some(value) = value {
+                headers.insert(name, value);
+            }
+        };
+        set(IF_NONE_MATCH, validators.etag.as_ref());
+        set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+    }
+    headers
+}
+
+fn user_agent(about_url: Option<&str>) -> String {
+    let about = about_url.filter(|text| HeaderValue::from_str(text).is_ok());
+    let name = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
+    about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"))
+}
+
+/// A client, and whether it knows root certificates. A machine without any must still be able to
+/// poll `http` addresses.
+fn client(
+    agent: &str,
+    openness: Openness,
+    limits: &FetchLimits,
+) -> Result<(Client, bool), FetchError> {
+    let builder = || {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
+        Client::builder()
+            .user_agent(agent)
+            .default_headers(headers)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .dns_resolver(GuardedResolver::new(openness))
+            .connect_timeout(limits.connect)
+            .read_timeout(limits.idle)
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_PER_HOST)
+            .http1_max_headers(MAX_HEADERS)
+            .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
+    };
+    if let Ok(client) = builder().build() {
+        return Ok((client, true));
+    }
+    let without = builder().tls_certs_only([]).build();
+    let failed = |error| FetchError::Client { what: "be set up", why: told(&error) };
+    Ok((without.map_err(failed)?, false))
+}
+
+/// Why no response came.
+fn unreached(error: reqwest::Error, url: &Url, hop: usize, limits: &FetchLimits) -> FetchError {
+    let error = error.without_url();
+    if let Some(refusal) = cause::<Refusal>(&error) {
+        return FetchError::Refused { hop, refusal: refusal.clone() };
+    }
+    let host = url.host_str().unwrap_or_default().to_owned();
+    if let Some(tls) = cause::<rustls::Error>(&error) {
+        return match tls {
+            rustls::Error::InvalidCertificate(_) => {
+                FetchError::Certificate { host, why: tls.to_string() }
+            }
+            _ => FetchError::Connect { host, why: tls.to_string() },
+        };
+    }
+    match cause::<hyper::Error>(&error) {
+        Some(error) if error.is_parse_too_large() => {
+            return FetchError::Headers { what: "fields", limit: MAX_HEADERS };
+        }
+        Some(error) if error.is_parse() => {
+            let why = format!("{} does not speak HTTP: {}", shown(url), told(error));
+            return FetchError::CutOff { why };
+        }
+        _ => {}
+    }
+    if error.is_connect() && error.is_timeout() {
+        return FetchError::Timeout { what: "accept a connection", limit: limits.connect };
+    }
+    if error.is_connect() {
+        return FetchError::Connect { host, why: told(&error) };
+    }
+    broken(error, limits)
+}
+
+/// Why a response ended before its time.
+pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError {
+    let error = error.without_url();
+    if error.is_timeout() {
+        FetchError::Timeout { what: "send anything", limit: limits.idle }
+    } else {
+        FetchError::CutOff { why: told(&error) }
+    }
+}
+
+/// The first cause of type `E` below an error. I/O errors hide theirs from `source()`.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    /// How deep causes are looked for.
+    const MAX_DEPTH: usize = 16;
+    let mut at = Some(error);
+    for _ in 0..MAX_DEPTH {
+        let here = at?;
+        if let Some(found) = here.downcast_ref::<E>() {
+            return Some(found);
+        }
+        at = match here.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => here.source(),
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! Against a publisher in this process, on a port of its own.
+
+use super::*;
+use crate::model::Time;
+use std::io::Write as _;
+use std::sync::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tower::ServiceExt as _;
+
+/// What a publisher does with a request, whose head it is given.
+type Script = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
+struct Publisher {
+    port: u16,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Publisher {
+    async fn start(script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (seen, script) = (Arc::clone(&heads), Arc::new(script) as Arc<Script>);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (seen, script) = (Arc::clone(&seen), Arc::clone(&script));
+                tokio::spawn(async move {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        match socket.read_u8().await {
+                            Ok(byte) => head.push(byte),
+                            Err(_) => return,
+                        }
+                    }
+                    let head = String::from_utf8(head).unwrap();
+                    seen.lock().unwrap().push(head.clone());
+                    let answer = script(&head);
+                    let _ = socket.write_all(&answer).await;
+                    // An empty answer stands for a publisher that never says anything.
+                    if answer.is_empty() || answer.ends_with(b"STALL") {
+                        std::future::pending::<()>().await;
+                    }
+                });
+            }
+        });
+        Self { port, heads }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().iter().map(|head| head.to_lowercase()).collect()
+    }
+}
+
+fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}");
+    let mut out = format!("{head}connection: close\r\n\r\n").into_bytes();
+    out.extend(body);
+    out
+}
+
+fn quick() -> FetchLimits {
+    FetchLimits {
+        total: Duration::from_secs(30),
+        idle: Duration::from_millis(400),
+        wire_bytes: 100_000,
+        decoded_bytes: 200_000,
+        ..FetchLimits::STANDARD
+    }
+}
+
+fn fetch(allow_private: AllowPrivate) -> Fetch {
+    let about_url = Some("https://feeds.example.org/".to_owned());
+    service(FetchSettings { about_url, allow_private, limits: quick() }).unwrap()
+}
+
+fn request(url: &str) -> FetchRequest {
+    FetchRequest {
+        url: url.to_owned(),
+        start: None,
+        validators: Validators::default(),
+        known_wire: None,
+        now: Time::from_unix(1_795_191_605),
+    }
+}
+
+async fn ask(url: &str) -> Result<Fetched, FetchError> {
+    fetch(AllowPrivate::All).oneshot(request(url)).await
+}
+
+fn document(fetched: &Fetched) -> &Document {
+    match &fetched.answer {
+        Answer::Document(document) => document,
+        other => panic!("no document: {other:?}"),
+    }
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_document_comes_with_everything_that_stood_around_it() {
+    let publisher = Publisher::start(|_| {
+        let headers = "content-type: application/atom+xml\r\netag: \"1\"\r\n\
+             last-modified: some day\r\ncache-control: max-age=60\r\n";
+        response("200 OK", headers, b"<feed/>")
+    })
+    .await;
+    let fetched = ask(&publisher.url("/a?b#c")).await.unwrap();
+    let found = document(&fetched);
+    assert_eq!(found.bytes, "<feed/>");
+    assert_eq!(found.content_type.as_deref(), Some("application/atom+xml"));
+    assert_eq!(found.prints.wire, found.prints.body);
+    assert!(!found.delta);
+    assert_eq!(fetched.freshness, Some(Duration::from_secs(60)));
+    assert_eq!(fetched.final_url, publisher.url("/a?b"));
+    assert_eq!(fetched.validators.etag.as_deref(), Some("\"1\""));
+    assert_eq!(fetched.validators.last_modified.as_deref(), Some("some day"));
+    assert_eq!((fetched.moved_to, fetched.wire_bytes, fetched.status), (None, 7, 200));
+    let head = publisher.heads().remove(0);
+    for line in [
+        "get /a?b http/1.1\r\n",
+        concat!(
+            "user-agent: tidegate/",
+            env!("CARGO_PKG_VERSION"),
+            " (+https://feeds.example.org/)\r\n"
+        ),
+        "accept: application/atom+xml, ",
+        "accept-encoding: gzip, br, zstd, deflate\r\n",
+    ] {
+        assert!(head.contains(line), "{line:?} is not in {head}");
+    }
+    for absent in ["if-none-match", "if-modified-since", "cookie", "referer", "authorization"] {
+        assert!(!head.contains(absent), "{absent} is in {head}");
+    }
+}
+
+#[tokio::test]
+async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /old") {
+            return response("302 Found", "location: /new\r\n", b"");
+        }
+        if head.to_lowercase().contains("if-none-match: w/\"x y\"\r\n") {
+            return response("304 Not Modified", "etag: W/\"2\"\r\n", b"");
+        }
+        response("200 OK", "", b"<rss/>")
+    })
+    .await;
+    let mut asked = request(&publisher.url("/old"));
+    asked.validators = Validators {
+        etag: Some("W/\"x y\"".into()),
+        last_modified: Some("whenever".into()),
+        answered_by: Some(publisher.url("/new")),
+    };
+    let fetched = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap();
+    assert_eq!(fetched.answer, Answer::NotModified);
+    assert_eq!(fetched.validators.etag.as_deref(), Some("W/\"2\""));
+    assert_eq!(fetched.validators.last_modified.as_deref(), Some("whenever"));
+    let heads = publisher.heads();
+    assert!(!heads[0].contains("if-none-match"), "{}", heads[0]);
+    assert!(heads[1].contains("if-modified-since: whenever\r\n"), "{}", heads[1]);
+
+    asked.validators.answered_by = Some(publisher.url("/other"));
+    let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
+    assert_eq!(document(&fetched).bytes, "<rss/>");
+}
+
+#[tokio::test]
+async fn a_304_that_nobody_asked_for_is_the_publishers_fault() {
+    let publisher = Publisher::start(|_| response("304 Not Modified", "", b"")).await;
+    let error = ask(&publisher.url("/")).await.unwrap_err();
+    assert_eq!((error.blame(), error.status()), (crate::fetch::Blame::Upstream, Some(304)));
+}
+
+#[tokio::test]
+async fn the_same_bytes_over_the_wire_are_not_decompressed() {
+    // The body is no gzip at all, so that reading it would fail.
+    let broken = |_: &str| response("200 OK", "content-encoding: gzip\r\n", b"no gzip");
+    let publisher = Publisher::start(broken).await;
+    let mut asked = request(&publisher.url("/"));
+    asked.known_wire = Some(xxhash_rust::xxh3::xxh3_128(b"no gzip"));
+    let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
+    assert_eq!((fetched.answer, fetched.wire_bytes), (Answer::Same, 7));
+    assert!(matches!(ask(&publisher.url("/")).await, Err(FetchError::Decode { .. })));
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused_by_the_limit_on_decoded_bytes() {
+    let bomb = gzip(&vec![b' '; 200_001]);
+    let publisher =
+        Publisher::start(move |_| response("200 OK", "content-encoding: gzip\r\n", &bomb)).await;
+    let error = ask(&publisher.url("/")).await.unwrap_err();
+    assert!(error.to_string().contains("more than 200000 bytes once decompressed"), "{error}");
+}
+
+#[tokio::test]
+async fn a_large_body_is_refused_with_and_without_a_length() {
+    let publisher = Publisher::start(|head| {
+        let body = vec![b'x'; 100_001];
+        if head.starts_with("GET /length") {
+            return response("200 OK", "", &body);
+        }
+        [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".as_slice(), &body].concat()
+    })
+    .await;
+    for path in ["/length", "/none"] {
+        let refused = ask(&publisher.url(path)).await;
+        assert_eq!(refused, Err(FetchError::TooLarge { limit: 100_000 }), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_is_an_error() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /chunked") {
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n<feed\r\n".to_vec()
+        } else {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>".to_vec()
+        }
+    })
+    .await;
+    for path in ["/chunked", "/length"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert!(matches!(error, FetchError::CutOff { .. }), "{path}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_meets_the_idle_limit_before_and_inside_the_body() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /body") {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>STALL".to_vec()
+        } else {
+            Vec::new()
+        }
+    })
+    .await;
+    for path in ["/", "/body"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        let expected = FetchError::Timeout { what: "send anything", limit: quick().idle };
+        assert_eq!(error, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_whole_fetch_has_a_limit_of_time() {
+    let publisher = Publisher::start(|_| Vec::new()).await;
+    let limits = FetchLimits { total: Duration::from_millis(50), ..quick() };
+    let settings = FetchSettings { about_url: None, allow_private: AllowPrivate::All, limits };
+    let fetch = service(settings).unwrap();
+    let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
+    assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
+}
+
+#[tokio::test]
+async fn huge_headers_are_refused() {
+    let publisher = Publisher::start(|head| {
+        let headers = if head.starts_with("GET /many") {
+            "x-y: z\r\n".repeat(MAX_HEADERS + 1)
+        } else {
+            format!("x-large: {}\r\n", "x".repeat(MAX_HEADER_BYTES))
+        };
+        response("200 OK", &headers, b"<feed/>")
+    })
+    .await;
+    for path in ["/many", "/large"] {
+        let error = ask(&publisher.url(path)).await.unwrap_err();
+        assert!(matches!(error, FetchError::Headers { .. }), "{path}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_and_permanent_ones_shown() {
+    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
+        Some("/a") => response("301 Moved", "location: /b\r\n", b""),
+        Some("/b") => response("308 Moved", "location: c\r\n", b""),
+        Some("/c") => response("307 Moved", "location: /d\r\n", b""),
+        Some("/loop") => response("302 Found", "location: /loop\r\n", b""),
+        Some("/nowhere") => response("302 Found", "", b""),
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    let fetched = ask(&publisher.url("/a")).await.unwrap();
+    assert_eq!(fetched.final_url, publisher.url("/d"));
+    assert_eq!(fetched.moved_to, Some(publisher.url("/c")));
+
+    let mut again = request(&publisher.url("/a"));
+    again.start = Some(publisher.url("/c"));
+    let fetched = fetch(AllowPrivate::All).oneshot(again).await.unwrap();
+    assert_eq!(fetched.moved_to, Some(publisher.url("/c")));
+    let asked: Vec<_> =
+        publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
+
+    assert_eq!(ask(&publisher.url("/loop")).await, Err(FetchError::Redirects));
+    let nowhere = ask(&publisher.url("/nowhere")).await;
+    assert_eq!(nowhere, Err(FetchError::Location { code: 302 }));
+}
+
+#[tokio::test]
+async fn credentials_do_not_cross_origins() {
+    let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let target = other.url("/");
+    let publisher = Publisher::start(move |head| {
+        if head.starts_with("GET /a") {
+            return response("302 Found", "location: /b\r\n", b"");
+        }
+        response("302 Found", &format!("location: {target}\r\n"), b"")
+    })
+    .await;
+    let url = publisher.url("/a").replace("//", "//me:s%20t@");
+    let fetched = ask(&url).await.unwrap();
+    // "me:s t"
+    let sent = "authorization: basic bwu6cyb0\r\n";
+    assert!(publisher.heads().iter().all(|head| head.contains(sent)), "{:?}", publisher.heads());
+    assert!(!other.heads()[0].contains("authorization"), "{:?}", other.heads());
+    assert!(!format!("{fetched:?}").contains("me:"));
+}
+
+#[tokio::test]
+async fn the_guard_stands_before_every_hop_and_behind_every_name() {
+    let inside = Publisher::start(|_| response("200 OK", "", b"secret")).await;
+    let (literal, name) = (inside.url("/"), format!("http://localhost:{}/", inside.port));
+    let targets = [literal.clone(), name.clone(), "file:///etc/passwd".to_owned()];
+    let entry = Publisher::start(move |head| {
+        let at: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+        response("302 Found", &format!("location: {}\r\n", targets[at]), b"")
+    })
+    .await;
+    let listed = AllowPrivate::only([format!("127.0.0.1:{}", entry.port).as_str()]).unwrap();
+    for at in 0..3 {
+        let asked = request(&entry.url(&format!("/{at}")));
+        let error = fetch(listed.clone()).oneshot(asked).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused { hop: 1, .. }), "{at}: {error:?}");
+    }
+    for url in [literal, name] {
+        let error = fetch(AllowPrivate::No).oneshot(request(&url)).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused { hop: 0, .. }), "{url}: {error:?}");
+    }
+    assert_eq!(inside.heads().len(), 0);
+    // The same name passes where it is meant.
+    let listed = AllowPrivate::only([format!("localhost:{}", inside.port).as_str()]).unwrap();
+    let url = format!("http://localhost:{}/", inside.port);
+    assert!(fetch(listed).oneshot(request(&url)).await.is_ok());
+}
+
+#[tokio::test]
+async fn statuses_carry_what_the_publisher_asks() {
+    let publisher = Publisher::start(|head| {
+        let code = head.split(['/', ' ']).nth(2).unwrap();
+        response(&format!("{code} X"), "retry-after: 90\r\n", b"sorry")
+    })
+    .await;
+    for code in [204, 403, 404, 410, 429, 500, 503] {
+        let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
+        let retry_after = Some(Duration::from_secs(90));
+        assert_eq!(error, FetchError::Status { code, retry_after });
+    }
+}
+
+#[tokio::test]
+async fn a_226_is_a_part_on_purpose() {
+    let publisher = Publisher::start(|_| response("226 IM Used", "im: feed\r\n", b"<feed/>")).await;
+    assert!(document(&ask(&publisher.url("/")).await.unwrap()).delta);
+}
+
+#[tokio::test]
+async fn nobody_there_and_nonsense_are_told_apart() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let error = ask(&format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+    assert!(matches!(error, FetchError::Connect { .. }), "{error:?}");
+
+    let nonsense = Publisher::start(|_| b"SSH-2.0-server\r\n\r\n".to_vec()).await;
+    let error = ask(&nonsense.url("/")).await.unwrap_err();
+    assert!(error.to_string().contains("does not speak HTTP"), "{error}");
+}
+
+#[test]
+fn a_client_is_made_without_root_certificates() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let made = Client::builder().no_proxy().tls_certs_only([]).build();
+    assert!(made.is_ok());
+}

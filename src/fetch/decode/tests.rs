@@ -1,0 +1,149 @@
+use super::*;
+use flate2::Compression;
+use proptest::prelude::*;
+use std::io::Write;
+
+const LIMIT: usize = 1 << 20;
+
+fn encode(data: &[u8], coding: Coding) -> Vec<u8> {
+    match coding {
+        Coding::Gzip => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(data).unwrap();
+            encoder.finish().unwrap()
+        }
+        Coding::Deflate => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(data).unwrap();
+            encoder.finish().unwrap()
+        }
+        Coding::Brotli => {
+            let mut out = Vec::new();
+            let mut writer = brotli::CompressorWriter::new(&mut out, 4096, 5, 22);
+            writer.write_all(data).unwrap();
+            drop(writer);
+            out
+        }
+        Coding::Zstd => zstd::encode_all(data, 3).unwrap(),
+    }
+}
+
+fn raw_deflate(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+const ALL: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
+
+#[test]
+fn the_header_is_read_in_the_order_of_application() {
+    let read = |values: &[&str]| codings(values.iter().copied()).map_err(|e| e.to_string());
+    assert_eq!(read(&[]), Ok(vec![]));
+    assert_eq!(read(&["identity"]), Ok(vec![]));
+    assert_eq!(read(&[" GZIP , br", "zstd"]), Ok(vec![Coding::Gzip, Coding::Brotli, Coding::Zstd]));
+    assert!(read(&["compress"]).unwrap_err().contains("\"compress\""));
+    assert!(read(&["gzip,gzip,gzip,gzip"]).is_err());
+}
+
+#[test]
+fn raw_deflate_is_taken_too() {
+    let data = b"<feed/>".repeat(999);
+    let body = Bytes::from(raw_deflate(&data));
+    assert_eq!(decode(body, &[Coding::Deflate], LIMIT).unwrap(), data);
+}
+
+#[test]
+fn several_gzip_members_are_one_body_and_padding_is_none() {
+    let mut body = encode(b"<feed>", Coding::Gzip);
+    body.extend(encode(b"</feed>", Coding::Gzip));
+    body.extend([0; 16]);
+    assert_eq!(decode(body.into(), &[Coding::Gzip], LIMIT).unwrap(), b"<feed></feed>".as_slice());
+}
+
+#[test]
+fn a_bomb_is_refused_by_its_limit() {
+    let zeros = vec![0; LIMIT + 1];
+    for coding in ALL {
+        let body = Bytes::from(encode(&zeros, coding));
+        assert!(body.len() < LIMIT / 100, "{coding:?}");
+        let refused = decode(body, &[coding], LIMIT);
+        assert!(matches!(refused, Err(DecodeError::TooLarge { limit: LIMIT })), "{coding:?}");
+    }
+    let raw = Bytes::from(raw_deflate(&zeros));
+    assert!(matches!(decode(raw, &[Coding::Deflate], LIMIT), Err(DecodeError::TooLarge { .. })));
+    let members = encode(&zeros[..LIMIT / 2], Coding::Gzip).repeat(3);
+    let refused = decode(members.into(), &[Coding::Gzip], LIMIT);
+    assert!(matches!(refused, Err(DecodeError::TooLarge { .. })));
+}
+
+#[test]
+fn a_bomb_inside_a_coding_is_refused_at_its_own_layer() {
+    let inner = encode(&vec![0; LIMIT * 2], Coding::Gzip);
+    let body = Bytes::from(encode(&inner, Coding::Brotli));
+    let refused = decode(body, &[Coding::Gzip, Coding::Brotli], LIMIT);
+    assert!(matches!(refused, Err(DecodeError::TooLarge { .. })));
+}
+
+#[test]
+fn a_body_of_exactly_the_limit_passes() {
+    let data = vec![7; LIMIT];
+    for coding in ALL {
+        let body = Bytes::from(encode(&data, coding));
+        assert_eq!(decode(body, &[coding], LIMIT).unwrap().len(), LIMIT, "{coding:?}");
+    }
+    assert!(decode(vec![7; LIMIT + 1].into(), &[], LIMIT).is_err());
+}
+
+#[test]
+fn a_zstd_window_that_nobody_should_ask_for_is_refused() {
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.window_log(27).unwrap();
+    encoder.include_contentsize(false).unwrap();
+    encoder.write_all(b"<feed/>").unwrap();
+    let body = encoder.finish().unwrap();
+    assert!(decode(body.into(), &[Coding::Zstd], LIMIT).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_encoded_comes_back(data in proptest::collection::vec(0u8..4, 0..4000)) {
+        for coding in ALL {
+            let body = Bytes::from(encode(&data, coding));
+            prop_assert_eq!(&decode(body, &[coding], LIMIT).unwrap(), &data);
+        }
+        let chained = encode(&encode(&data, Coding::Zstd), Coding::Deflate);
+        let chain = [Coding::Zstd, Coding::Deflate];
+        prop_assert_eq!(decode(chained.into(), &chain, LIMIT).unwrap(), data);
+    }
+
+    /// A cut body is an error in every coding, wherever it was cut.
+    #[test]
+    fn a_cut_body_is_never_a_document(
+        data in proptest::collection::vec(any::<u8>(), 1..2000),
+        cut in 0.0f64..1.0,
+    ) {
+        for coding in ALL {
+            let whole = encode(&data, coding);
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let at = ((whole.len() as f64) * cut) as usize;
+            // Brotli may end its data before its last byte; the data is whole then.
+            if let Ok(decoded) = decode(Bytes::copy_from_slice(&whole[..at]), &[coding], LIMIT) {
+                prop_assert_eq!(coding, Coding::Brotli);
+                prop_assert_eq!(&decoded, &data);
+            }
+        }
+        let raw = raw_deflate(&data);
+        let cut = Bytes::copy_from_slice(&raw[..raw.len() - 1]);
+        prop_assert!(decode(cut, &[Coding::Deflate], LIMIT).is_err());
+    }
+
+    #[test]
+    fn noise_never_panics(data in proptest::collection::vec(any::<u8>(), 0..512)) {
+        for coding in ALL {
+            let _ = decode(Bytes::copy_from_slice(&data), &[coding], LIMIT);
+        }
+    }
+}

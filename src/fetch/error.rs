@@ -1,0 +1,267 @@
+//! Why a fetch failed, and who has to do something about it.
+
+use super::guard::Refusal;
+use super::redirect::MAX_REDIRECTS;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// Who is to blame for a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The way between the gateway and the publisher.
+    Network,
+    /// The publisher.
+    Upstream,
+    /// The operator of this gateway: a setting has to change.
+    Operator,
+    /// The gateway itself.
+    Gateway,
+}
+
+impl Blame {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Upstream => "upstream",
+            Self::Operator => "operator",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+impl fmt::Display for Blame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// When it makes sense to ask again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// After a pause that grows with each failure.
+    Backoff,
+    /// The publisher is overloaded or limits us (429, 503): after a longer pause.
+    Busy,
+    /// Not before this much time has passed: the publisher said so.
+    After(Duration),
+    /// It will hardly ever succeed (410, a refused address): as seldom as the schedule allows.
+    Seldom,
+}
+
+/// Why a document could not be fetched. Its text never holds credentials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The guard refused a hop.
+    #[error("{}{refusal}", if *.hop > 0 { "a redirect was not followed: " } else { "" })]
+    Refused {
+        /// 0 for the address that was asked for, else the number of the redirect.
+        hop: usize,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// No connection came about.
+    #[error("could not connect to {host}: {why}")]
+    Connect {
+        /// The host.
+        host: String,
+        /// What was said.
+        why: String,
+    },
+    /// The publisher's certificate is not good.
+    #[error("the certificate of {host} was not accepted: {why}")]
+    Certificate {
+        /// The host.
+        host: String,
+        /// What was said.
+        why: String,
+    },
+    /// This machine knows no root certificates.
+    #[error(
+        "no https address can be fetched, because this machine has no root certificates; install them (the package is often called ca-certificates) and start again"
+    )]
+    NoRoots,
+    /// It took too long.
+    #[error("the publisher did not {what} within {} s, which is the limit", limit.as_secs_f32())]
+    Timeout {
+        /// What it did not do.
+        what: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The connection broke.
+    #[error("the connection ended before the whole answer had arrived: {why}")]
+    CutOff {
+        /// What was said.
+        why: String,
+    },
+    /// Not an answer with a document.
+    #[error("the publisher answered {code}{}", meaning(*code))]
+    Status {
+        /// The status.
+        code: u16,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// 304 to a request without validators.
+    #[error("the publisher answered 304 to a request without validators")]
+    Unasked304,
+    /// Too many redirects.
+    #[error("the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit")]
+    Redirects,
+    /// A redirect without a usable target.
+    #[error("the publisher sent a redirect ({code}) without a usable location")]
+    Location {
+        /// The status.
+        code: u16,
+    },
+    /// The header section is too large.
+    #[error("the publisher sent header fields beyond the limit of {limit} {what}")]
+    Headers {
+        /// What is limited.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The body is too large as it comes over the wire.
+    #[error("the document has more than {limit} bytes, which is the limit")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The body cannot be decompressed.
+    #[error("{why}")]
+    Decode {
+        /// What was said.
+        why: String,
+    },
+    /// The client could not be made, or broke.
+    #[error("the client could not {what}: {why}")]
+    Client {
+        /// What it could not do.
+        what: &'static str,
+        /// What was said.
+        why: String,
+    },
+}
+
+impl FetchError {
+    /// Who is to blame.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::Refused { hop: 0, .. } | Self::NoRoots => Blame::Operator,
+            Self::Connect { .. } | Self::Timeout { .. } | Self::CutOff { .. } => Blame::Network,
+            Self::Client { .. } => Blame::Gateway,
+            _ => Blame::Upstream,
+        }
+    }
+
+    /// When to ask again.
+    pub const fn retry(&self) -> Retry {
+        match self {
+            Self::Status { retry_after: Some(wait), .. } => Retry::After(*wait),
+            Self::Status { code: 429 | 503, .. } => Retry::Busy,
+            Self::Status { code: 410, .. } | Self::Refused { .. } => Retry::Seldom,
+            _ => Retry::Backoff,
+        }
+    }
+
+    /// The HTTP status that came instead of a document.
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { code, .. } | Self::Location { code } => Some(*code),
+            Self::Unasked304 => Some(304),
+            _ => None,
+        }
+    }
+}
+
+fn meaning(code: u16) -> &'static str {
+    match code {
+        204 | 205 => ", which carries no document",
+        401 => ": it wants credentials",
+        403 => ": it forbids this gateway to read the feed",
+        404 => ": there is no such feed at present",
+        410 => ": the feed is gone for good",
+        429 => ": this gateway asks too often",
+        500..=599 => ": it has trouble of its own",
+        _ => "",
+    }
+}
+
+/// An error with everything below it, in one line.
+pub(super) fn told(error: &(dyn Error + 'static)) -> String {
+    /// The most causes that are told.
+    const MAX_CAUSES: usize = 8;
+    let mut text = error.to_string();
+    let mut next = error.source();
+    for _ in 0..MAX_CAUSES {
+        let Some(error) = next else { break };
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        next = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_one_sentence_with_blame_and_advice() {
+        let status = |code, retry_after| FetchError::Status { code, retry_after };
+        let wait = Duration::from_secs(7);
+        for (error, text, blame, retry) in [
+            (
+                status(503, Some(wait)),
+                "the publisher answered 503: it has trouble of its own",
+                Blame::Upstream,
+                Retry::After(wait),
+            ),
+            (
+                status(429, None),
+                "the publisher answered 429: this gateway asks too often",
+                Blame::Upstream,
+                Retry::Busy,
+            ),
+            (
+                status(410, None),
+                "the publisher answered 410: the feed is gone for good",
+                Blame::Upstream,
+                Retry::Seldom,
+            ),
+            (
+                FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },
+                "the publisher did not answer within 60 s, which is the limit",
+                Blame::Network,
+                Retry::Backoff,
+            ),
+            (
+                FetchError::TooLarge { limit: 9 },
+                "the document has more than 9 bytes, which is the limit",
+                Blame::Upstream,
+                Retry::Backoff,
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.blame(), blame, "{text}");
+            assert_eq!(error.retry(), retry, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refused_address_is_the_operators_and_a_refused_redirect_the_publishers() {
+        let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
+        let first = FetchError::Refused { hop: 0, refusal: refusal.clone() };
+        let later = FetchError::Refused { hop: 2, refusal };
+        assert_eq!(first.blame(), Blame::Operator);
+        assert!(first.to_string().starts_with("10.0.0.1 has a private address; "));
+        assert_eq!(later.blame(), Blame::Upstream);
+        assert!(later.to_string().starts_with("a redirect was not followed: 10.0.0.1 has"));
+    }
+}

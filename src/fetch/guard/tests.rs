@@ -1,0 +1,128 @@
+use super::*;
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+#[test]
+fn every_spelling_of_a_private_address_is_refused() {
+    for text in [
+        "http://127.0.0.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0x7f.1/",
+        "http://0177.0.0.1/",
+        "http://127.1/",
+        "http://127.0.0.1./",
+        "http://%31%32%37.0.0.1/",
+        "http://①②⑦.0.0.1/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[0:0:0:0:0:ffff:10.0.0.1]/",
+        "http://[64:ff9b::127.0.0.1]/",
+        "http://[::127.0.0.1]/",
+        "http://[fe80::1]/",
+        "http://[fd00::1]/",
+        "http://0/",
+        "http://0.0.0.0/",
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.0.0.1:8080/",
+        "https://192.168.0.1/",
+        "http://user:pass@127.0.0.1/",
+        "http://example.org@127.0.0.1/",
+    ] {
+        let refused = check(&url(text), &AllowPrivate::No);
+        assert!(matches!(refused, Err(Refusal::Address { .. })), "{text}: {refused:?}");
+    }
+}
+
+#[test]
+fn public_addresses_and_names_pass() {
+    for text in ["http://1.1.1.1/", "https://example.org/", "http://[2606:4700::1]/"] {
+        assert_eq!(check(&url(text), &AllowPrivate::No), Ok(Openness::Public), "{text}");
+    }
+}
+
+#[test]
+fn only_http_and_https_are_fetched() {
+    for text in ["ftp://example.org/", "file:///etc/passwd", "gopher://example.org/", "data:,x"] {
+        let refused = check(&url(text), &AllowPrivate::All);
+        assert!(matches!(refused, Err(Refusal::Scheme { .. })), "{text}: {refused:?}");
+    }
+    assert!(matches!(read_url("/feed.xml"), Err(Refusal::NotAUrl { .. })));
+    let long = format!("http://example.org/{}", "x".repeat(MAX_URL_BYTES));
+    assert!(matches!(read_url(&long), Err(Refusal::TooLong { .. })));
+}
+
+#[test]
+fn allowing_all_opens_loopback_and_private_and_no_more() {
+    for (text, passes) in [
+        ("http://127.0.0.1:1/", true),
+        ("http://10.0.0.1/", true),
+        ("http://[fd00::1]/", true),
+        ("http://0.0.0.0:80/", true),
+        ("http://100.64.0.1/", true),
+        ("http://169.254.169.254/", false),
+        ("http://224.0.0.1/", false),
+        ("http://203.0.113.1/", false),
+    ] {
+        assert_eq!(check(&url(text), &AllowPrivate::All).is_ok(), passes, "{text}");
+    }
+}
+
+#[test]
+fn a_list_opens_exactly_its_hosts_with_their_ports() {
+    let allow = AllowPrivate::only(["127.0.0.1:8080", "[::1]:80", "Intranet.Example:443"]).unwrap();
+    for (text, expected) in [
+        ("http://127.0.0.1:8080/", Some(Openness::Named)),
+        ("http://0x7f.1:8080/", Some(Openness::Named)),
+        ("http://127.0.0.1:8081/", None),
+        ("http://127.0.0.2:8080/", None),
+        ("http://[::1]/", Some(Openness::Named)),
+        ("https://[::1]/", None),
+        ("https://intranet.example/", Some(Openness::Named)),
+        ("https://intranet.example./", Some(Openness::Named)),
+        ("http://intranet.example/", Some(Openness::Public)),
+        ("https://example.org/", Some(Openness::Public)),
+    ] {
+        assert_eq!(check(&url(text), &allow).ok(), expected, "{text}");
+    }
+}
+
+#[test]
+fn entries_must_be_host_and_port() {
+    for bad in ["", "host", "host:", ":80", "host:0", "host:99999", "a/b:80", "u@h:80", "h:1:80"] {
+        assert!(AllowPrivate::only([bad]).is_err(), "{bad:?} was taken");
+    }
+    let many: Vec<String> = (0..=MAX_ALLOWED_HOSTS).map(|n| format!("h{n}:80")).collect();
+    let refused = AllowPrivate::only(many.iter().map(String::as_str));
+    assert_eq!(refused, Err(Refusal::TooManyEntries));
+}
+
+#[test]
+fn own_hosts_are_told_from_strangers() {
+    let listed = AllowPrivate::only(["feeds.internal:80"]).unwrap();
+    for (allow, text, own) in [
+        (&AllowPrivate::No, "http://127.0.0.1/", false),
+        (&AllowPrivate::All, "http://127.0.0.1/", true),
+        (&AllowPrivate::All, "http://localhost:9/", true),
+        (&AllowPrivate::All, "http://example.org/", false),
+        (&AllowPrivate::All, "http://1.1.1.1/", false),
+        (&listed, "http://feeds.internal/", true),
+        (&listed, "http://feeds.internal:81/", false),
+    ] {
+        assert_eq!(allow.is_own_host(&url(text)), own, "{text}");
+    }
+}
+
+#[test]
+fn the_refusal_says_what_to_do_and_hides_credentials() {
+    let said = check(&url("http://me:secret@10.0.0.1/"), &AllowPrivate::No).unwrap_err();
+    assert_eq!(
+        said.to_string(),
+        "10.0.0.1 has a private address; list it in polling.allow_private as host:port if that \
+         is meant"
+    );
+    assert_eq!(shown(&url("http://me:secret@example.org/a?b#c")), "http://example.org/a?b");
+}

@@ -1,0 +1,165 @@
+//! What is asked of the client, and what it answers.
+
+use crate::model::Time;
+use crate::record::BodyPrints;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{ETAG, HeaderName, LAST_MODIFIED};
+use std::fmt;
+use std::time::Duration;
+
+/// The longest validator that is kept and sent back, in bytes.
+pub const MAX_VALIDATOR_BYTES: usize = 1024;
+
+/// `ETag` and `Last-Modified`, verbatim, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Validators {
+    /// `ETag`.
+    pub etag: Option<String>,
+    /// `Last-Modified`.
+    pub last_modified: Option<String>,
+    /// The address that gave them; they are sent to no other one.
+    pub answered_by: Option<String>,
+}
+
+impl Validators {
+    /// Reads the validators of a response. One that is too long or not UTF-8 is not kept, since it
+    /// could not be sent back as it came.
+    pub fn of(headers: &HeaderMap, answered_by: &str) -> Self {
+        let kept = |name: &HeaderName| {
+            let value = headers.get(name)?.as_bytes();
+            let text = std::str::from_utf8(value).ok()?;
+            (!text.is_empty() && text.len() <= MAX_VALIDATOR_BYTES).then(|| text.to_owned())
+        };
+        Self {
+            etag: kept(&ETAG),
+            last_modified: kept(&LAST_MODIFIED),
+            answered_by: Some(answered_by.to_owned()),
+        }
+    }
+
+    /// These, with what is missing taken from the earlier ones: for a 304, which may repeat them.
+    pub fn or(self, earlier: &Self) -> Self {
+        Self {
+            etag: self.etag.or_else(|| earlier.etag.clone()),
+            last_modified: self.last_modified.or_else(|| earlier.last_modified.clone()),
+            answered_by: self.answered_by.or_else(|| earlier.answered_by.clone()),
+        }
+    }
+
+    /// Whether there is nothing to send.
+    pub const fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
+/// Asks for a document.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// The address as configured; credentials in it are for its own origin only.
+    pub url: String,
+    /// Where to begin instead: where a permanent redirect led before.
+    pub start: Option<String>,
+    /// What the last answer was validated by; empty to get the whole document.
+    pub validators: Validators,
+    /// The fingerprint of the last body as it came over the wire.
+    pub known_wire: Option<u128>,
+    /// The time of the request.
+    pub now: Time,
+}
+
+impl fmt::Debug for FetchRequest {
+    // The URL may hold credentials, so it is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchRequest")
+            .field("start", &self.start)
+            .field("validators", &self.validators)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A document that arrived whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its bytes, decompressed.
+    pub bytes: Bytes,
+    /// `Content-Type`, as sent.
+    pub content_type: Option<String>,
+    /// Its fingerprints.
+    pub prints: BodyPrints,
+    /// Whether it is a part on purpose (status 226, RFC 3229).
+    pub delta: bool,
+}
+
+/// What the publisher answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// 304.
+    NotModified,
+    /// The same bytes over the wire as last time.
+    Same,
+    /// A document.
+    Document(Document),
+}
+
+/// An answer, with what stood around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The answer.
+    pub answer: Answer,
+    /// The status.
+    pub status: u16,
+    /// The validators to send next time.
+    pub validators: Validators,
+    /// How long the answer says that it stays fresh.
+    pub freshness: Option<Duration>,
+    /// The address that answered, without credentials.
+    pub final_url: String,
+    /// Where permanent redirects lead (301, 308, before any temporary one).
+    pub moved_to: Option<String>,
+    /// Bytes of the body as they came over the wire.
+    pub wire_bytes: u64,
+    /// What an operator may want to know: a redirect from https to http.
+    pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validators_are_kept_verbatim_or_not_at_all() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ETAG, "W/\"a b\"".parse().unwrap());
+        headers.insert(LAST_MODIFIED, "yesterday, or so".parse().unwrap());
+        let kept = Validators::of(&headers, "http://e.org/");
+        assert_eq!(kept.etag.as_deref(), Some("W/\"a b\""));
+        assert_eq!(kept.last_modified.as_deref(), Some("yesterday, or so"));
+
+        headers.insert(ETAG, "x".repeat(MAX_VALIDATOR_BYTES + 1).parse().unwrap());
+        headers.insert(LAST_MODIFIED, http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
+        assert!(Validators::of(&headers, "http://e.org/").is_empty());
+    }
+
+    #[test]
+    fn a_304_replaces_what_it_repeats_and_keeps_the_rest() {
+        let text = |t: &str| Some(t.to_owned());
+        let old = Validators { etag: text("1"), last_modified: text("d"), answered_by: text("u") };
+        let new = Validators { etag: text("2"), last_modified: None, answered_by: text("u") };
+        let both = new.or(&old);
+        assert_eq!((both.etag, both.last_modified), (text("2"), text("d")));
+    }
+
+    #[test]
+    fn a_request_does_not_show_its_credentials() {
+        let request = FetchRequest {
+            url: "http://me:secret@e.org/".into(),
+            start: None,
+            validators: Validators::default(),
+            known_wire: None,
+            now: Time::from_unix(0),
+        };
+        assert!(!format!("{request:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Where a chain of redirects stands. Pure; every hop is checked by the guard before it is asked.
+
+use super::error::FetchError;
+use super::guard::{read_url, shown, strip_credentials};
+use url::{Origin, Url};
+
+/// The most redirects of one fetch.
+pub const MAX_REDIRECTS: usize = 8;
+
+/// Credentials that stood in the configured URL. They go to its origin and to no other.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    origin: Origin,
+    user: String,
+    password: Option<String>,
+}
+
+impl Credentials {
+    /// The credentials in a URL.
+    pub(super) fn of(url: &Url) -> Option<Self> {
+        let (user, password) = (url.username().to_owned(), url.password().map(str::to_owned));
+        let some = !user.is_empty() || password.is_some();
+        some.then(|| Self { origin: url.origin(), user, password })
+    }
+
+    /// The URL with the credentials put back, where it is of their origin.
+    pub(super) fn applied(&self, url: &Url) -> Url {
+        let mut url = url.clone();
+        if url.origin() == self.origin {
+            // Both fail only for URLs that cannot have credentials; those have no such origin.
+            let _ = url.set_username(&self.user);
+            let _ = url.set_password(self.password.as_deref());
+        }
+        url
+    }
+}
+
+/// A chain of redirects, up to where it leads now.
+pub(super) struct Trail {
+    /// Where it leads, without credentials and fragment.
+    pub(super) url: Url,
+    /// How many redirects were followed.
+    pub(super) hops: usize,
+    /// Where the permanent redirects at its beginning lead.
+    pub(super) moved_to: Option<Url>,
+    /// What an operator may want to know.
+    pub(super) notes: Vec<String>,
+    permanent: bool,
+}
+
+impl Trail {
+    /// A chain that begins at `url`; `moved`: a permanent redirect led there before.
+    pub(super) fn new(url: &Url, moved: bool) -> Self {
+        let url = bare(url.clone());
+        let moved_to = moved.then(|| url.clone());
+        Self { url, hops: 0, moved_to, notes: Vec::new(), permanent: true }
+    }
+
+    /// Goes where a redirect leads.
+    pub(super) fn follow(&mut self, code: u16, location: Option<&[u8]>) -> Result<(), FetchError> {
+        if self.hops == MAX_REDIRECTS {
+            return Err(FetchError::Redirects);
+        }
+        let unusable = FetchError::Location { code };
+        let Some(text) = location.and_then(|value| std::str::from_utf8(value).ok()) else {
+            return Err(unusable);
+        };
+        let target = if text.is_empty() { None } else { self.url.join(text).ok() };
+        let target = bare(target.ok_or(unusable)?);
+        let downgrade = self.url.scheme() == "https" && target.scheme() == "http";
+        if downgrade {
+            self.notes.push(format!(
+                "a redirect leads from https to http: {} to {}",
+                shown(&self.url),
+                shown(&target)
+            ));
+        }
+        // A lasting move to an address without encryption is followed, but never remembered.
+        self.permanent = self.permanent && matches!(code, 301 | 308) && !downgrade;
+        if self.permanent {
+            self.moved_to = Some(target.clone());
+        }
+        self.hops += 1;
+        self.url = target;
+        Ok(())
+    }
+}
+
+/// Whether a status is a redirect that is followed.
+pub(super) const fn is_redirect(code: u16) -> bool {
+    matches!(code, 301 | 302 | 303 | 307 | 308)
+}
+
+/// The URL without credentials, which a redirect has no right to bring, and without fragment.
+fn bare(mut url: Url) -> Url {
+    strip_credentials(&mut url);
+    url.set_fragment(None);
+    url
+}
+
+/// Reads the configured URL, and where to begin instead.
+pub(super) fn begin(
+    configured: &str,
+    start: Option<&str>,
+) -> Result<(Option<Credentials>, Trail), FetchError> {
+    let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+    let url = read_url(configured).map_err(refused)?;
+    let credentials = Credentials::of(&url);
+    match start {
+        None => Ok((credentials, Trail::new(&url, false))),
+        Some(start) => Ok((credentials, Trail::new(&read_url(start).map_err(refused)?, true))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trail(url: &str) -> Trail {
+        begin(url, None).unwrap().1
+    }
+
+    fn moved(trail: &Trail) -> Option<&str> {
+        trail.moved_to.as_ref().map(Url::as_str)
+    }
+
+    #[test]
+    fn only_permanent_redirects_at_the_beginning_move_a_feed() {
+        let mut t = trail("https://a.org/feed");
+        t.follow(301, Some(b"/new")).unwrap();
+        t.follow(308, Some(b"https://b.org/x#top")).unwrap();
+        assert_eq!(moved(&t), Some("https://b.org/x"));
+        t.follow(302, Some(b"https://c.org/")).unwrap();
+        t.follow(301, Some(b"https://d.org/")).unwrap();
+        assert_eq!(moved(&t), Some("https://b.org/x"));
+        assert_eq!(t.url.as_str(), "https://d.org/");
+
+        let mut t = trail("https://a.org/feed");
+        t.follow(307, Some(b"https://b.org/")).unwrap();
+        assert_eq!(moved(&t), None);
+    }
+
+    #[test]
+    fn a_downgrade_is_followed_and_noted_but_not_remembered() {
+        let mut t = trail("https://a.org/feed");
+        t.follow(301, Some(b"http://a.org/feed")).unwrap();
+        assert_eq!((t.url.as_str(), moved(&t), t.notes.len()), ("http://a.org/feed", None, 1));
+        t.follow(301, Some(b"http://b.org/feed")).unwrap();
+        assert_eq!(moved(&t), None);
+    }
+
+    #[test]
+    fn a_chain_has_an_end() {
+        let mut t = trail("http://a.org/");
+        for _ in 0..MAX_REDIRECTS {
+            t.follow(302, Some(b"/")).unwrap();
+        }
+        assert_eq!(t.follow(302, Some(b"/")), Err(FetchError::Redirects));
+    }
+
+    #[test]
+    fn a_redirect_needs_a_location() {
+        for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
+            let refused = trail("http://a.org/").follow(302, bad);
+            assert_eq!(refused, Err(FetchError::Location { code: 302 }), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_go_to_their_origin_only() {
+        let (credentials, trail) = begin("https://me:s%20x@a.org/feed", None).unwrap();
+        let credentials = credentials.unwrap();
+        assert_eq!(trail.url.as_str(), "https://a.org/feed");
+        for (url, applied) in [
+            ("https://a.org/other", "https://me:s%20x@a.org/other"),
+            ("https://a.org:443/", "https://me:s%20x@a.org/"),
+            ("http://a.org/", "http://a.org/"),
+            ("https://a.org:8443/", "https://a.org:8443/"),
+            ("https://b.a.org/", "https://b.a.org/"),
+        ] {
+            assert_eq!(credentials.applied(&Url::parse(url).unwrap()).as_str(), applied);
+        }
+    }
+
+    #[test]
+    fn a_redirect_brings_no_credentials() {
+        let mut t = trail("http://a.org/");
+        t.follow(301, Some(b"http://u:p@b.org/")).unwrap();
+        assert_eq!((t.url.as_str(), moved(&t)), ("http://b.org/", Some("http://b.org/")));
+    }
+}

@@ -1,0 +1,64 @@
+//! Polls the feeds: one feed's round, the schedule, politeness to hosts.
+//!
+//! Deciding is pure ([`schedule`], `politeness`, `memory`); acting is one task that owns every feed
+//! that is polled and starts a round for each one that is due and whose host may be asked. Rounds
+//! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
+
+mod desk;
+mod error;
+mod judge;
+mod memory;
+mod politeness;
+mod poller;
+mod report;
+mod round;
+mod schedule;
+mod skip;
+
+pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
+pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
+pub use memory::REFRESH_EVERY;
+pub use poller::{MAX_COMMANDS, Parts, Poller};
+pub use report::{Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals};
+pub use round::MAX_JUDGED_AT_ONCE;
+pub use schedule::{
+    After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,
+    replay_interval, words,
+};
+pub use skip::MAX_SKIP;
+
+use crate::fetch::AllowPrivate;
+use std::time::Duration;
+
+/// How feeds are polled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollSettings {
+    /// Polls of a feed are at least this far apart (`polling.min_interval`).
+    pub min_interval: Duration,
+    /// Polls of a feed are at most this far apart (`polling.max_interval`).
+    pub max_interval: Duration,
+    /// The pause between two requests to a host.
+    pub spacing: Duration,
+    /// Requests at the same time.
+    pub at_once: usize,
+    /// Which hosts are the operator's own and are owed no pause (`polling.allow_private`).
+    pub allow_private: AllowPrivate,
+    /// The number of this node among those that share the store.
+    pub node: u64,
+}
+
+impl Default for PollSettings {
+    fn default() -> Self {
+        Self {
+            min_interval: Duration::from_secs(5 * 60),
+            max_interval: Duration::from_secs(24 * 3600),
+            spacing: Duration::from_secs(1),
+            at_once: 64,
+            allow_private: AllowPrivate::No,
+            node: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Why a round of polling failed.
+
+use super::judge::JudgeError;
+use super::report::Failure;
+use crate::fetch::{Blame, FetchError, Retry};
+use crate::store::StoreError;
+
+/// How often a commit is decided anew because the feed changed under it.
+pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
+
+/// Why a round failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RoundError {
+    /// No document came.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The document could not be taken in.
+    #[error(transparent)]
+    Judge(#[from] JudgeError),
+    /// The store failed.
+    #[error("what was found could not be stored: {0}")]
+    Store(#[from] StoreError),
+    /// Another node polls the feed.
+    #[error("another node has taken over this feed")]
+    Fenced,
+    /// The feed changed under every attempt.
+    #[error("the feed was changed by others {MAX_COMMIT_ATTEMPTS} times while this poll decided")]
+    Contended,
+    /// A defect of the gateway.
+    #[error("the gateway has a defect: {0}; please report it with the address of the feed")]
+    Defect(String),
+    /// The gateway stops, or the feed was removed.
+    #[error("the poll was given up because the gateway stops or the feed was removed")]
+    Cancelled,
+}
+
+impl RoundError {
+    /// Who is to blame.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::Fetch(error) => error.blame(),
+            Self::Judge(JudgeError::Unreadable(_)) => Blame::Upstream,
+            Self::Judge(JudgeError::Refused(_)) => Blame::Operator,
+            _ => Blame::Gateway,
+        }
+    }
+
+    /// When to try again.
+    pub const fn retry(&self) -> Retry {
+        match self {
+            Self::Fetch(error) => error.retry(),
+            _ => Retry::Backoff,
+        }
+    }
+
+    /// As it is told to the operator.
+    pub fn failure(&self) -> Failure {
+        let status = match self {
+            Self::Fetch(error) => error.status(),
+            _ => None,
+        };
+        Failure { error: self.to_string(), blame: self.blame(), status }
+    }
+}
+
+/// Why "poll now" was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PollError {
+    /// Nothing of that name is polled.
+    #[error("no feed of that name is polled; it may be paused")]
+    Unknown,
+    /// Too many are waiting already.
+    #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// Polling has stopped, or the feed was removed.
+    #[error("polling has stopped")]
+    Stopped,
+}

@@ -1,0 +1,244 @@
+//! What polling remembers of one feed, and which of it must outlive a restart. Pure.
+
+use super::schedule::{Bounds, Plan, Rhythm, phase};
+use crate::fetch::{FetchRequest, Fetched, Validators};
+use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time, UpdateHints};
+use crate::record::BodyPrints;
+use std::time::Duration;
+
+/// How often validators are dropped to read the whole document again: there are servers that
+/// answer 304 for ever.
+pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// The last document that was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Last {
+    prints: BodyPrints,
+    /// Whether it showed the whole feed.
+    full: bool,
+    /// The feed's revision after it was judged. At any other one, the state's own fingerprints
+    /// count: somebody else has decided something.
+    revision: Revision,
+}
+
+/// What polling remembers of one feed.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// What may be written down.
+    pub poll: PollState,
+    /// What is written down.
+    saved: PollState,
+    /// How often it changes; `None` before the first poll.
+    rhythm: Option<Rhythm>,
+    /// What its document asks for.
+    pub hints: UpdateHints,
+    /// How long the last answer stays fresh.
+    pub freshness: Option<Duration>,
+    last: Option<Last>,
+    /// Full observations of the same document since the commit that made `same_since`.
+    same: u32,
+    same_since: Revision,
+    /// Whether the last request of this process found where the feed is now, so that the next one
+    /// may begin there.
+    settled: bool,
+    /// When a refresh was begun that has not succeeded yet.
+    refreshing: Option<Time>,
+}
+
+impl Memory {
+    /// The memory of a feed that is new here.
+    pub fn new(feed: &FeedName, now: Time) -> Self {
+        let poll = PollState {
+            feed: feed.clone(),
+            etag: None,
+            last_modified: None,
+            answered_by: None,
+            moved_to: None,
+            failures: 0,
+            last_error: None,
+            refreshed: Some(now),
+            not_before: None,
+        };
+        Self::from_saved(poll, now)
+    }
+
+    /// The memory of a feed after a restart.
+    pub fn from_saved(poll: PollState, now: Time) -> Self {
+        let mut poll = poll;
+        let saved = poll.clone();
+        // The time of the last refresh is not written down by itself. So that not all feeds are
+        // read anew after a restart, each goes on at a place of its own within the interval.
+        let known = poll.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
+        let place = Duration::from_secs(phase(&poll.feed) % REFRESH_EVERY.as_secs());
+        poll.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
+        Self {
+            poll,
+            saved,
+            rhythm: None,
+            hints: UpdateHints::default(),
+            freshness: None,
+            last: None,
+            same: 0,
+            same_since: Revision::default(),
+            settled: false,
+            refreshing: None,
+        }
+    }
+
+    /// The request of the next poll. `asked_for`: the operator wants to know, so that the
+    /// configured address is asked.
+    pub fn request(
+        &mut self,
+        feed: &FeedRecord,
+        state: Option<&FeedState>,
+        asked_for: bool,
+        now: Time,
+    ) -> FetchRequest {
+        let due = self.poll.refreshed.is_none_or(|at| at > now || now.since(at) >= REFRESH_EVERY);
+        self.refreshing = due.then_some(now);
+        let validators = Validators {
+            etag: self.poll.etag.clone(),
+            last_modified: self.poll.last_modified.clone(),
+            answered_by: self.poll.answered_by.clone(),
+        };
+        let begin_there = self.settled && !due && !asked_for;
+        FetchRequest {
+            url: feed.url.clone(),
+            start: self.poll.moved_to.clone().filter(|_| begin_there),
+            // A 304 means nothing where there is nothing to keep.
+            validators: if state.is_some() && !due { validators } else { Validators::default() },
+            known_wire: self.prints(state).map(|prints| prints.wire),
+            now,
+        }
+    }
+
+    /// The fingerprints that an unchanged document has.
+    pub fn prints(&self, state: Option<&FeedState>) -> Option<BodyPrints> {
+        let state = state?;
+        match self.last {
+            Some(last) if last.revision == state.revision => Some(last.prints),
+            _ => Some(BodyPrints { wire: state.wire, body: state.body }),
+        }
+    }
+
+    /// Takes in that the document is the same as before, and counts the observations of it since
+    /// the last commit; `None` where it never showed the whole feed.
+    pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
+        if self.same_since != state.revision {
+            self.same = 0;
+            self.same_since = state.revision;
+        }
+        let last = self.last.filter(|last| last.revision == state.revision);
+        let mut last = last.unwrap_or(Last {
+            prints: BodyPrints { wire: state.wire, body: state.body },
+            full: true,
+            revision: state.revision,
+        });
+        last.prints.wire = wire.unwrap_or(last.prints.wire);
+        self.last = Some(last);
+        if !last.full {
+            return None;
+        }
+        self.same = self.same.saturating_add(1);
+        Some(self.same)
+    }
+
+    /// Takes in that a document was judged; `revision` is the feed's afterwards.
+    pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
+        // A part says nothing of what the whole looks like.
+        self.last = (!delta).then_some(Last { prints, full, revision });
+        if self.same_since != revision {
+            self.same = 0;
+            self.same_since = revision;
+        } else if full {
+            // It led to no commit, so that it agrees with what is known.
+            self.same = self.same.saturating_add(1);
+        }
+    }
+
+    /// Takes in a commit that left the document as it was.
+    pub fn committed(&mut self, revision: Revision) {
+        if let Some(last) = &mut self.last {
+            last.revision = revision;
+        }
+        self.same = 0;
+        self.same_since = revision;
+    }
+
+    /// Takes in what stood around an answer. Validators of a document that did not show the whole
+    /// feed are not kept: a 304 to them would count as having seen it.
+    pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
+        let kept = Validators { answered_by: None, ..fetched.validators.clone() };
+        let kept = if keep_validators { kept } else { Validators::default() };
+        self.poll.etag = kept.etag;
+        self.poll.last_modified = kept.last_modified;
+        self.poll.answered_by = Some(fetched.final_url.clone());
+        self.poll.moved_to.clone_from(&fetched.moved_to);
+        self.freshness = fetched.freshness;
+        self.settled = true;
+        if let Some(at) = self.refreshing.take() {
+            self.poll.refreshed = Some(at);
+        }
+    }
+
+    /// Whether the last document showed the whole feed, as far as is known.
+    pub fn last_was_full(&self) -> bool {
+        self.last.is_none_or(|last| last.full)
+    }
+
+    /// Takes in a success.
+    pub fn succeeded(&mut self) {
+        self.poll.failures = 0;
+        self.poll.last_error = None;
+        self.poll.not_before = None;
+    }
+
+    /// Takes in a failure. Next time the configured address is asked again.
+    pub fn failed(&mut self, error: &str) {
+        self.poll.failures = self.poll.failures.saturating_add(1);
+        self.poll.last_error = Some(error.to_owned());
+        self.settled = false;
+    }
+
+    /// Takes in whether the feed changed, for the rhythm. The first time, what the store knows of
+    /// its last change counts.
+    pub fn observed(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
+        match &mut self.rhythm {
+            Some(rhythm) if changed => rhythm.changed(now),
+            Some(_) => {}
+            None => {
+                let last = state.map_or(now, |state| state.shown.min(now));
+                self.rhythm = Some(Rhythm::since(if changed { now } else { last }));
+            }
+        }
+    }
+
+    /// What the schedule is made of.
+    pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> Plan<'a> {
+        let rhythm = self.rhythm.unwrap_or(Rhythm::since(now));
+        Plan { feed, bounds, rhythm, hints: &self.hints, freshness: self.freshness }
+    }
+
+    /// What to write down, where something changed that a restart should know. An unchanged poll
+    /// changes nothing of that kind, even if its validators or its age did.
+    pub fn to_save(&self, committed: bool) -> Option<PollState> {
+        let (old, new) = (&self.saved, &self.poll);
+        let of_document = (&old.etag, &old.last_modified, &old.answered_by)
+            != (&new.etag, &new.last_modified, &new.answered_by);
+        let size = |failures: u32| failures.checked_ilog2();
+        let material = (committed && of_document)
+            || old.moved_to != new.moved_to
+            || old.last_error != new.last_error
+            || old.not_before != new.not_before
+            || size(old.failures) != size(new.failures);
+        material.then(|| new.clone())
+    }
+
+    /// Takes in that a state was handed over to be written down.
+    pub fn saved(&mut self, state: PollState) {
+        self.saved = state;
+    }
+}
+
+#[cfg(test)]
+mod tests;

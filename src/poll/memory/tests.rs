@@ -1,0 +1,157 @@
+use super::*;
+use crate::fetch::Answer;
+use crate::model::{FeedOptions, FeedSource, FeedStanding};
+
+const NOW: Time = Time::from_unix(1_795_191_605);
+const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
+
+fn record() -> FeedRecord {
+    FeedRecord {
+        name: FeedName::new("news").unwrap(),
+        url: "http://a.example/".into(),
+        source: FeedSource::File,
+        standing: FeedStanding::Active,
+        options: FeedOptions::default(),
+    }
+}
+
+fn state() -> FeedState {
+    FeedState { revision: Revision(3), wire: 10, body: 20, ..blank() }
+}
+
+fn blank() -> FeedState {
+    FeedState {
+        revision: Revision(0),
+        tick: None,
+        window_start: None,
+        complete_start: None,
+        render: 0,
+        shown: NOW,
+        format: crate::model::Format::Rss20,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: None,
+        character: crate::model::Character::default(),
+        hold: None,
+        ripens: None,
+        current: 0,
+        living: 0,
+        tombstones: 0,
+        minted: 0,
+    }
+}
+
+fn fetched() -> Fetched {
+    Fetched {
+        answer: Answer::Same,
+        status: 200,
+        validators: Validators { etag: Some("e".into()), last_modified: None, answered_by: None },
+        freshness: None,
+        final_url: "http://a.example/".into(),
+        moved_to: None,
+        wire_bytes: 0,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn validators_are_dropped_now_and_then_until_the_document_was_read() {
+    let (feed, state) = (record(), state());
+    let mut memory = Memory::new(&feed.name, NOW);
+    memory.answered(&fetched(), true);
+    let soon = NOW.plus(Duration::from_secs(60));
+    let request = memory.request(&feed, Some(&state), false, soon);
+    assert_eq!(request.validators.etag.as_deref(), Some("e"));
+    let day = NOW.plus(REFRESH_EVERY);
+    for _ in 0..2 {
+        // The first one may fail.
+        assert!(memory.request(&feed, Some(&state), false, day).validators.is_empty());
+    }
+    memory.answered(&fetched(), true);
+    assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
+    assert_eq!(memory.to_save(false), None, "a refresh alone is not written down");
+}
+
+#[test]
+fn nothing_is_conditional_while_nothing_is_stored() {
+    let feed = record();
+    let mut memory = Memory::new(&feed.name, NOW);
+    memory.answered(&fetched(), true);
+    let request = memory.request(&feed, None, false, NOW);
+    assert!(request.validators.is_empty());
+    assert_eq!(request.known_wire, None);
+}
+
+#[test]
+fn refreshes_are_spread_after_a_restart() {
+    let mut early = 0;
+    for n in 0..200 {
+        let mut feed = record();
+        feed.name = FeedName::new(&format!("feed{n}")).unwrap();
+        let mut poll = Memory::new(&feed.name, NOW).poll;
+        poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
+        poll.etag = Some("e".into());
+        let mut memory = Memory::from_saved(poll, NOW);
+        let half = NOW.plus(REFRESH_EVERY / 2);
+        early +=
+            u32::from(memory.request(&feed, Some(&state()), false, half).validators.is_empty());
+        assert!(!memory.request(&feed, Some(&state()), false, NOW).validators.is_empty());
+    }
+    assert!((50..150).contains(&early), "{early}");
+}
+
+#[test]
+fn the_states_own_prints_count_once_somebody_else_has_decided() {
+    let mut state = state();
+    let mut memory = Memory::new(&record().name, NOW);
+    assert_eq!(memory.prints(None), None);
+    assert_eq!(memory.prints(Some(&state)).map(|p| p.body), Some(20));
+    memory.judged(PRINTS, true, false, state.revision);
+    assert_eq!(memory.prints(Some(&state)), Some(PRINTS));
+    state.revision.0 += 1;
+    assert_eq!(memory.prints(Some(&state)).map(|p| p.body), Some(20));
+}
+
+#[test]
+fn equal_observations_are_counted_since_the_last_commit() {
+    let mut state = state();
+    let mut memory = Memory::new(&record().name, NOW);
+    memory.judged(PRINTS, true, false, state.revision);
+    assert_eq!(memory.seen_again(&state, None), Some(1));
+    assert_eq!(memory.seen_again(&state, None), Some(2));
+    // A document that led to no commit agrees with what is known.
+    memory.judged(PRINTS, true, false, state.revision);
+    assert_eq!(memory.seen_again(&state, None), Some(4));
+    state.revision.0 += 1;
+    assert_eq!(memory.seen_again(&state, None), Some(1));
+    memory.committed(state.revision);
+    assert_eq!(memory.seen_again(&state, None), Some(1));
+    memory.judged(PRINTS, false, false, state.revision);
+    assert_eq!(memory.seen_again(&state, None), None);
+}
+
+#[test]
+fn only_what_a_restart_should_know_is_written() {
+    let mut memory = Memory::new(&record().name, NOW);
+    memory.answered(&fetched(), true);
+    assert_eq!(memory.to_save(false), None);
+    let save = |memory: &mut Memory, committed: bool| {
+        let state = memory.to_save(committed);
+        state.clone().into_iter().for_each(|state| memory.saved(state));
+        state.is_some()
+    };
+    assert!(save(&mut memory, true));
+    assert!(!save(&mut memory, true));
+    // Of a hundred equal failures in a row, a handful are written.
+    let written = (0..100)
+        .filter(|_| {
+            memory.failed("no answer");
+            save(&mut memory, false)
+        })
+        .count();
+    assert_eq!(written, 7);
+    memory.succeeded();
+    assert!(save(&mut memory, false));
+}

@@ -1,0 +1,147 @@
+//! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
+
+use super::desk::Desk;
+use super::error::PollError;
+use super::judge::Judge;
+use super::report::{FeedStatus, PollReport, Totals};
+use super::round::{Bench, MAX_JUDGED_AT_ONCE};
+use super::{PollSettings, RoundError};
+use crate::clock::Clock;
+use crate::fetch::Fetch;
+use crate::model::{FeedName, FeedRecord};
+use crate::store::Store;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How many commands may wait for the polling task.
+pub const MAX_COMMANDS: usize = 256;
+
+/// What polling is made of.
+pub struct Parts {
+    /// How feeds are polled.
+    pub settings: PollSettings,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The client.
+    pub fetch: Fetch,
+    /// The judge: [`super::ParseAndRecord`] but in tests.
+    pub judge: Arc<dyn Judge>,
+    /// Stops polling.
+    pub cancel: CancellationToken,
+}
+
+/// What the polling task is told.
+pub(super) enum Command {
+    Put(Arc<FeedRecord>, oneshot::Sender<()>),
+    Remove(FeedName, oneshot::Sender<()>),
+    PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
+    Reconfigure(Box<(PollSettings, Fetch)>),
+}
+
+/// How the feeds stand, shared with those who ask.
+#[derive(Default)]
+pub(super) struct Board {
+    feeds: RwLock<BTreeMap<FeedName, FeedStatus>>,
+}
+
+impl Board {
+    pub(super) fn change(&self, feed: &FeedName, change: impl FnOnce(&mut FeedStatus)) {
+        let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
+        change(feeds.entry(feed.clone()).or_default());
+    }
+
+    pub(super) fn remove(&self, feed: &FeedName) {
+        self.feeds.write().unwrap_or_else(PoisonError::into_inner).remove(feed);
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&BTreeMap<FeedName, FeedStatus>) -> T) -> T {
+        read(&self.feeds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The handle to polling.
+#[derive(Clone)]
+pub struct Poller {
+    commands: mpsc::Sender<Command>,
+    board: Arc<Board>,
+}
+
+impl Poller {
+    /// Reads what the store knows and begins to poll every active feed. The task ends some time
+    /// after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
+    pub async fn start(parts: Parts) -> Result<(Self, JoinHandle<()>), RoundError> {
+        let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
+        let board = Arc::new(Board::default());
+        let claim = super::desk::claim(&parts.store, parts.settings.node).await?;
+        let bench = Bench {
+            store: Arc::clone(&parts.store),
+            fetch: parts.fetch,
+            judge: parts.judge,
+            claim: Arc::new(RwLock::new(claim)),
+            judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
+        };
+        let board_there = Arc::clone(&board);
+        let mut desk = Desk::new(parts.settings, bench, parts.clock, parts.cancel, board_there);
+        desk.load().await?;
+        let task = tokio::spawn(desk.run(inbox));
+        Ok((Self { commands, board }, task))
+    }
+
+    /// Polls a feed right away and answers when what came of it is durable. The request begins
+    /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
+    /// already is waited for and does not answer this call.
+    pub async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::PollNow(feed.clone(), reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)?
+    }
+
+    /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
+    /// the feed. Answers when no round of the earlier record is in flight any more.
+    pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Put(Arc::new(record), reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)
+    }
+
+    /// Stops polling a feed. Answers when no round of it is in flight any more, so that its data
+    /// can be removed.
+    pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Remove(feed.clone(), reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)
+    }
+
+    /// Goes on with other settings and another client.
+    pub async fn reconfigure(&self, settings: PollSettings, fetch: Fetch) -> Result<(), PollError> {
+        self.send(Command::Reconfigure(Box::new((settings, fetch)))).await
+    }
+
+    /// How a feed's polling stands.
+    pub fn status(&self, feed: &FeedName) -> Option<FeedStatus> {
+        self.board.read(|feeds| feeds.get(feed).cloned())
+    }
+
+    /// How all feeds' polling stands.
+    pub fn statuses(&self) -> BTreeMap<FeedName, FeedStatus> {
+        self.board.read(Clone::clone)
+    }
+
+    /// Sums over all feeds that are polled.
+    pub fn totals(&self) -> Totals {
+        self.board.read(|feeds| {
+            let mut sum = Totals::default();
+            feeds.values().for_each(|status| sum.join(&status.totals));
+            sum
+        })
+    }
+
+    async fn send(&self, command: Command) -> Result<(), PollError> {
+        self.commands.send(command).await.map_err(|_| PollError::Stopped)
+    }
+}

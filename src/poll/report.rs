@@ -1,0 +1,216 @@
+//! What is told of polls: to who asked for one, and to the operator.
+
+use super::schedule::Next;
+use crate::fetch::Blame;
+use crate::model::{EventKind, Tick, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// How many polls of a feed are remembered for the operator.
+pub const POLLS_KEPT: usize = 20;
+
+/// What came of a poll (CONTRACT, Administration API).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Something that is shown changed.
+    Changed,
+    /// The publisher sent a document, and nothing that is shown changed.
+    Unchanged,
+    /// The publisher answered 304, and nothing that is shown changed.
+    NotModified,
+    /// There was no document, or it could not be taken in.
+    Failed,
+}
+
+impl Outcome {
+    /// The contract's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::NotModified => "not_modified",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The answer to "poll now" (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollReport {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How many events of each kind; kinds without any may be absent.
+    pub counts: BTreeMap<EventKind, u32>,
+    /// Why a document is held back, if one is.
+    pub held: Option<String>,
+    /// The feed's tick afterwards.
+    pub until: Option<Tick>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// What, in one sentence.
+    pub error: String,
+    /// Who has to do something about it.
+    pub blame: Blame,
+    /// The HTTP status that came instead of a document.
+    pub status: Option<u16>,
+}
+
+/// A poll that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollNote {
+    /// When it began.
+    pub at: Time,
+    /// How long it took.
+    pub took: Duration,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Whether it was asked for rather than due.
+    pub asked_for: bool,
+    /// Bytes of the body as they came over the wire.
+    pub bytes: u64,
+    /// Entries in the document, where one was read.
+    pub entries: Option<usize>,
+    /// How many events of each kind.
+    pub counts: BTreeMap<EventKind, u32>,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+    /// What an operator may want to know: odd redirects, warnings of the parser.
+    pub notes: Vec<String>,
+}
+
+/// Sums over polls since the start, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Totals {
+    /// Polls that changed something.
+    pub changed: u64,
+    /// Polls that did not, with a document.
+    pub unchanged: u64,
+    /// Polls that were answered 304.
+    pub not_modified: u64,
+    /// Polls that failed.
+    pub failed: u64,
+    /// Bytes of bodies over the wire.
+    pub bytes: u64,
+    /// Events of all kinds.
+    pub events: u64,
+    /// Time that polls took, in milliseconds.
+    pub millis: u64,
+}
+
+impl Totals {
+    /// Adds a poll.
+    pub fn add(&mut self, note: &PollNote) {
+        let count = match note.outcome {
+            Outcome::Changed => &mut self.changed,
+            Outcome::Unchanged => &mut self.unchanged,
+            Outcome::NotModified => &mut self.not_modified,
+            Outcome::Failed => &mut self.failed,
+        };
+        *count += 1;
+        self.bytes = self.bytes.saturating_add(note.bytes);
+        self.events += note.counts.values().copied().map(u64::from).sum::<u64>();
+        let millis = u64::try_from(note.took.as_millis()).unwrap_or(u64::MAX);
+        self.millis = self.millis.saturating_add(millis);
+    }
+
+    /// Adds the sums of another feed.
+    pub const fn join(&mut self, other: &Self) {
+        self.changed += other.changed;
+        self.unchanged += other.unchanged;
+        self.not_modified += other.not_modified;
+        self.failed += other.failed;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.events += other.events;
+        self.millis = self.millis.saturating_add(other.millis);
+    }
+
+    /// All polls.
+    pub const fn polls(&self) -> u64 {
+        self.changed + self.unchanged + self.not_modified + self.failed
+    }
+}
+
+/// How a feed's polling stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FeedStatus {
+    /// The last polls, newest first, at most [`POLLS_KEPT`].
+    pub polls: VecDeque<PollNote>,
+    /// Sums since the start or since the feed was added.
+    pub totals: Totals,
+    /// Whether a request is being made.
+    pub in_flight: bool,
+    /// The next poll and why; in the past while it waits for its host, `None` while one is in
+    /// flight.
+    pub next: Option<Next>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last failure, if the last poll failed.
+    pub failure: Option<Failure>,
+    /// Where permanent redirects lead.
+    pub moved_to: Option<String>,
+    /// The address that last answered.
+    pub answered_by: Option<String>,
+    /// Why a document is held back, if one is.
+    pub held: Option<String>,
+    /// When something that is pending can be decided.
+    pub look_again: Option<Time>,
+    /// When the feed was last read, whether or not it had changed.
+    pub last_read: Option<Time>,
+    /// When it last changed.
+    pub last_change: Option<Time>,
+}
+
+impl FeedStatus {
+    /// Whether evidence or a held document waits to be decided.
+    pub const fn pending(&self) -> bool {
+        self.held.is_some() || self.look_again.is_some()
+    }
+
+    /// Takes in a poll.
+    pub fn add(&mut self, note: PollNote) {
+        self.totals.add(&note);
+        self.failure.clone_from(&note.failure);
+        if note.failure.is_none() {
+            self.last_read = Some(note.at);
+        }
+        if note.outcome == Outcome::Changed {
+            self.last_change = Some(note.at);
+        }
+        self.polls.truncate(POLLS_KEPT - 1);
+        self.polls.push_front(note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_polls_are_kept_and_all_are_counted() {
+        let mut status = FeedStatus::default();
+        for n in 0..50u32 {
+            status.add(PollNote {
+                at: Time::from_unix(i64::from(n)),
+                took: Duration::from_millis(3),
+                outcome: if n % 2 == 0 { Outcome::Changed } else { Outcome::NotModified },
+                asked_for: false,
+                bytes: 10,
+                entries: None,
+                counts: BTreeMap::from([(EventKind::Created, 2)]),
+                failure: None,
+                notes: Vec::new(),
+            });
+        }
+        assert_eq!(status.polls.len(), POLLS_KEPT);
+        assert_eq!(status.polls[0].at, Time::from_unix(49));
+        assert_eq!(status.last_change, Some(Time::from_unix(48)));
+        let totals = status.totals;
+        assert_eq!((totals.polls(), totals.changed, totals.bytes), (50, 25, 500));
+        assert_eq!((totals.events, totals.millis), (100, 150));
+    }
+}

@@ -1,0 +1,308 @@
+//! One feed's round: fetch, unchanged gate, judgement, commit.
+
+use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
+use super::judge::{Judge, Judged, Seen};
+use super::memory::Memory;
+use super::report::Outcome;
+use crate::fetch::{Answer, Document, Fetch, Fetched};
+use crate::model::{EventKind, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
+use crate::record::Round;
+use crate::store::{Claim, CommitError, Store};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// Documents that are parsed and judged at the same time; each may take tens of megabytes.
+pub const MAX_JUDGED_AT_ONCE: usize = 4;
+
+/// What all rounds share.
+#[derive(Clone)]
+pub struct Bench {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The client.
+    pub fetch: Fetch,
+    /// The judge.
+    pub judge: Arc<dyn Judge>,
+    /// The right to commit.
+    pub claim: Arc<RwLock<Claim>>,
+    /// Room for judgements.
+    pub judging: Arc<Semaphore>,
+}
+
+/// What came of a round that did not fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How many events of each kind.
+    pub counts: BTreeMap<EventKind, u32>,
+    /// Why a document is held back, if one is.
+    pub held: Option<String>,
+    /// When something that is pending can be decided.
+    pub look_again: Option<Time>,
+    /// The feed's tick.
+    pub until: Option<Tick>,
+    /// Whether anything was committed.
+    pub committed: bool,
+    /// Bytes over the wire.
+    pub bytes: u64,
+    /// Entries in the document, where one was read.
+    pub entries: Option<usize>,
+    /// What an operator may want to know.
+    pub notes: Vec<String>,
+}
+
+/// A commit as far as it went.
+struct Settled {
+    judged: Judged,
+    /// The feed's revision afterwards.
+    revision: Revision,
+    until: Option<Tick>,
+    /// The hold that stands afterwards.
+    held: Option<String>,
+    ripens: Option<Time>,
+    counts: BTreeMap<EventKind, u32>,
+    shown: bool,
+    committed: bool,
+}
+
+/// Makes one round of a feed and leaves what it learned in `memory`.
+pub async fn round(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    memory: &mut Memory,
+    asked_for: bool,
+    now: Time,
+    cancel: &CancellationToken,
+) -> Result<Found, RoundError> {
+    let state = bench.store.state(&feed.name).await?;
+    let request = memory.request(feed, state.as_ref(), asked_for, now);
+    // Only the fetch is given up: a commit that has begun is carried through.
+    let fetched = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(RoundError::Cancelled),
+        fetched = bench.fetch.clone().oneshot(request) => fetched?,
+    };
+    let known = memory.prints(state.as_ref()).map(|prints| prints.body);
+    match (fetched.answer.clone(), state) {
+        (Answer::Document(document), state)
+            if document.delta || known != Some(document.prints.body) =>
+        {
+            judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
+        }
+        (answer, Some(state)) => {
+            let wire = match &answer {
+                Answer::Document(document) => Some(document.prints.wire),
+                Answer::NotModified | Answer::Same => None,
+            };
+            unchanged(bench, feed, memory, &fetched, wire, &state, now).await
+        }
+        // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
+        (_, None) => Err(crate::fetch::FetchError::Unasked304.into()),
+    }
+}
+
+/// The publisher has nothing new; what is pending may be decided all the same.
+async fn unchanged(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    memory: &mut Memory,
+    fetched: &Fetched,
+    wire: Option<u128>,
+    state: &FeedState,
+    now: Time,
+) -> Result<Found, RoundError> {
+    let same = memory.seen_again(state, wire);
+    memory.answered(fetched, memory.last_was_full());
+    let quiet = match fetched.answer {
+        Answer::NotModified => Outcome::NotModified,
+        Answer::Same | Answer::Document(_) => Outcome::Unchanged,
+    };
+    let mut found = Found {
+        outcome: quiet,
+        counts: BTreeMap::new(),
+        held: state.hold.as_ref().map(|hold| hold.reason.clone()),
+        look_again: state.ripens,
+        until: state.tick,
+        committed: false,
+        bytes: fetched.wire_bytes,
+        entries: None,
+        notes: fetched.notes.clone(),
+    };
+    let ripe = state.ripens.is_some_and(|at| at <= now);
+    if let Some(same) = same.filter(|_| ripe) {
+        let settled = settle(bench, feed, now, move |judge, round| {
+            let verdict = judge.look_again(round, same)?;
+            Ok(Judged { verdict, full: true, ..Judged::default() })
+        })
+        .await?;
+        if settled.committed {
+            memory.committed(settled.revision);
+        }
+        found.take(settled, quiet);
+    }
+    memory.observed(found.outcome == Outcome::Changed, Some(state), now);
+    Ok(found)
+}
+
+/// The publisher has a document that was not judged yet.
+async fn judged(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    memory: &mut Memory,
+    fetched: &Fetched,
+    document: Document,
+    state: Option<&FeedState>,
+    now: Time,
+) -> Result<Found, RoundError> {
+    let (prints, delta) = (document.prints, document.delta);
+    let seen = Seen {
+        bytes: document.bytes,
+        content_type: document.content_type,
+        url: fetched.final_url.clone(),
+        prints,
+        delta,
+    };
+    let mut settled =
+        settle(bench, feed, now, move |judge, round| judge.take_in(round, &seen)).await?;
+    let full = settled.judged.full && !delta;
+    memory.hints = std::mem::take(&mut settled.judged.hints);
+    memory.judged(prints, full, delta, settled.revision);
+    memory.answered(fetched, full);
+    let mut found = Found {
+        outcome: Outcome::Unchanged,
+        counts: BTreeMap::new(),
+        held: None,
+        look_again: None,
+        until: None,
+        committed: false,
+        bytes: fetched.wire_bytes,
+        entries: Some(settled.judged.entries),
+        notes: fetched.notes.clone(),
+    };
+    found.notes.append(&mut settled.judged.warnings);
+    found.take(settled, Outcome::Unchanged);
+    memory.observed(found.outcome == Outcome::Changed, state, now);
+    Ok(found)
+}
+
+impl Found {
+    fn take(&mut self, settled: Settled, quiet: Outcome) {
+        self.outcome = if settled.shown { Outcome::Changed } else { quiet };
+        self.held = settled.judged.verdict.held.or(settled.held);
+        self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
+        self.until = settled.until;
+        self.counts = settled.counts;
+        self.committed = settled.committed;
+    }
+}
+
+/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
+async fn settle<F>(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    decide: F,
+) -> Result<Settled, RoundError>
+where
+    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
+        + Send
+        + Sync
+        + 'static,
+{
+    let decide = Arc::new(decide);
+    for _ in 0..MAX_COMMIT_ATTEMPTS {
+        let snapshot = bench.store.snapshot(&feed.name).await?.map(Arc::new);
+        let judged = judge(bench, feed, now, snapshot.clone(), Arc::clone(&decide)).await?;
+        let before = snapshot.as_ref().map(|snapshot| &snapshot.state);
+        let mut settled = Settled::before(judged, before);
+        let Some(change) = settled.judged.verdict.change.take() else { return Ok(settled) };
+        settled.after(&change.state, before, change.tick);
+        let (base, tick, body) = (change.base, change.tick, change.state.body);
+        let claim = bench.claim.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match bench.store.commit(&claim, change).await {
+            Ok(committed) => {
+                settled.revision = committed.revision;
+                return Ok(settled);
+            }
+            Err(CommitError::Conflict(_)) => {}
+            Err(CommitError::Fenced) => return Err(RoundError::Fenced),
+            Err(CommitError::Store(error)) => return Err(error.into()),
+            Err(CommitError::Ambiguous(_)) => {
+                // Ticks are never given twice, so that ours tells whether the change is in.
+                let stored = bench.store.state(&feed.name).await?;
+                let ours = stored.filter(|stored| {
+                    stored.revision > base
+                        && stored.body == body
+                        && (tick.is_none() || stored.tick == tick)
+                });
+                if let Some(stored) = ours {
+                    settled.revision = stored.revision;
+                    return Ok(settled);
+                }
+            }
+        }
+    }
+    Err(RoundError::Contended)
+}
+
+impl Settled {
+    /// Nothing was committed.
+    fn before(judged: Judged, state: Option<&FeedState>) -> Self {
+        Self {
+            counts: judged.verdict.counts(),
+            judged,
+            revision: state.map_or(Revision::default(), |state| state.revision),
+            until: state.and_then(|state| state.tick),
+            held: state.and_then(|state| state.hold.as_ref()).map(|hold| hold.reason.clone()),
+            ripens: state.and_then(|state| state.ripens),
+            shown: false,
+            committed: false,
+        }
+    }
+
+    /// A change was committed that leads to `state`.
+    fn after(&mut self, state: &FeedState, before: Option<&FeedState>, tick: Option<Tick>) {
+        self.until = tick.or(state.tick);
+        self.held = state.hold.as_ref().map(|hold| hold.reason.clone());
+        self.ripens = state.ripens;
+        let renders = before.is_none_or(|before| before.render != state.render);
+        self.shown = renders || !self.counts.is_empty();
+        self.committed = true;
+    }
+}
+
+/// Lets the judge work where it may take its time. A judge that panics costs one poll.
+async fn judge<F>(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    snapshot: Option<Arc<Snapshot>>,
+    decide: Arc<F>,
+) -> Result<Judged, RoundError>
+where
+    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
+        + Send
+        + Sync
+        + 'static,
+{
+    let _room = bench.judging.acquire().await.map_err(|_| RoundError::Cancelled)?;
+    let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
+    let work = move || {
+        let round = Round {
+            feed: &feed.name,
+            endpoint: bench.store.endpoint(),
+            options: &feed.options,
+            snapshot: snapshot.as_deref(),
+            now,
+        };
+        decide(bench.judge.as_ref(), &round)
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(judged) => Ok(judged?),
+        Err(error) => Err(RoundError::Defect(error.to_string())),
+    }
+}

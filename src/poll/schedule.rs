@@ -1,0 +1,250 @@
+//! When a feed is polled next, and why. Pure.
+//!
+//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, within
+//! the operator's bounds; not more often than its publisher asks for; sooner where something that
+//! is pending can be decided; and ever more seldom, but for ever, while it fails.
+
+use super::skip::allowed_from;
+use crate::fetch::Retry;
+use crate::model::{FeedName, FeedOptions, Time, UpdateHints};
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many polls there are to one change.
+pub const POLLS_PER_CHANGE: u32 = 4;
+/// The shortest interval that can be configured.
+pub const FLOOR: Duration = Duration::from_secs(1);
+/// The soonest poll to decide something that is pending.
+pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
+/// The first pause for a publisher that is overloaded and does not say for how long.
+pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// The share by which feeds are spread, in thousandths of the interval.
+const SPREAD_THOUSANDTHS: u64 = 100;
+
+/// Between which bounds a feed is polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bounds {
+    min: Duration,
+    max: Duration,
+}
+
+impl Bounds {
+    /// Bounds; the upper one is raised to the lower one, and that to [`FLOOR`].
+    pub fn new(min: Duration, max: Duration) -> Self {
+        let min = min.max(FLOOR);
+        Self { min, max: max.max(min) }
+    }
+
+    /// The bounds of one feed.
+    pub fn of(self, options: &FeedOptions) -> Self {
+        let min = options.min_interval.unwrap_or(self.min);
+        // A feed that is to be polled at least as often as every hour is so even where the
+        // gateway's own lower bound is a day.
+        let max = options.max_interval.unwrap_or(self.max);
+        Self::new(if options.min_interval.is_none() { min.min(max) } else { min }, max)
+    }
+
+    /// The shortest interval.
+    pub const fn min(self) -> Duration {
+        self.min
+    }
+
+    /// The longest interval.
+    pub const fn max(self) -> Duration {
+        self.max
+    }
+
+    fn hold(self, interval: Duration) -> Duration {
+        interval.clamp(self.min, self.max)
+    }
+}
+
+/// How often a feed was seen to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rhythm {
+    last_change: Time,
+    /// The usual time between two changes, recent ones counting most.
+    gap: Option<Duration>,
+}
+
+impl Rhythm {
+    /// The rhythm of a feed that last changed at `time`: one that is new changes now.
+    pub const fn since(time: Time) -> Self {
+        Self { last_change: time, gap: None }
+    }
+
+    /// Takes in that the feed was seen to have changed.
+    pub fn changed(&mut self, now: Time) {
+        let latest = now.since(self.last_change);
+        self.gap = Some(self.gap.map_or(latest, |gap| (gap + latest) / 2));
+        self.last_change = self.last_change.max(now);
+    }
+
+    /// The usual time between changes, or the time that it has been quiet if that is longer.
+    fn pace(self, now: Time) -> Duration {
+        self.gap.unwrap_or_default().max(now.since(self.last_change))
+    }
+}
+
+/// How the last poll went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum After {
+    /// The feed was read; by then something that is pending can be decided.
+    Read(Option<Time>),
+    /// It was not: so many failures in a row, and what the last one asks for.
+    Failed(u32, Retry),
+}
+
+/// The next poll.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Next {
+    /// When.
+    pub at: Time,
+    /// Why then, in words.
+    pub reason: String,
+}
+
+/// What the schedule of a feed is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// The feed.
+    pub feed: &'a FeedName,
+    /// Its bounds.
+    pub bounds: Bounds,
+    /// Its rhythm.
+    pub rhythm: Rhythm,
+    /// What its document asks for.
+    pub hints: &'a UpdateHints,
+    /// How long the last answer stays fresh (`Cache-Control`, `Expires`).
+    pub freshness: Option<Duration>,
+}
+
+impl Plan<'_> {
+    /// The poll after one that ended at `now`.
+    pub fn next(&self, after: After, now: Time) -> Next {
+        match after {
+            After::Read(look_again) => self.after_reading(look_again, now),
+            After::Failed(failures, retry) => self.after_failing(failures, retry, now),
+        }
+    }
+
+    fn after_reading(&self, look_again: Option<Time>, now: Time) -> Next {
+        let pace = self.rhythm.pace(now);
+        let own = self.bounds.hold(pace / POLLS_PER_CHANGE);
+        let (wish, word) = self.wish();
+        let asked = wish.min(self.bounds.max);
+        let (interval, mut reason) = if asked > own {
+            (asked, format!("the publisher asks for {} between polls ({word})", words(wish)))
+        } else if own == self.bounds.min {
+            (
+                own,
+                format!("it changes often or is new: every {}, the shortest interval", words(own)),
+            )
+        } else if own == self.bounds.max {
+            (own, format!("it changes seldom: every {}, the longest interval", words(own)))
+        } else {
+            (own, format!("it takes about {} to change: every {}", words(pace), words(own)))
+        };
+        let planned = now.plus(self.spread(interval).min(self.bounds.max));
+        let mut at = allowed_from(planned, self.hints);
+        if at > planned {
+            reason.push_str("; put off by skipHours or skipDays");
+        }
+        if let Some(look_again) = look_again {
+            // What should have been decided by now and was not waits for an ordinary interval.
+            let soonest = if look_again > now {
+                LOOK_AGAIN_FLOOR.min(self.bounds.min)
+            } else {
+                self.bounds.min
+            };
+            let wanted = look_again.max(now.plus(soonest));
+            if wanted < at {
+                at = wanted;
+                "something pending can be decided then".clone_into(&mut reason);
+            }
+        }
+        Next { at, reason }
+    }
+
+    /// The longest pause that the publisher asks for, and where.
+    fn wish(&self) -> (Duration, &'static str) {
+        let wishes = [
+            (self.hints.ttl, "ttl"),
+            (self.hints.period, "sy:updatePeriod"),
+            (self.freshness, "Cache-Control or Expires"),
+        ];
+        let stated = wishes.into_iter().filter_map(|(wish, word)| Some((wish?, word)));
+        stated.max_by_key(|(wish, _)| *wish).unwrap_or_default()
+    }
+
+    fn after_failing(&self, failures: u32, retry: Retry, now: Time) -> Next {
+        let failures = failures.max(1);
+        let doubled = |first: Duration| {
+            let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
+            self.bounds.hold(first.checked_mul(factor).unwrap_or(Duration::MAX))
+        };
+        let (interval, why) = match retry {
+            Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),
+            Retry::Busy => (doubled(self.bounds.min.max(BUSY_PAUSE)), "the publisher is busy"),
+            Retry::After(wait) => (self.bounds.hold(wait), "the publisher said when (Retry-After)"),
+            Retry::Seldom => {
+                (self.bounds.max, "it will hardly come back, so that it is asked seldom")
+            }
+        };
+        // What the publisher said is not stretched, only never cut short.
+        let interval = self.spread(interval).min(self.bounds.max);
+        let times =
+            if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
+        Next {
+            at: now.plus(interval),
+            reason: format!("it failed {times}; {why}: again in {}", words(interval)),
+        }
+    }
+
+    /// Stretches an interval by a share that is the feed's own, so that feeds do not fall into
+    /// step, and the same whenever it is computed.
+    fn spread(&self, interval: Duration) -> Duration {
+        let share = phase(self.feed) % (SPREAD_THOUSANDTHS + 1);
+        let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX / 2);
+        Duration::from_millis(millis.saturating_add(millis / 1000 * share))
+    }
+}
+
+/// The interval that a running gateway would choose after a poll at `now` that read the feed: for
+/// replay, where there is no network and nothing fails.
+pub fn replay_interval(
+    feed: &FeedName,
+    bounds: Bounds,
+    rhythm: Rhythm,
+    hints: &UpdateHints,
+    look_again: Option<Time>,
+    now: Time,
+) -> Duration {
+    let plan = Plan { feed, bounds, rhythm, hints, freshness: None };
+    plan.next(After::Read(look_again), now).at.since(now)
+}
+
+/// A number that belongs to a feed: its place in everything that is spread out.
+pub fn phase(feed: &FeedName) -> u64 {
+    xxh3_64(feed.as_str().as_bytes())
+}
+
+/// A duration as people say it, in its two greatest units.
+pub fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let mut left = seconds;
+    let mut parts = Vec::new();
+    for (unit, name) in units {
+        if left >= unit && parts.len() < 2 {
+            parts.push(format!("{} {name}", left / unit));
+            left %= unit;
+        } else if !parts.is_empty() {
+            break;
+        }
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
+}
+
+#[cfg(test)]
+mod tests;

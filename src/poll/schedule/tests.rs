@@ -1,0 +1,226 @@
+use super::*;
+use proptest::prelude::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// A Friday, 16:20:05.
+const NOW: Time = Time::from_unix(1_795_191_605);
+
+fn feed() -> FeedName {
+    FeedName::new("news").unwrap()
+}
+
+fn standard() -> Bounds {
+    Bounds::new(5 * MINUTE, DAY)
+}
+
+fn next(rhythm: Rhythm, hints: &UpdateHints, after: After) -> Next {
+    let feed = feed();
+    let plan = Plan { feed: &feed, bounds: standard(), rhythm, hints, freshness: None };
+    plan.next(after, NOW)
+}
+
+/// An interval without the feed's own share of the spread.
+fn about(next: &Next, expected: Duration) -> bool {
+    let interval = next.at.since(NOW);
+    interval >= expected && interval <= expected + expected / 10
+}
+
+#[test]
+fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
+    let hints = UpdateHints::default();
+    for (quiet, expected) in [
+        (Duration::ZERO, 5 * MINUTE),
+        (20 * MINUTE, 5 * MINUTE),
+        (2 * HOUR, 30 * MINUTE),
+        (DAY, 6 * HOUR),
+        (30 * DAY, DAY),
+    ] {
+        let rhythm = Rhythm::since(NOW.minus(quiet));
+        let next = next(rhythm, &hints, After::Read(None));
+        assert!(about(&next, expected), "{quiet:?}: {next:?}");
+    }
+}
+
+#[test]
+fn the_usual_time_between_changes_counts_right_after_a_change() {
+    let mut rhythm = Rhythm::since(NOW.minus(8 * HOUR));
+    rhythm.changed(NOW.minus(4 * HOUR));
+    rhythm.changed(NOW);
+    let next = next(rhythm, &UpdateHints::default(), After::Read(None));
+    assert!(about(&next, HOUR), "{next:?}");
+    assert_eq!(next.reason, "it takes about 4 h to change: every 1 h");
+}
+
+#[test]
+fn a_clock_that_went_back_does_not_upset_the_rhythm() {
+    let mut rhythm = Rhythm::since(NOW.plus(DAY));
+    rhythm.changed(NOW);
+    let next = next(rhythm, &UpdateHints::default(), After::Read(None));
+    assert!(about(&next, 5 * MINUTE), "{next:?}");
+}
+
+#[test]
+fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
+    let quiet = Rhythm::since(NOW);
+    let ttl = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
+    let found = next(quiet, &ttl, After::Read(None));
+    assert!(about(&found, HOUR), "{found:?}");
+    assert_eq!(found.reason, "the publisher asks for 1 h between polls (ttl)");
+
+    let period = UpdateHints { period: Some(400 * DAY), ttl: Some(HOUR), ..UpdateHints::default() };
+    let found = next(quiet, &period, After::Read(None));
+    assert_eq!(found.at, NOW.plus(DAY));
+    assert!(found.reason.contains("sy:updatePeriod"), "{found:?}");
+
+    // A publisher that allows more does not make the gateway ask more.
+    let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
+    assert!(about(&next(quiet, &short, After::Read(None)), 5 * MINUTE));
+
+    let feed = feed();
+    let plan = Plan {
+        feed: &feed,
+        bounds: standard(),
+        rhythm: quiet,
+        hints: &UpdateHints::default(),
+        freshness: Some(2 * HOUR),
+    };
+    let found = plan.next(After::Read(None), NOW);
+    assert!(about(&found, 2 * HOUR) && found.reason.contains("Cache-Control"), "{found:?}");
+}
+
+#[test]
+fn skipped_hours_put_a_poll_off() {
+    let hints = UpdateHints { skip_hours: vec![16, 17], ..UpdateHints::default() };
+    let found = next(Rhythm::since(NOW), &hints, After::Read(None));
+    assert_eq!(found.at.to_string(), "2026-11-20T18:00:00Z");
+    assert!(found.reason.ends_with("; put off by skipHours or skipDays"), "{found:?}");
+}
+
+#[test]
+fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
+    let hints =
+        UpdateHints { ttl: Some(DAY), skip_hours: (0..23).collect(), ..UpdateHints::default() };
+    let soon = NOW.plus(10 * MINUTE);
+    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(soon)));
+    assert_eq!((found.at, found.reason.as_str()), (soon, "something pending can be decided then"));
+    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(NOW.plus(FLOOR))));
+    assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
+    // What could have been decided already does not bring a poll every half minute.
+    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(NOW.minus(DAY))));
+    assert_eq!(found.at, NOW.plus(5 * MINUTE));
+    let late = next(Rhythm::since(NOW), &UpdateHints::default(), After::Read(Some(NOW.plus(DAY))));
+    assert!(about(&late, 5 * MINUTE), "{late:?}");
+}
+
+#[test]
+fn failures_are_met_with_patience_and_never_with_giving_up() {
+    let quiet = Rhythm::since(NOW);
+    let hints = UpdateHints::default();
+    for (failures, retry, expected) in [
+        (1, Retry::Backoff, 5 * MINUTE),
+        (2, Retry::Backoff, 10 * MINUTE),
+        (4, Retry::Backoff, 40 * MINUTE),
+        (40, Retry::Backoff, DAY),
+        (u32::MAX, Retry::Backoff, DAY),
+        (1, Retry::Busy, 15 * MINUTE),
+        (3, Retry::Busy, HOUR),
+        (1, Retry::After(HOUR), HOUR),
+        (9, Retry::After(HOUR), HOUR),
+        (1, Retry::After(Duration::ZERO), 5 * MINUTE),
+        (1, Retry::After(400 * DAY), DAY),
+        (1, Retry::Seldom, DAY),
+    ] {
+        let found = next(quiet, &hints, After::Failed(failures, retry));
+        assert!(about(&found, expected), "{failures} {retry:?}: {found:?}");
+        assert!(found.at <= NOW.plus(DAY), "{failures} {retry:?}: {found:?}");
+    }
+    let found = next(quiet, &hints, After::Failed(3, Retry::Seldom));
+    assert!(found.reason.starts_with("it failed 3 times in a row; "), "{found:?}");
+}
+
+#[test]
+fn a_feed_may_have_bounds_of_its_own() {
+    let of = |min: Option<Duration>, max: Option<Duration>| {
+        let options =
+            FeedOptions { min_interval: min, max_interval: max, ..FeedOptions::default() };
+        let bounds = standard().of(&options);
+        (bounds.min(), bounds.max())
+    };
+    assert_eq!(of(None, None), (5 * MINUTE, DAY));
+    assert_eq!(of(Some(MINUTE), None), (MINUTE, DAY));
+    assert_eq!(of(None, Some(MINUTE)), (MINUTE, MINUTE));
+    assert_eq!(of(Some(2 * DAY), None), (2 * DAY, 2 * DAY));
+    assert_eq!(of(Some(Duration::ZERO), Some(Duration::ZERO)), (FLOOR, FLOOR));
+}
+
+#[test]
+fn replay_chooses_what_the_gateway_would() {
+    let hints = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
+    let rhythm = Rhythm::since(NOW);
+    let interval = replay_interval(&feed(), standard(), rhythm, &hints, None, NOW);
+    assert_eq!(NOW.plus(interval), next(rhythm, &hints, After::Read(None)).at);
+}
+
+#[test]
+fn durations_are_said_in_two_units() {
+    for (seconds, expected) in [
+        (0, "0 s"),
+        (59, "59 s"),
+        (300, "5 min"),
+        (5400, "1 h 30 min"),
+        (3601, "1 h"),
+        (90_061, "1 d 1 h"),
+    ] {
+        assert_eq!(words(Duration::from_secs(seconds)), expected);
+    }
+}
+
+fn span() -> impl Strategy<Value = Duration> {
+    prop_oneof![0u64..100, 0u64..100_000, 0u64..100_000_000].prop_map(Duration::from_secs)
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    prop_oneof![
+        Just(Retry::Backoff),
+        Just(Retry::Busy),
+        Just(Retry::Seldom),
+        span().prop_map(Retry::After)
+    ]
+}
+
+proptest! {
+    /// The promises of the schedule, for any feed and any publisher.
+    #[test]
+    fn bounds_are_kept(
+        name in "[a-z0-9]{1,12}",
+        (min, max, quiet) in (span(), span(), span()),
+        (ttl, period, freshness) in
+            (proptest::option::of(span()), proptest::option::of(span()), proptest::option::of(span())),
+        skip_hours in proptest::collection::vec(0u8..24, 0..24),
+        look_again in proptest::option::of((1u64..10_000_000).prop_map(Duration::from_secs)),
+        (failures, retry) in (0u32..100, retry()),
+    ) {
+        let feed = FeedName::new(&name).unwrap();
+        let bounds = Bounds::new(min, max);
+        let rhythm = Rhythm::since(NOW.minus(quiet));
+        let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
+        let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness };
+
+        let read = plan.next(After::Read(None), NOW);
+        prop_assert!(read.at >= NOW.plus(bounds.min()));
+        prop_assert!(read.at <= NOW.plus(bounds.max()).plus(super::super::skip::MAX_SKIP));
+        prop_assert!(!read.reason.is_empty());
+        prop_assert_eq!(&plan.next(After::Read(None), NOW), &read);
+
+        let look_again = look_again.map(|later| NOW.plus(later));
+        let pending = plan.next(After::Read(look_again), NOW);
+        prop_assert!(pending.at <= read.at && pending.at > NOW);
+        prop_assert!(look_again.is_none_or(|by| pending.at <= by.max(NOW.plus(LOOK_AGAIN_FLOOR))));
+
+        let failed = plan.next(After::Failed(failures, retry), NOW);
+        prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
+        prop_assert!(!failed.reason.is_empty());
+    }
+}

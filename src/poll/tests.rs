@@ -1,0 +1,344 @@
+//! Rounds and the polling task, with doubles for everything outside.
+
+mod double;
+
+use super::*;
+use crate::fetch::{Blame, FetchError};
+use crate::model::{EventKind, FeedStanding, Time};
+use double::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn later(seconds: u64) -> Time {
+    NOW.plus(Duration::from_secs(seconds))
+}
+
+#[tokio::test]
+async fn a_new_feed_is_polled_at_once_and_its_change_committed() {
+    let gateway = Gateway::with_news("one").await;
+    let status = gateway.status();
+    assert_eq!(status.polls[0].outcome, Outcome::Changed);
+    assert_eq!(status.polls[0].counts.get(&EventKind::Created), Some(&1));
+    assert_eq!(gateway.store.writes().0, 1);
+    let next = status.next.unwrap();
+    assert!(next.at >= later(1200), "{next:?}");
+    assert!(next.reason.contains("ttl"), "{next:?}");
+}
+
+#[tokio::test]
+async fn unchanged_polls_write_nothing() {
+    let gateway = Gateway::with_news("one").await;
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    // Another validator, the same bytes.
+    gateway.publisher.says("one", "2");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    // Other bytes over the wire, the same once decompressed.
+    gateway.publisher.says("one ", "3");
+    let report = gateway.poll().await;
+    assert_eq!(report.outcome, Outcome::Unchanged);
+    assert_eq!(report.until, gateway.store.state_of("news").tick);
+    let status = gateway.status();
+    assert_eq!((status.totals.polls(), status.totals.not_modified), (5, 2));
+    let store = gateway.stop().await;
+    // One commit and one checkpoint, both of the first poll.
+    assert_eq!(store.writes(), (1, 1));
+    assert_eq!(store.shelf.lock().unwrap().poll_states[&name("news")].etag.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_document_that_changes_nothing_is_not_judged_twice() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("one, trivial", "2");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
+    gateway.publisher.says("one, trivial", "3");
+    gateway.poll().await;
+    let asked = gateway.publisher.asked.lock().unwrap();
+    let wire = xxhash_rust::xxh3::xxh3_128(b"one, trivial");
+    assert_eq!(asked[2].known_wire, Some(wire));
+}
+
+#[tokio::test]
+async fn what_is_pending_is_decided_when_it_is_ripe_and_not_before() {
+    let gateway = Gateway::with_news("something missing").await;
+    assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+    assert_eq!(gateway.status().next.unwrap().at, later(600));
+    gateway.poll().await;
+    assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0]);
+    gateway.clock.set(later(600));
+    // The scheduled poll may come first; one of the two finds what is gone.
+    gateway.poll().await;
+    let looked = gateway.judge.looked.lock().unwrap().clone();
+    assert_eq!(looked, [2], "equal observations since the commit");
+    let deleted: u32 =
+        gateway.status().polls.iter().filter_map(|p| p.counts.get(&EventKind::Deleted)).sum();
+    assert_eq!(deleted, 1);
+    assert_eq!(gateway.store.writes().0, 2);
+}
+
+#[tokio::test]
+async fn a_salvaged_document_confirms_nothing_and_leaves_no_validators() {
+    let gateway = Gateway::with_news("missing, salvaged").await;
+    gateway.clock.set(later(601));
+    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
+    assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0]);
+    assert!(gateway.publisher.asked.lock().unwrap().iter().all(|r| r.validators.is_empty()));
+}
+
+#[tokio::test]
+async fn a_part_is_judged_each_time() {
+    let gateway = Gateway::with_news("delta").await;
+    gateway.poll().await;
+    assert_eq!(gateway.store.writes().0, 2);
+}
+
+#[tokio::test]
+async fn a_held_document_is_told() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("empty", "2");
+    let report = gateway.poll().await;
+    assert_eq!((report.outcome, report.held.as_deref()), (Outcome::Unchanged, Some("it is empty")));
+    // An unchanged poll tells it too.
+    assert_eq!(gateway.poll().await.held.as_deref(), Some("it is empty"));
+    let status = gateway.status();
+    assert!(status.pending());
+    assert_eq!(status.next.unwrap().reason, "something pending can be decided then");
+}
+
+#[tokio::test]
+async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
+    let gateway = Gateway::with_news("one").await;
+    let before = gateway.store.state_of("news");
+    for (error, seconds) in [
+        (FetchError::Status { code: 410, retry_after: None }, 86_400),
+        (FetchError::Status { code: 429, retry_after: Some(Duration::from_secs(7200)) }, 7200),
+        (FetchError::Status { code: 500, retry_after: None }, 1200),
+    ] {
+        gateway.publisher.fails(error.clone());
+        let report = gateway.poll().await;
+        assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(error.to_string())));
+        let status = gateway.status();
+        assert_eq!(status.failure.as_ref().map(|f| f.blame), Some(Blame::Upstream));
+        assert_eq!(status.failure.unwrap().status, error.status());
+        let wait = status.next.unwrap().at.since(NOW).as_secs();
+        assert!(wait >= seconds && wait <= seconds * 11 / 10, "{error}: {wait}");
+    }
+    assert_eq!(gateway.status().failures, 3);
+    assert_eq!(gateway.store.state_of("news"), before);
+
+    gateway.publisher.says("one", "1");
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    let status = gateway.status();
+    assert_eq!((status.failures, status.failure), (0, None));
+}
+
+#[tokio::test]
+async fn a_web_page_is_a_failure_and_its_validators_are_not_kept() {
+    let gateway = Gateway::with_news("login").await;
+    assert_eq!(gateway.status().polls[0].outcome, Outcome::Failed);
+    gateway.publisher.says("one", "1");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+}
+
+#[tokio::test]
+async fn a_judge_that_panics_costs_one_poll() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("panic", "2");
+    let report = gateway.poll().await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(gateway.status().failure.unwrap().blame, Blame::Gateway);
+    gateway.publisher.says("two", "3");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+}
+
+#[tokio::test]
+async fn a_conflict_is_decided_anew() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; 2];
+    gateway.publisher.says("two", "2");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.store.state_of("news").revision.0, 4);
+
+    let attempts = usize::try_from(MAX_COMMIT_ATTEMPTS).unwrap();
+    gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; attempts];
+    gateway.publisher.says("three", "3");
+    let report = gateway.poll().await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert!(report.error.unwrap().contains("5 times"));
+}
+
+#[tokio::test]
+async fn a_commit_of_unknown_fate_is_looked_up() {
+    let gateway = Gateway::with_news("one").await;
+    for (trouble, text) in [(Trouble::StoredUnknown, "two"), (Trouble::LostUnknown, "three")] {
+        let before = gateway.store.writes().0;
+        gateway.store.shelf.lock().unwrap().trouble = vec![trouble];
+        gateway.publisher.says(text, text);
+        let report = gateway.poll().await;
+        assert_eq!(report.outcome, Outcome::Changed);
+        assert_eq!(report.counts.get(&EventKind::Created), Some(&1));
+        assert_eq!(gateway.store.writes().0, before + 1, "{text}");
+        assert_eq!(report.until, gateway.store.state_of("news").tick);
+    }
+}
+
+#[tokio::test]
+async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
+    let publisher = Publisher::gated("old");
+    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    eventually(|| publisher.requests() == 1).await;
+    // The publisher changes after its old answer was on its way.
+    let ask = || {
+        let poller = gateway.poller.clone();
+        tokio::spawn(async move { poller.poll_now(&name("news")).await })
+    };
+    let (first, second) = (ask(), ask());
+    tokio::task::yield_now().await;
+    publisher.gate.as_ref().unwrap().add_permits(1);
+    eventually(|| publisher.requests() == 2).await;
+    assert!(!first.is_finished() && !second.is_finished());
+    publisher.says("new", "2");
+    publisher.gate.as_ref().unwrap().add_permits(2);
+    for answer in [first, second] {
+        let report = answer.await.unwrap().unwrap();
+        assert_ne!(report.outcome, Outcome::Failed);
+        assert_eq!(Some(gateway.store.state_of("news").tick), Some(report.until));
+    }
+    assert_eq!(gateway.store.state_of("news").body, xxhash_rust::xxh3::xxh3_128(b"new"));
+}
+
+#[tokio::test]
+async fn poll_now_does_not_wait_for_backoff_or_for_the_host() {
+    let publisher = Publisher::new("one");
+    publisher.fails(FetchError::Status { code: 503, retry_after: Some(Duration::from_secs(9999)) });
+    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    gateway.polls("news", 1).await;
+    publisher.says("one", "1");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poller.poll_now(&name("other")).await, Err(PollError::Unknown));
+}
+
+#[tokio::test]
+async fn feeds_come_change_and_go_at_run_time() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.poller.put(record("more")).await.unwrap();
+    gateway.polls("more", 1).await;
+
+    let mut moved = record("news");
+    moved.url = "http://elsewhere.example/".into();
+    gateway.poller.put(moved).await.unwrap();
+    gateway.polls("news", 1).await;
+    let asked = gateway.publisher.asked.lock().unwrap().clone();
+    let last = asked.iter().rfind(|r| r.url == "http://elsewhere.example/").unwrap();
+    assert!(last.validators.is_empty(), "validators belong to the old address");
+
+    let mut paused = record("more");
+    paused.standing = FeedStanding::Paused;
+    gateway.poller.put(paused).await.unwrap();
+    gateway.poller.remove(&name("news")).await.unwrap();
+    assert_eq!(gateway.poller.statuses().len(), 0);
+    assert_eq!(gateway.poller.poll_now(&name("news")).await, Err(PollError::Unknown));
+}
+
+#[tokio::test]
+async fn a_feed_that_is_removed_commits_nothing_any_more() {
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    eventually(|| publisher.requests() == 1).await;
+    gateway.poller.remove(&name("news")).await.unwrap();
+    publisher.gate.as_ref().unwrap().add_permits(1);
+    assert_eq!(gateway.stop().await.writes(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_feed_whose_address_changes_in_mid_flight_is_asked_at_the_new_one() {
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    eventually(|| publisher.requests() == 1).await;
+    let mut moved = record("news");
+    moved.url = "http://elsewhere.example/".into();
+    gateway.poller.put(moved).await.unwrap();
+    publisher.gate.as_ref().unwrap().add_permits(9);
+    gateway.polls("news", 1).await;
+    assert_eq!(publisher.asked.lock().unwrap()[1].url, "http://elsewhere.example/");
+    assert_eq!(gateway.store.writes().0, 1);
+}
+
+#[tokio::test]
+async fn a_permanent_redirect_is_shown_and_followed_first_until_it_fails() {
+    let gateway = Gateway::with_news("moved").await;
+    assert_eq!(gateway.status().moved_to.as_deref(), Some("http://new.example/"));
+    gateway.clock.set(later(3000));
+    gateway.polls("news", 2).await;
+    gateway.publisher.fails(FetchError::Status { code: 404, retry_after: None });
+    gateway.clock.set(later(9000));
+    gateway.polls("news", 3).await;
+    gateway.clock.set(later(20_000));
+    gateway.polls("news", 4).await;
+    let asked = gateway.publisher.asked.lock().unwrap();
+    let starts: Vec<_> = asked.iter().take(4).map(|r| r.start.as_deref()).collect();
+    let new = Some("http://new.example/");
+    assert_eq!(starts, [None, new, new, None]);
+}
+
+#[tokio::test]
+async fn a_clock_that_goes_back_does_not_stall_polling() {
+    let gateway = Gateway::with_news("one").await;
+    let due = gateway.status().next.unwrap().at;
+    let day = Duration::from_secs(86_400);
+    gateway.clock.set(NOW.minus(day));
+    eventually(|| gateway.status().next.is_some_and(|next| next.at == due.minus(day))).await;
+    gateway.clock.set(due.minus(day));
+    gateway.polls("news", 2).await;
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_for() {
+    let gateway = Gateway::with_news("one").await;
+    let store = gateway.stop().await;
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    gateway.polls("news", 1).await;
+    assert_eq!(gateway.status().polls[0].outcome, Outcome::NotModified);
+    let wait = Some(Duration::from_secs(5000));
+    gateway.publisher.fails(FetchError::Status { code: 503, retry_after: wait });
+    gateway.poll().await;
+    let store = gateway.stop().await;
+
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start(&store, &publisher).await;
+    let next = gateway.status().next.unwrap();
+    assert!(next.at >= later(5000), "{next:?}");
+    assert_eq!(publisher.requests(), 0);
+}
+
+#[tokio::test]
+async fn a_stop_answers_who_waits_and_writes_what_is_to_be_remembered() {
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&StoreDouble::new(&["news", "more"]), &publisher).await;
+    publisher.gate.as_ref().unwrap().add_permits(2);
+    gateway.polls("news", 1).await;
+    gateway.polls("more", 1).await;
+    let poller = gateway.poller.clone();
+    let asked = tokio::spawn(async move { poller.poll_now(&name("news")).await });
+    eventually(|| publisher.requests() == 3).await;
+    let store = gateway.stop().await;
+    assert_eq!(asked.await.unwrap(), Err(PollError::Stopped));
+    assert_eq!(store.shelf.lock().unwrap().poll_states.len(), 2);
+    assert_eq!(store.writes().1, 1, "both states in one write");
+}
+
+#[tokio::test]
+async fn many_feeds_are_polled_within_the_bound_on_requests() {
+    let names: Vec<String> = (0..500).map(|n| format!("feed{n}")).collect();
+    let store = StoreDouble::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&store, &publisher).await;
+    gateway.clock.set(later(600));
+    let limit = PollSettings::default().at_once;
+    eventually(|| publisher.requests() == limit).await;
+    let flying = gateway.poller.statuses().values().filter(|s| s.in_flight).count();
+    assert_eq!(flying, limit);
+    publisher.gate.as_ref().unwrap().add_permits(10_000);
+    eventually(|| gateway.poller.totals().polls() >= 500).await;
+    assert_eq!(Arc::clone(&gateway.store).writes().0, 500);
+}
