@@ -8,4 +8,5 @@ pub mod clock;
 pub mod model;
 pub mod record;
 pub mod render;
+pub mod serve;
 pub mod store;
