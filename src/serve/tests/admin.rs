@@ -1,6 +1,7 @@
 //! Administration: who may, what is understood, what is answered.
 
 use super::*;
+use crate::serve::REQUEST_BODY_LIMIT;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
