@@ -1,0 +1,200 @@
+//! Everything that answers: feed views, item pages, the dashboard, administration.
+//!
+//! This room reads the store and renders; it never polls. What administration asks of the polling
+//! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
+
+mod address;
+mod admin;
+mod auth;
+mod conditional;
+mod dashboard;
+mod directory;
+mod feeds;
+mod html;
+mod items;
+mod json;
+mod listen;
+mod metrics;
+mod negotiate;
+mod observe;
+mod operator;
+mod opml;
+mod plan;
+mod probes;
+mod problem;
+mod put;
+mod query;
+mod rendition;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+pub use auth::{AdminToken, TokenError};
+pub use listen::{ServeError, run};
+pub use operator::{
+    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
+    PollOutcome, PollReport, Put, PutFeed, Totals,
+};
+
+use crate::clock::Clock;
+use crate::render::Dialect;
+use crate::store::Store;
+use address::Site;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{any, get, post};
+use directory::{DIRECTORY_AGE, Directory};
+use metrics::Metrics;
+use problem::Problem;
+use shelf::{Renderer, Shelf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The longest body of a request, in bytes.
+pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
+
+/// How this gateway shows itself.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The address under which readers reach it, absolute; a slash at the end makes no difference.
+    pub public_url: String,
+    /// What administration must bring along.
+    pub admin_token: AdminToken,
+    /// The dialect of sync markup when nobody asks for another (`publish.dialect`).
+    pub dialect: Dialect,
+    /// How long changes stay in the sync view (`publish.window`); `expires` follows from it.
+    pub window: Duration,
+    /// Whether documents lead to the SUP document.
+    pub sup: bool,
+    /// Whether documents lead to the WebSub hub.
+    pub hub: bool,
+}
+
+/// What serving needs.
+#[derive(Clone)]
+pub struct Parts {
+    /// Where everything is read from.
+    pub store: Arc<dyn Store>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Acts for administration.
+    pub operator: Arc<dyn Operator>,
+    /// How this gateway shows itself.
+    pub settings: Settings,
+}
+
+/// What every handler shares.
+struct Room {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    operator: Arc<dyn Operator>,
+    site: Site,
+    admin_token: AdminToken,
+    links: Links,
+    directory: Directory,
+    shelf: Shelf,
+    metrics: Metrics,
+    closing: CancellationToken,
+}
+
+/// Which documents feeds lead to.
+#[derive(Debug, Clone, Copy)]
+struct Links {
+    sup: bool,
+    hub: bool,
+}
+
+type Shared = Arc<Room>;
+
+impl Room {
+    fn new(parts: Parts, renderer: Renderer, closing: CancellationToken) -> Shared {
+        let Parts { store, clock, operator, settings } = parts;
+        let metrics = Metrics::new();
+        let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
+            .leading_to(settings.sup, settings.hub);
+        let shelf = Shelf::new(
+            Arc::clone(&store),
+            site.clone(),
+            settings.window,
+            renderer,
+            metrics.clone(),
+        );
+        Arc::new(Self {
+            directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
+            store,
+            clock,
+            operator,
+            site,
+            admin_token: settings.admin_token,
+            links: Links { sup: settings.sup, hub: settings.hub },
+            shelf,
+            metrics,
+            closing,
+        })
+    }
+}
+
+/// The whole site, to be asked without a socket.
+pub fn router(parts: Parts) -> Router {
+    routes(Room::new(parts, crate::render::document, CancellationToken::new()))
+}
+
+fn routes(room: Shared) -> Router {
+    let administration = Router::new()
+        .route("/feeds", get(admin::list))
+        .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
+        .route("/feeds/{name}/poll", post(admin::poll))
+        .route("/feeds/{name}/hold", post(admin::hold))
+        .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        // Whatever is asked below this address, the token is asked for first.
+        .layer(from_fn_with_state(Arc::clone(&room), auth::require));
+    Router::new()
+        .route("/", get(dashboard::page))
+        .route("/assets/style.css", get(html::style))
+        .route("/feeds/{name}", get(feeds::reader))
+        .route("/feeds/{name}/sync", get(feeds::sync))
+        .route("/feeds/{name}/complete", get(feeds::complete))
+        .route("/feeds/{name}/archive/{id}", get(feeds::archive))
+        .route("/feeds/{name}/items/{id}", get(items::item))
+        .route("/feeds/{name}/conflicts", get(items::conflicts))
+        .route("/subscriptions.opml", get(opml::document))
+        .route("/sup.json", get(|| not_built("the SUP document")))
+        .route("/events", get(|| not_built("the event stream")))
+        .route("/websub", any(|| not_built("the WebSub hub")))
+        .route("/healthz", get(probes::alive))
+        .route("/readyz", get(probes::ready))
+        .route("/metrics", get(probes::metrics))
+        .nest("/api/v1", administration)
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
+        .layer(from_fn(observe::time_limit))
+        .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
+        .with_state(room)
+}
+
+async fn unknown(uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(PATH_SHOWN).collect();
+    Problem::not_found(format!("there is nothing at {path}"))
+}
+
+/// How many characters of an unknown path are said back.
+const PATH_SHOWN: usize = 200;
+
+async fn wrong_method(method: Method) -> Problem {
+    let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+    let said = match known.iter().find(|known| **known == method) {
+        Some(method) => format!("{method} is not for this address; see the header Allow"),
+        None => "this method is not for this address; see the header Allow".to_owned(),
+    };
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, said)
+}
+
+async fn not_built(what: &'static str) -> Problem {
+    Problem::not_built(what)
+}

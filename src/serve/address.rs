@@ -1,0 +1,175 @@
+//! The addresses of this gateway, and how those of upstreams may be shown.
+
+use crate::model::{EndpointId, FeedName, FeedRecord, SupId};
+use crate::render::{Addresses, Dialect, ViewKind};
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// How many bytes of the hash make a SUP id: 64 bits.
+const SUP_ID_BYTES: usize = 8;
+
+/// The addresses that documents, headers and pages name.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    base: String,
+    endpoint: EndpointId,
+    dialect: Dialect,
+    sup: bool,
+    hub: bool,
+}
+
+impl Site {
+    /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
+    pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
+        let base = public_url.trim_end_matches('/').to_owned();
+        Self { base, endpoint, dialect, sup: false, hub: false }
+    }
+
+    /// Whether documents lead to the SUP document and to the hub.
+    pub(super) fn leading_to(mut self, sup: bool, hub: bool) -> Self {
+        (self.sup, self.hub) = (sup, hub);
+        self
+    }
+
+    /// The dialect of documents when nobody asks for another.
+    pub(super) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The address of a path that begins with `/`.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The address of a view. A dialect that is not the default one stays in the address, so that a
+    /// subscriber who follows links keeps it.
+    pub(super) fn view(&self, feed: &FeedName, kind: ViewKind, dialect: Dialect) -> String {
+        let view = match kind {
+            ViewKind::Reader => "",
+            ViewKind::Sync => "/sync",
+            ViewKind::Complete => "/complete",
+        };
+        let query = match dialect {
+            same if same == self.dialect => "",
+            Dialect::Sse => "?sx=sse",
+            Dialect::FeedSync => "?sx=feedsync",
+        };
+        format!("{}/feeds/{feed}{view}{query}", self.base)
+    }
+
+    /// The SUP id of a feed (SUP section 4): opaque, stable, and it gives no address away.
+    pub(super) fn sup_id(&self, feed: &FeedName) -> Option<SupId> {
+        let mut hash = Sha256::new();
+        hash.update(self.endpoint.as_str());
+        // An endpoint id holds no NUL, so two pairs never hash the same text.
+        hash.update([0]);
+        hash.update(feed.as_str());
+        let digest = hash.finalize();
+        digest.get(..SUP_ID_BYTES).and_then(|first| SupId::new(&HEXLOWER.encode(first)).ok())
+    }
+
+    /// Where the feed's updates are announced: the SUP document, and the feed's id in it
+    /// (SUP section 6.1).
+    pub(super) fn sup(&self, feed: &FeedName) -> Option<String> {
+        self.sup_id(feed).map(|id| format!("{}/sup.json#{id}", self.base))
+    }
+
+    /// What a document of this feed names.
+    pub(super) fn addresses(&self, record: &FeedRecord, dialect: Dialect) -> Addresses {
+        let feed = &record.name;
+        Addresses {
+            reader: self.view(feed, ViewKind::Reader, dialect),
+            sync: self.view(feed, ViewKind::Sync, dialect),
+            complete: self.view(feed, ViewKind::Complete, dialect),
+            upstream: without_credentials(&record.url),
+            sup: self.sup.then(|| self.sup(feed)).flatten(),
+            hub: self.hub.then(|| self.at("/websub")),
+        }
+    }
+}
+
+/// An upstream's address without user and password, fit to be shown to anybody.
+pub(super) fn without_credentials(address: &str) -> String {
+    match Url::parse(address) {
+        // `me:secret@host` is an address with the scheme `me`.
+        Ok(url) if url.cannot_be_a_base() => UNSHOWN.to_owned(),
+        Ok(url) if url.username().is_empty() && url.password().is_none() => address.to_owned(),
+        Ok(mut url) => {
+            let cut = url.set_username("").and_then(|()| url.set_password(None));
+            if cut.is_ok() { url.into() } else { UNSHOWN.to_owned() }
+        }
+        // What cannot be parsed cannot be cut safely either.
+        Err(_) => UNSHOWN.to_owned(),
+    }
+}
+
+/// Stands for an address that cannot be shown.
+const UNSHOWN: &str = "about:blank";
+
+/// An address as a link that a browser may follow; `None` for scripts and the like.
+pub(super) fn followable(address: &str) -> Option<&str> {
+    let url = Url::parse(address).ok()?;
+    matches!(url.scheme(), "http" | "https").then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site() -> Site {
+        let endpoint = EndpointId::own("here").unwrap();
+        Site::new("https://feeds.example.org/", endpoint, Dialect::Sse)
+    }
+
+    #[test]
+    fn only_another_dialect_stays_in_the_address() {
+        let news = FeedName::new("news").unwrap();
+        let at = |kind, dialect| site().view(&news, kind, dialect);
+        let base = "https://feeds.example.org/feeds/news";
+        assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
+        assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
+        assert_eq!(at(ViewKind::Sync, Dialect::FeedSync), format!("{base}/sync?sx=feedsync"));
+    }
+
+    #[test]
+    fn sup_ids_are_stable_and_their_own() {
+        let id = |endpoint: &str, feed: &str| {
+            let endpoint = EndpointId::own(endpoint).unwrap();
+            let site = Site::new("http://x", endpoint, Dialect::Sse);
+            site.sup_id(&FeedName::new(feed).unwrap()).unwrap().to_string()
+        };
+        assert_eq!(id("here", "news"), id("here", "news"));
+        assert_eq!(id("here", "news").len(), 16);
+        let all = [id("here", "news"), id("here", "new"), id("her", "enews"), id("there", "news")];
+        for (n, one) in all.iter().enumerate() {
+            assert!(!all[..n].contains(one));
+        }
+    }
+
+    #[test]
+    fn credentials_are_never_shown() {
+        for (address, shown) in [
+            ("https://a.example/feed?x=1#y", "https://a.example/feed?x=1#y"),
+            ("https://me:secret@a.example/feed", "https://a.example/feed"),
+            ("https://me@a.example/feed", "https://a.example/feed"),
+            ("https://:secret@a.example/", "https://a.example/"),
+            ("https://me:secret@", "about:blank"),
+            ("me:secret@a.example", "about:blank"),
+        ] {
+            let cut = without_credentials(address);
+            assert!(!cut.contains("secret"), "{cut}");
+            if shown != "about:blank" {
+                assert_eq!(cut, shown);
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_are_not_followed() {
+        assert!(followable("https://example.org/").is_some());
+        for bad in ["javascript:alert(1)", "data:text/html,x", "/relative", "", "file:///etc"] {
+            assert_eq!(followable(bad), None, "{bad}");
+        }
+    }
+}

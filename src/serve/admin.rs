@@ -1,0 +1,168 @@
+//! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
+
+use super::feeds::{NameInPath, unreadable};
+use super::operator::{HoldAction, Put};
+use super::problem::Problem;
+use super::{REQUEST_BODY_LIMIT, Shared, json, put};
+use crate::model::FeedName;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+
+/// How many events of a feed are shown.
+const EVENTS_SHOWN: usize = 100;
+
+type Body = Result<Bytes, BytesRejection>;
+
+/// `GET /api/v1/feeds`.
+pub(super) async fn list(State(room): State<Shared>) -> Result<Response, Problem> {
+    let mut feeds = Vec::new();
+    for status in room.operator.list().await? {
+        let mut feed = json::status(&status);
+        let state = room.store.state(&status.name).await?;
+        feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
+        feeds.push(Value::Object(feed));
+    }
+    Ok(answer(StatusCode::OK, json!({ "feeds": feeds })))
+}
+
+/// `GET /api/v1/feeds/NAME`.
+pub(super) async fn show(
+    State(room): State<Shared>,
+    name: NameInPath,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    Ok(answer(StatusCode::OK, described(&room, &name).await?))
+}
+
+async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
+    let status = room.operator.status(name).await?;
+    let state = room.store.state(name).await?;
+    let events = room.store.events(name, EVENTS_SHOWN).await?;
+    let events: Vec<Value> = events.iter().map(json::event).collect();
+    let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
+    let mut feed = json::status(&status);
+    feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
+    feed.insert("events".to_owned(), events.into());
+    let views = json!({ "reader": at(""), "sync": at("/sync"), "complete": at("/complete") });
+    feed.insert("views".to_owned(), views);
+    Ok(Value::Object(feed))
+}
+
+/// `PUT /api/v1/feeds/NAME`.
+pub(super) async fn put(
+    State(room): State<Shared>,
+    name: NameInPath,
+    body: Body,
+) -> Result<Response, Problem> {
+    // Here a name that no feed can have is the caller's mistake, not an unknown feed.
+    let name = name.map_err(unreadable)?.0;
+    let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
+    let wanted = put::read(&whole(body)?)?;
+    let done = room.operator.put(&name, wanted).await;
+    // Even what failed may have been stored.
+    room.directory.changed();
+    let status = match done? {
+        Put::Created => StatusCode::CREATED,
+        Put::Changed => StatusCode::OK,
+    };
+    let mut response = answer(status, described(&room, &name).await?);
+    if status == StatusCode::CREATED
+        && let Ok(at) = HeaderValue::from_str(&room.site.at(&format!("/api/v1/feeds/{name}")))
+    {
+        response.headers_mut().insert(header::LOCATION, at);
+    }
+    Ok(response)
+}
+
+/// `DELETE /api/v1/feeds/NAME`, with `?purge=true` for its data too.
+pub(super) async fn delete(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    let mut purge = false;
+    let query = query.unwrap_or_default();
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        // What deletes data must not guess: an unknown key here may be a misspelt one.
+        purge = match (&*key, &*value) {
+            ("purge", "true") => true,
+            ("purge", "false") => false,
+            ("purge", _) => return Err(Problem::parameter("purge", "purge is true or false")),
+            (key, _) => return Err(put::unknown_key(key)),
+        };
+    }
+    let done = room.operator.delete(&name, purge).await;
+    room.directory.changed();
+    done?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /api/v1/feeds/NAME/poll`.
+pub(super) async fn poll(
+    State(room): State<Shared>,
+    name: NameInPath,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    let report = room.operator.poll_now(&name).await?;
+    Ok(answer(StatusCode::OK, json::report(&report)))
+}
+
+/// `POST /api/v1/feeds/NAME/hold`.
+pub(super) async fn hold(
+    State(room): State<Shared>,
+    name: NameInPath,
+    body: Body,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    let mut action = None;
+    for (key, value) in put::object(&whole(body)?)? {
+        action = match (key.as_str(), value.as_str()) {
+            ("action", Some("release")) => Some(HoldAction::Release),
+            ("action", Some("drop")) => Some(HoldAction::Drop),
+            ("action", _) => break,
+            _ => return Err(put::unknown_key(&key)),
+        };
+    }
+    let wanted = || Problem::parameter("action", "action is release or drop");
+    room.operator.hold(&name, action.ok_or_else(wanted)?).await?;
+    Ok(answer(StatusCode::OK, described(&room, &name).await?))
+}
+
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`.
+pub(super) async fn resolve(
+    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+) -> Problem {
+    match path {
+        Ok(_) => Problem::not_built("resolving conflicts"),
+        Err(error) => unreadable(error),
+    }
+}
+
+fn feed(name: NameInPath) -> Result<FeedName, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    FeedName::new(&name).map_err(|_| Problem::not_found("there is no feed of that name"))
+}
+
+fn whole(body: Body) -> Result<Bytes, Problem> {
+    body.map_err(|rejection| {
+        let status = rejection.status();
+        let said = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                format!("the body is larger than {REQUEST_BODY_LIMIT} bytes")
+            }
+            _ => "the body did not come whole".to_owned(),
+        };
+        Problem::new(status, said)
+    })
+}
+
+fn answer(status: StatusCode, value: Value) -> Response {
+    let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (status, keep, Json(value)).into_response()
+}

@@ -1,0 +1,112 @@
+//! The token that administration must bring along (RFC 6750 section 2.1).
+
+use super::Shared;
+use super::problem::Problem;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// The administration token. Only its hash is kept, and it is never shown.
+#[derive(Clone)]
+pub struct AdminToken([u8; 32]);
+
+/// Why a text is no [`AdminToken`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is empty.
+    #[error("the admin token is empty; leave it out to have a random one made")]
+    Empty,
+    /// It could not be sent in a header.
+    #[error("the admin token holds a character other than visible ASCII")]
+    Unsendable,
+}
+
+impl AdminToken {
+    /// Checks and takes a token: visible ASCII, so that it fits into a header.
+    pub fn new(token: &str) -> Result<Self, TokenError> {
+        if token.is_empty() {
+            return Err(TokenError::Empty);
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::Unsendable);
+        }
+        Ok(Self(Sha256::digest(token).into()))
+    }
+
+    /// Whether this is the token. Hashes are compared, in constant time, so that the time tells
+    /// nothing of the length or of how much was right.
+    fn is(&self, presented: &str) -> bool {
+        let presented: [u8; 32] = Sha256::digest(presented).into();
+        bool::from(self.0.ct_eq(&presented))
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        // Two tokens in one request are a mistake or an attack.
+        let (Some(value), None) = (values.next(), values.next()) else { return false };
+        let Some((scheme, token)) = value.to_str().ok().and_then(|value| value.split_once(' '))
+        else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case("bearer") && self.is(token.trim())
+    }
+}
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(…)")
+    }
+}
+
+/// Lets through only what brings the token along.
+pub(super) async fn require(State(room): State<Shared>, request: Request, next: Next) -> Response {
+    if room.admin_token.admits(request.headers()) {
+        next.run(request).await
+    } else {
+        Problem::unauthorized().into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn tokens_are_checked_and_never_shown() {
+        assert_eq!(AdminToken::new("").unwrap_err(), TokenError::Empty);
+        assert_eq!(AdminToken::new("long enough").unwrap_err(), TokenError::Unsendable);
+        let token = AdminToken::new("correct-horse").unwrap();
+        assert!(!format!("{token:?}").contains("horse"));
+    }
+
+    #[test]
+    fn only_the_whole_token_admits() {
+        let token = AdminToken::new("correct-horse").unwrap();
+        for (value, admitted) in [
+            ("Bearer correct-horse", true),
+            ("bearer  correct-horse", true),
+            ("Bearer correct-horse2", false),
+            ("Bearer correct-hors", false),
+            ("Bearer ", false),
+            ("Bearer", false),
+            ("Basic correct-horse", false),
+            ("correct-horse", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
+            assert_eq!(token.admits(&headers), admitted, "{value:?}");
+        }
+        let mut twice = HeaderMap::new();
+        for _ in 0..2 {
+            twice.append(header::AUTHORIZATION, HeaderValue::from_static("Bearer correct-horse"));
+        }
+        assert!(!token.admits(&twice));
+        assert!(!token.admits(&HeaderMap::new()));
+    }
+}

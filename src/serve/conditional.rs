@@ -1,0 +1,128 @@
+//! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
+
+use crate::model::Time;
+use http::{HeaderMap, HeaderValue, header};
+use std::time::SystemTime;
+
+/// The longest `If-None-Match` that is looked at, in bytes, over all its lines.
+const LIST_LIMIT: usize = 8 * 1024;
+
+/// A strong entity tag: a hash of the representation's bytes, encoding included.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ETag(String);
+
+impl ETag {
+    /// The tag of these bytes (XXH3, 128 bits).
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(format!("\"{:032x}\"", xxhash_rust::xxh3::xxh3_128(bytes)))
+    }
+
+    /// As a header's value.
+    pub(super) fn value(&self) -> HeaderValue {
+        // Quotes and hexadecimal digits are always a valid value.
+        HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+    }
+}
+
+/// Whether the client has this representation already, so that 304 is the answer to its GET or
+/// HEAD. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2).
+pub(super) fn not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        return none_match(headers, etag);
+    }
+    let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
+    match (since.and_then(http_date), modified) {
+        (Some(since), Some(modified)) => modified <= since,
+        _ => false,
+    }
+}
+
+/// Weak comparison against a list (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
+fn none_match(headers: &HeaderMap, etag: &ETag) -> bool {
+    let mut seen = 0_usize;
+    for value in headers.get_all(header::IF_NONE_MATCH) {
+        seen = seen.saturating_add(value.len());
+        if seen > LIST_LIMIT {
+            return false;
+        }
+        // A tag of ours holds neither comma nor space, so splitting at commas cannot make one
+        // out of a foreign tag: its quotes would have to stand at both ends.
+        let Ok(value) = value.to_str() else { continue };
+        let hit = value
+            .split(',')
+            .map(str::trim)
+            .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag.0);
+        if hit {
+            return true;
+        }
+    }
+    false
+}
+
+/// Reads a date in any of the three forms of HTTP (section 5.6.7).
+fn http_date(text: &str) -> Option<Time> {
+    let date = httpdate::parse_http_date(text).ok()?;
+    let seconds = date.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    i64::try_from(seconds).ok().map(Time::from_unix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+
+    fn with(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name.clone(), HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_table_of_conditional_requests() {
+        let etag = ETag::of(b"body");
+        let tag = etag.0.clone();
+        let other = ETag::of(b"other").0;
+        let shown = Time::parse_rfc3339("2026-11-20T16:20:05Z").unwrap();
+        let match_ = header::IF_NONE_MATCH;
+        let since = header::IF_MODIFIED_SINCE;
+        let same = "Fri, 20 Nov 2026 16:20:05 GMT";
+        let before = "Fri, 20 Nov 2026 16:20:04 GMT";
+        let weak = format!("W/{tag}");
+        let list = format!("{other}, \"a,b\", {weak}");
+        for (request, expected) in [
+            (vec![], false),
+            (vec![(match_.clone(), tag.as_str())], true),
+            (vec![(match_.clone(), weak.as_str())], true),
+            (vec![(match_.clone(), list.as_str())], true),
+            (vec![(match_.clone(), "*")], true),
+            (vec![(match_.clone(), other.as_str())], false),
+            (vec![(match_.clone(), tag.trim_matches('"'))], false),
+            (vec![(match_.clone(), "")], false),
+            (vec![(match_.clone(), other.as_str()), (match_.clone(), tag.as_str())], true),
+            (vec![(since.clone(), same)], true),
+            (vec![(since.clone(), "Friday, 20-Nov-26 16:20:05 GMT")], true),
+            (vec![(since.clone(), "Fri Nov 20 16:20:05 2026")], true),
+            (vec![(since.clone(), before)], false),
+            (vec![(since.clone(), "yesterday")], false),
+            (vec![(since.clone(), "2026-11-20T16:20:05Z")], false),
+            // If-None-Match goes before If-Modified-Since, whichever way they point.
+            (vec![(match_.clone(), other.as_str()), (since.clone(), same)], false),
+            (vec![(match_.clone(), tag.as_str()), (since.clone(), before)], true),
+        ] {
+            let headers = with(&request);
+            assert_eq!(not_modified(&headers, &etag, Some(shown)), expected, "{request:?}");
+        }
+        let dated = with(&[(since, same)]);
+        assert!(!not_modified(&dated, &etag, None), "a date needs a date to compare with");
+    }
+
+    #[test]
+    fn tags_are_strong_and_differ_with_the_bytes() {
+        assert_ne!(ETag::of(b"a"), ETag::of(b"b"));
+        let value = ETag::of(b"a").value();
+        let text = value.to_str().unwrap();
+        assert!(text.starts_with('"') && text.ends_with('"') && text.len() == 34);
+    }
+}

@@ -1,0 +1,139 @@
+//! `/`: what the gateway does, at a glance.
+
+use super::Shared;
+use super::address::without_credentials;
+use super::html::{self, outward, text};
+use super::json;
+use super::operator::{FeedStatus, PollNote, PollOutcome};
+use super::problem::Problem;
+use crate::model::{FeedStanding, FeedState};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+
+/// How many feeds the dashboard shows; the API lists all of them.
+const FEEDS_SHOWN: usize = 500;
+
+/// `GET /`.
+pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem> {
+    let mut feeds = room.operator.list().await?;
+    let all = feeds.len();
+    feeds.truncate(FEEDS_SHOWN);
+    let mut rows = Vec::with_capacity(feeds.len());
+    for status in feeds {
+        let state = room.store.state(&status.name).await?;
+        rows.push((status, state));
+    }
+    Ok(html::page("Feeds", &table(&rows, all, room.operator.ready())))
+}
+
+fn table(
+    rows: &[(FeedStatus, Option<FeedState>)],
+    all: usize,
+    ready: Result<(), String>,
+) -> Markup {
+    html! {
+        @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
+        @if rows.is_empty() {
+            p { "There are no feeds yet. Add one with " code { "PUT /api/v1/feeds/NAME" }
+                " or in the configuration file." }
+        } @else {
+            div.wide { table {
+                thead { tr {
+                    th { "Feed" } th { "State" } th { "Last poll" } th { "Next poll" }
+                    th { "Current" } th { "Kept" } th { "Tombstones" } th { "Until" }
+                } }
+                tbody { @for (status, state) in rows { (row(status, state.as_ref())) } }
+            } }
+        }
+        @if all > rows.len() {
+            p.quiet { (rows.len()) " of " (all) " feeds are shown; the API lists all of them." }
+        }
+        p.quiet {
+            a href="/subscriptions.opml" { "Subscriptions (OPML)" } " · "
+            a href="/metrics" { "Metrics" }
+        }
+    }
+}
+
+fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+    let name = &status.name;
+    let upstream = without_credentials(&status.url);
+    html! { tr {
+        td {
+            a href={ "/feeds/" (name) } { (name) } " "
+            span.quiet {
+                a href={ "/feeds/" (name) "/sync" } { "sync" } " · "
+                a href={ "/feeds/" (name) "/complete" } { "complete" } " · "
+                a href={ "/feeds/" (name) "/conflicts" } { "conflicts" }
+            }
+            br;
+            span.quiet { (outward(Some(&upstream), &upstream)) }
+            @if let Some(moved) = &status.moved_to {
+                br; span.quiet { "moved to " (text(&without_credentials(moved))) }
+            }
+        }
+        td { (standing(status, state)) }
+        td { @match status.last_polls.first() {
+            Some(note) => (last(note)),
+            None => span.quiet { "not yet" },
+        } }
+        td { @match &status.next_poll {
+            Some(next) => { time { (next.at) } br; span.quiet { (text(&next.why)) } },
+            None => span.quiet { "none" },
+        } }
+        @match state {
+            Some(state) => {
+                td.number { (state.current) }
+                td.number { (state.living) }
+                td.number { (state.tombstones) }
+                td { @if let Some(tick) = state.tick { time { (tick) } } }
+            },
+            None => { td colspan="4" { span.quiet { "no document yet" } } },
+        }
+    } }
+}
+
+fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+    let held = status.held.as_deref();
+    let held = held.or_else(|| state.and_then(|s| s.hold.as_ref()).map(|h| h.reason.as_str()));
+    html! {
+        @match status.standing {
+            FeedStanding::Active if status.failures == 0 => span.good { "active" },
+            FeedStanding::Active => span.bad { "failing, " (status.failures) " in a row" },
+            other => span.quiet { (json::standing(other)) },
+        }
+        @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
+        @if status.pending_absences > 0 {
+            br; span.quiet { (status.pending_absences) " missing, to be confirmed" }
+        }
+    }
+}
+
+fn last(note: &PollNote) -> Markup {
+    let counts = &note.counts;
+    let events = [
+        ("new", counts.created),
+        ("changed", counts.updated),
+        ("deleted", counts.deleted),
+        ("undeleted", counts.undeleted),
+        ("retired", counts.retired),
+        ("returned", counts.returned),
+        ("re-keyed", counts.rekeyed),
+    ];
+    html! {
+        time { (note.at) } " "
+        @if note.outcome == PollOutcome::Failed {
+            span.bad { "failed" }
+            @if let Some(blame) = note.blame { span.quiet { " (" (blame.name()) ")" } }
+        } @else {
+            (note.outcome.name().replace('_', " "))
+        }
+        @for (word, number) in events.into_iter().filter(|(_, number)| *number > 0) {
+            " · " (number) " " (word)
+        }
+        @if let Some(error) = &note.error { br; span.quiet { (text(error)) } }
+        br;
+        span.quiet { (note.duration.as_millis()) " ms, " (note.bytes) " bytes" }
+    }
+}

@@ -1,0 +1,107 @@
+//! Which feeds there are, kept in memory so that an answer from the cache needs no store.
+
+use super::problem::Problem;
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::store::{Store, StoreError};
+use http::StatusCode;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How old the list may be: a feed that was added or deleted behind our back (a reload of the
+/// configuration) is noticed after this long. What goes through the API is noticed at once.
+pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
+
+/// The feeds by name.
+pub(super) type Listing = BTreeMap<FeedName, Arc<FeedRecord>>;
+
+#[derive(Debug, Clone)]
+struct Read {
+    listing: Arc<Listing>,
+    at: Instant,
+    generation: u64,
+}
+
+/// The list of feeds, read again when it is old.
+pub(super) struct Directory {
+    store: Arc<dyn Store>,
+    age: Duration,
+    last: RwLock<Option<Read>>,
+    /// Raised by every change that we know of; a list read before it is not good any more.
+    generation: AtomicU64,
+    /// One reader at a time; the others wait for its list.
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Directory {
+    /// A directory over this store that is read again when it is older than `age`.
+    pub(super) fn new(store: Arc<dyn Store>, age: Duration) -> Self {
+        let (last, generation) = (RwLock::new(None), AtomicU64::new(0));
+        Self { store, age, last, generation, reading: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Says that the feeds have changed: the next look reads them again.
+    pub(super) fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn last(&self) -> Option<Read> {
+        self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fresh(&self) -> Option<Arc<Listing>> {
+        let generation = self.generation.load(Ordering::Acquire);
+        let last = self.last()?;
+        let good = last.generation == generation && last.at.elapsed() < self.age;
+        good.then_some(last.listing)
+    }
+
+    /// Every feed. Where the store fails, the last list that was had is good enough.
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
+        if let Some(listing) = self.fresh() {
+            return Ok(listing);
+        }
+        let _turn = self.reading.lock().await;
+        if let Some(listing) = self.fresh() {
+            return Ok(listing);
+        }
+        let generation = self.generation.load(Ordering::Acquire);
+        match self.store.feeds().await {
+            Ok(records) => {
+                let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
+                let listing: Arc<Listing> = Arc::new(named.collect());
+                let read = Read { listing: Arc::clone(&listing), at: Instant::now(), generation };
+                *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
+                Ok(listing)
+            }
+            Err(error) => match self.last() {
+                Some(last) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "the list of feeds could not be read; the last one is served"
+                    );
+                    Ok(last.listing)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The record of a feed that is served; 404 where there is none of that name, 410 where it was
+    /// deleted. A name that no feed can have is as unknown as any other.
+    pub(super) async fn served(&self, name: &str) -> Result<Arc<FeedRecord>, Problem> {
+        let unknown = || Problem::not_found("no feed of that name is published here");
+        let name = FeedName::new(name).map_err(|_| unknown())?;
+        let listing = self.listing().await?;
+        let record = listing.get(&name).ok_or_else(unknown)?;
+        match record.standing {
+            FeedStanding::Active | FeedStanding::Paused => Ok(Arc::clone(record)),
+            FeedStanding::Gone => Err(Problem::new(
+                StatusCode::GONE,
+                format!("the feed {name} is no longer published here"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The feed documents: reader, sync and complete view, with their headers (CONTRACT, Addresses).
+
+use super::conditional::not_modified;
+use super::negotiate::encoding;
+use super::problem::Problem;
+use super::query::Asked;
+use super::rendition::Rendition;
+use super::shelf::Wish;
+use super::{Room, Shared};
+use crate::model::{FeedName, FeedRecord};
+use crate::render::{Dialect, ViewKind};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+
+/// The name of a feed in an address, before it is checked.
+pub(super) type NameInPath = Result<Path<String>, PathRejection>;
+
+/// Readers may keep the reader view for a minute: few ask more often than that.
+const READER_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
+/// Who reads these was told of a change, and must not get what an intermediary kept from before.
+const SYNC_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
+/// What scripts of other sites may read beside the body.
+const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, X-SUP-ID");
+
+/// `GET /feeds/NAME`.
+pub(super) async fn reader(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    view(&room, ViewKind::Reader, name, query.as_deref(), &headers).await
+}
+
+/// `GET /feeds/NAME/sync`.
+pub(super) async fn sync(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    view(&room, ViewKind::Sync, name, query.as_deref(), &headers).await
+}
+
+/// `GET /feeds/NAME/complete`.
+pub(super) async fn complete(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    view(&room, ViewKind::Complete, name, query.as_deref(), &headers).await
+}
+
+/// `GET /feeds/NAME/archive/ID`: no segment is sealed by this version, so there is none.
+pub(super) async fn archive(
+    State(room): State<Shared>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Response, Problem> {
+    let (name, _) = path.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    Err(Problem::not_found(format!("the feed {} has no archive of that id", record.name)))
+}
+
+/// A path that does not decode to text names nothing.
+pub(super) fn unreadable<T>(_: T) -> Problem {
+    Problem::not_found("the address does not decode to UTF-8, so it names nothing here")
+}
+
+async fn view(
+    room: &Room,
+    kind: ViewKind,
+    name: NameInPath,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let asked = Asked::read(kind, query.unwrap_or_default())?;
+    let wish = Wish {
+        kind,
+        dialect: asked.dialect.unwrap_or(room.site.dialect()),
+        container: asked.container,
+        seen: asked.since,
+    };
+    let rendition = room.shelf.rendition(&record, wish).await?;
+    Ok(answer(room, &record, wish, &rendition, headers))
+}
+
+/// The answer that carries a rendition, or the 304 that says that the client has it.
+fn answer(
+    room: &Room,
+    record: &FeedRecord,
+    wish: Wish,
+    rendition: &Rendition,
+    asked: &HeaderMap,
+) -> Response {
+    let encoding = encoding(asked);
+    let body = rendition.body(encoding);
+    // What a tick in the future changed was changed by now, as far as HTTP is concerned.
+    let modified = rendition.shown.min(room.clock.now());
+    let mut headers = lasting(room, &record.name, wish.kind, wish.dialect, rendition.media_type);
+    headers.insert(header::ETAG, body.etag.value());
+    if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
+        headers.insert(header::LAST_MODIFIED, modified);
+    }
+    if not_modified(asked, &body.etag, Some(modified)) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    if let Some(token) = encoding.token() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    }
+    (headers, body.bytes.clone()).into_response()
+}
+
+/// The headers that a 200 and a 304 have in common.
+fn lasting(
+    room: &Room,
+    feed: &FeedName,
+    kind: ViewKind,
+    dialect: Dialect,
+    media_type: &str,
+) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let fresh = if kind == ViewKind::Reader { READER_FRESH } else { SYNC_FRESH };
+    headers.insert(header::CACHE_CONTROL, fresh);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    let sup = room.site.sup(feed);
+    let mut add = |name, value: String| {
+        // Addresses of ours are made of a checked URL and a checked name; one that is no header
+        // value all the same is left out.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.append(name, value);
+        }
+    };
+    let media_type = media_type.split(';').next().unwrap_or(media_type);
+    let mut link = |address: &str, rel: &str, media_type: &str| {
+        add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
+    };
+    let at = |kind| room.site.view(feed, kind, dialect);
+    link(&at(kind), "self", media_type);
+    if kind != ViewKind::Sync {
+        link(&at(ViewKind::Sync), "related", media_type);
+    }
+    if kind != ViewKind::Complete {
+        link(&at(ViewKind::Complete), "complete", media_type);
+    }
+    if room.links.sup
+        && let Some(sup) = &sup
+    {
+        link(sup, "http://api.friendfeed.com/2008/03#sup", "application/json");
+    }
+    if room.links.hub {
+        add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
+    }
+    if let Some(sup) = sup {
+        add(X_SUP_ID, sup);
+    }
+    headers
+}

@@ -1,0 +1,77 @@
+//! The frame around pages for people. No scripts; everything from outside is escaped by maud.
+
+use super::address::followable;
+use super::conditional::{ETag, not_modified};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use maud::{DOCTYPE, Markup, html};
+
+/// How many characters of a text from outside a page shows.
+const TEXT_SHOWN: usize = 300;
+
+const STYLE: &str = include_str!("style.css");
+
+/// `GET /assets/style.css`.
+pub(super) async fn style(asked: HeaderMap) -> Response {
+    whole(&asked, "text/css; charset=utf-8", "public, max-age=3600", STYLE.into())
+}
+
+/// A page with its title; not kept by anybody, because it shows the state of this moment.
+pub(super) fn page(title: &str, content: &Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Tidegate" }
+                link rel="stylesheet" href="/assets/style.css";
+            }
+            body {
+                header { a href="/" { "Tidegate" } }
+                main { h1 { (title) } (content) }
+            }
+        }
+    };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::VARY, HeaderValue::from_static("Accept")),
+    ];
+    (headers, page.into_string()).into_response()
+}
+
+/// A small document as a whole, with its tag.
+pub(super) fn whole(
+    asked: &HeaderMap,
+    media_type: &'static str,
+    cache_control: &'static str,
+    document: String,
+) -> Response {
+    let etag = ETag::of(document.as_bytes());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ETAG, etag.value());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    if not_modified(asked, &etag, None) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    (headers, document).into_response()
+}
+
+/// A text from outside, cut to what a page has room for.
+pub(super) fn text(from_outside: &str) -> String {
+    let mut shown: String = from_outside.chars().take(TEXT_SHOWN).collect();
+    if shown.len() < from_outside.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A link to a page of somebody else, where its address is one to follow; else the text alone.
+pub(super) fn outward(address: Option<&str>, label: &str) -> Markup {
+    match address.and_then(followable) {
+        Some(address) => html! { a href=(address) rel="noreferrer nofollow" { (text(label)) } },
+        None => html! { (text(label)) },
+    }
+}

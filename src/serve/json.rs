@@ -1,0 +1,218 @@
+//! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
+
+use super::operator::{Counts, FeedStatus, NextPoll, PollNote, PollReport};
+use crate::model::{
+    Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Tick, Time,
+};
+use crate::store::VersionNote;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// A time or its absence.
+pub(super) fn time(time: Option<Time>) -> Value {
+    time.map_or(Value::Null, |time| time.to_string().into())
+}
+
+/// A tick or its absence.
+pub(super) fn tick(tick: Option<Tick>) -> Value {
+    time(tick.map(Tick::time))
+}
+
+/// The word for who added a feed.
+pub(super) const fn source(source: FeedSource) -> &'static str {
+    match source {
+        FeedSource::File => "file",
+        FeedSource::CommandLine => "command_line",
+        FeedSource::Api => "api",
+    }
+}
+
+/// The word for whether a feed is polled and served.
+pub(super) const fn standing(standing: FeedStanding) -> &'static str {
+    match standing {
+        FeedStanding::Active => "active",
+        FeedStanding::Paused => "paused",
+        FeedStanding::Gone => "gone",
+    }
+}
+
+/// A duration as the configuration writes it: in the largest unit that is exact.
+fn duration(duration: Option<Duration>) -> Value {
+    let Some(duration) = duration else { return Value::Null };
+    let seconds = duration.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "m")];
+    let exact = units.iter().find(|(unit, _)| seconds >= *unit && seconds % unit == 0);
+    let (unit, suffix) = exact.copied().unwrap_or((1, "s"));
+    format!("{}{suffix}", seconds / unit).into()
+}
+
+fn options(options: &FeedOptions) -> Value {
+    json!({
+        "complete": options.complete,
+        "deletions": match options.deletions {
+            Deletions::Safe => "safe",
+            Deletions::Eager => "eager",
+            Deletions::Off => "off",
+        },
+        "min_interval": duration(options.min_interval),
+        "max_interval": duration(options.max_interval),
+    })
+}
+
+fn counts(counts: &Counts) -> Map<String, Value> {
+    let pairs = [
+        ("created", counts.created),
+        ("updated", counts.updated),
+        ("deleted", counts.deleted),
+        ("undeleted", counts.undeleted),
+        ("retired", counts.retired),
+        ("returned", counts.returned),
+        ("rekeyed", counts.rekeyed),
+    ];
+    pairs.into_iter().map(|(name, number)| (name.to_owned(), number.into())).collect()
+}
+
+/// What a poll on request answers (CONTRACT, Administration API).
+pub(super) fn report(report: &PollReport) -> Value {
+    let mut object = counts(&report.counts);
+    object.insert("outcome".to_owned(), report.outcome.name().into());
+    object.insert("held".to_owned(), json!(report.held));
+    object.insert("until".to_owned(), tick(report.until));
+    object.insert("error".to_owned(), json!(report.error));
+    Value::Object(object)
+}
+
+fn poll(note: &PollNote) -> Value {
+    let mut object = counts(&note.counts);
+    object.insert("at".to_owned(), time(Some(note.at)));
+    object.insert("outcome".to_owned(), note.outcome.name().into());
+    object.insert("error".to_owned(), json!(note.error));
+    object.insert("blame".to_owned(), json!(note.blame.map(super::Blame::name)));
+    object.insert("status".to_owned(), json!(note.status));
+    let milliseconds = u64::try_from(note.duration.as_millis()).unwrap_or(u64::MAX);
+    object.insert("duration_ms".to_owned(), milliseconds.into());
+    object.insert("bytes".to_owned(), note.bytes.into());
+    Value::Object(object)
+}
+
+fn next_poll(next: &NextPoll) -> Value {
+    json!({ "at": time(Some(next.at)), "why": next.why })
+}
+
+/// What polling knows of a feed.
+pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
+    let polls: Vec<Value> = status.last_polls.iter().map(poll).collect();
+    let object = json!({
+        "name": status.name.as_str(),
+        "url": status.url,
+        "source": source(status.source),
+        "standing": standing(status.standing),
+        "options": options(&status.options),
+        "last_polls": polls,
+        "next_poll": status.next_poll.as_ref().map(next_poll),
+        "failures": status.failures,
+        "moved_to": status.moved_to,
+        "held": status.held,
+        "pending_absences": status.pending_absences,
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn character(character: &Character) -> Value {
+    json!({
+        "documents": character.documents,
+        "largest": character.largest,
+        "kept_order": character.kept_order,
+        "reordered": character.reordered,
+        "grew_above": character.grew_above,
+        "grew_below": character.grew_below,
+        "holes_returned": character.holes_returned,
+        "holes_stayed": character.holes_stayed,
+        "aged": character.aged,
+    })
+}
+
+fn hold(hold: &Hold) -> Value {
+    json!({
+        "reason": hold.reason,
+        "kind": hold.kind,
+        "since": time(Some(hold.since)),
+        "observations": hold.observations,
+    })
+}
+
+/// What the store knows of a feed.
+pub(super) fn state(state: &FeedState) -> Value {
+    json!({
+        "revision": state.revision.0,
+        "until": tick(state.tick),
+        "window": { "since": tick(state.window_start), "until": tick(state.tick) },
+        "complete_since": tick(state.complete_start),
+        "shown": time(Some(state.shown)),
+        "format": state.format.name(),
+        "says_complete": state.says_complete,
+        "counts": {
+            "current": state.current,
+            "living": state.living,
+            "retired": state.living.saturating_sub(state.current),
+            "tombstones": state.tombstones,
+        },
+        "character": character(&state.character),
+        "hold": state.hold.as_ref().map(hold),
+        "ripens": time(state.ripens),
+    })
+}
+
+/// Something that happened to an item.
+pub(super) fn event(event: &Event) -> Value {
+    let mut object = json!({
+        "kind": event.kind.name(),
+        "sync_id": event.id.as_str(),
+        "native_id": event.native_id,
+        "title": event.title,
+        "tick": tick(event.tick),
+        "reason": event.reason,
+        "at": time(Some(event.at)),
+    });
+    if let Some(object) = object.as_object_mut() {
+        if let Some(old) = &event.old_native_id {
+            object.insert("old_native_id".to_owned(), old.as_str().into());
+        }
+        if event.seen_gone.is_some() {
+            object.insert("seen_gone".to_owned(), time(event.seen_gone));
+        }
+    }
+    object
+}
+
+/// A version of an item.
+pub(super) fn version(note: &VersionNote) -> Value {
+    json!({
+        "updates": note.updates.value(),
+        "sequence": note.update.sequence.value(),
+        "when": time(note.update.stamp.when()),
+        "by": note.update.stamp.by().map(crate::model::EndpointId::as_str),
+        "deleted": note.deleted,
+        "tick": tick(Some(note.tick)),
+        "title": note.title,
+        "reason": note.reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_they_are_read() {
+        for (seconds, text) in
+            [(0, "0s"), (90, "90s"), (300, "5m"), (7200, "2h"), (86_400, "1d"), (90_000, "25h")]
+        {
+            assert_eq!(duration(Some(Duration::from_secs(seconds))), text);
+            assert_eq!(super::super::put::duration(text).unwrap(), Duration::from_secs(seconds));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
+
+use super::{Parts, Room, Shared, routes};
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+/// Connections at once; further ones wait in the system's queue.
+pub(super) const CONNECTION_LIMIT: usize = 1024;
+/// The limits of one connection; tests take shorter times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// From the accept until the head of the first request is there.
+    pub(super) first_request: Duration,
+    /// Within which the head of a later request must come (HTTP/1.1).
+    pub(super) head: Duration,
+    /// After which a connection is asked to end; a client opens a new one.
+    pub(super) lifetime: Duration,
+    /// How long a connection that was asked to end may take for the answers in flight.
+    pub(super) drain: Duration,
+}
+
+impl Limits {
+    /// The limits of a running gateway.
+    pub(super) const USUAL: Self = Self {
+        first_request: Duration::from_secs(15),
+        head: Duration::from_secs(30),
+        lifetime: Duration::from_secs(15 * 60),
+        drain: Duration::from_secs(10),
+    };
+}
+
+/// Header fields of one request.
+const HEADERS: usize = 64;
+/// Bytes of the head of an HTTP/1.1 request.
+const HEAD_BYTES: usize = 32 * 1024;
+/// Bytes of the header list of an HTTP/2 request.
+const HEADER_LIST_BYTES: u32 = 16 * 1024;
+/// Requests at once on one HTTP/2 connection.
+const STREAMS: u32 = 64;
+/// How often an HTTP/2 connection that is silent is asked whether it is still there.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// How long it may take to answer that.
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long to wait when the system has no file descriptor for a new connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Why serving ended other than by shutdown.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket is of no use any more.
+    #[error("the listening socket failed")]
+    Listen(#[source] io::Error),
+}
+
+/// Serves until `shutdown`, then lets the answers in flight finish.
+pub async fn run(
+    listener: TcpListener,
+    parts: Parts,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let room = Room::new(parts, crate::render::document, shutdown.clone());
+    serve(listener, room, Limits::USUAL, shutdown).await
+}
+
+/// [`run`] with its limits spelled out.
+pub(super) async fn serve(
+    listener: TcpListener,
+    room: Shared,
+    limits: Limits,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let router = routes(Arc::clone(&room));
+    let permits = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let connections = TaskTracker::new();
+    let ended = loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break Ok(()),
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        match accepted {
+            Ok((stream, permit)) => {
+                let (room, router) = (Arc::clone(&room), router.clone());
+                let closing = shutdown.clone();
+                connections.spawn(async move {
+                    let counted = room.metrics.connection();
+                    connection(stream, router, limits, closing).await;
+                    drop((counted, permit));
+                });
+            }
+            Err(error) if passes(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                break Err(ServeError::Listen(error));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    };
+    // The system refuses newcomers from here on.
+    drop(listener);
+    shutdown.cancel();
+    connections.close();
+    connections.wait().await;
+    ended
+}
+
+type Permit = tokio::sync::OwnedSemaphorePermit;
+
+/// Takes a connection as soon as there is room for one more.
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, Permit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+/// Whether an error of accept is about that one connection only.
+fn passes(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn connection(stream: TcpStream, router: Router, limits: Limits, closing: CancellationToken) {
+    // Answers are small and whole; waiting to fill packets would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection was gone before it was served");
+        return;
+    }
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&asked);
+    let service =
+        hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+            seen.store(true, Ordering::Release);
+            router.clone().oneshot(request)
+        });
+    let builder = builder(limits);
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+
+    // hyper's own limit on heads begins when it knows the protocol: a client that sends nothing,
+    // or the beginning of the HTTP/2 preface, must be cut off here.
+    let first = tokio::time::sleep(limits.first_request);
+    let lifetime = tokio::time::sleep(limits.lifetime);
+    let (mut first, mut lifetime) = (std::pin::pin!(first), std::pin::pin!(lifetime));
+    let mut waiting = true;
+    loop {
+        tokio::select! {
+            ended = serving.as_mut() => return log(ended),
+            () = first.as_mut(), if waiting => {
+                waiting = false;
+                if !asked.load(Ordering::Acquire) {
+                    tracing::debug!("a connection without a request was cut");
+                    return;
+                }
+            }
+            () = closing.cancelled() => break,
+            () = lifetime.as_mut() => break,
+        }
+    }
+    serving.as_mut().graceful_shutdown();
+    match tokio::time::timeout(limits.drain, serving.as_mut()).await {
+        Ok(ended) => log(ended),
+        Err(_) => tracing::debug!("a connection that did not end was cut"),
+    }
+}
+
+fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = ended {
+        // Clients go away in mid-answer all the time; this is for whoever looks for one of them.
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+fn builder(limits: Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(HEADERS)
+        .max_buf_size(HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEADER_LIST_BYTES)
+        .max_concurrent_streams(STREAMS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}

@@ -1,0 +1,145 @@
+//! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
+
+use super::operator::Totals;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answer {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Standing {
+    standing: &'static str,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Meters {
+    requests: Family<Answer, Counter>,
+    sent: Counter,
+    hits: Counter,
+    misses: Counter,
+    connections: Gauge,
+    feeds: Family<Standing, Gauge>,
+    polls: Family<Outcome, Counter>,
+    commits: Counter,
+    fetched: Counter,
+}
+
+/// The meters of this room, and those that are read from the operator's side at each scrape.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    meters: Meters,
+    registry: Arc<Registry>,
+}
+
+/// A connection that is open.
+pub(super) struct Open(Gauge);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    /// Meters that stand at zero.
+    pub(super) fn new() -> Self {
+        let meters = Meters::default();
+        let mut registry = Registry::with_prefix("tidegate");
+        let m = meters.clone();
+        registry.register("http_requests", "Answers by route and status", m.requests);
+        registry.register_with_unit(
+            "http_sent",
+            "Bytes of bodies in answers, as encoded",
+            Unit::Bytes,
+            m.sent,
+        );
+        registry.register("cache_hits", "Views that were answered from the cache", m.hits);
+        registry.register("cache_misses", "Views that had to be rendered", m.misses);
+        registry.register("connections", "Open connections", m.connections);
+        registry.register("feeds", "Feeds by standing", m.feeds);
+        registry.register("polls", "Polls by outcome", m.polls);
+        registry.register("commits", "Commits to the store", m.commits);
+        registry.register_with_unit(
+            "fetched",
+            "Bytes read from upstreams, as they came over the wire",
+            Unit::Bytes,
+            m.fetched,
+        );
+        Self { meters, registry: Arc::new(registry) }
+    }
+
+    /// A view was answered from the cache.
+    pub(super) fn cache_hit(&self) {
+        self.meters.hits.inc();
+    }
+
+    /// A view had to be rendered.
+    pub(super) fn cache_miss(&self) {
+        self.meters.misses.inc();
+    }
+
+    /// Counts a connection as open until what this returns is dropped.
+    pub(super) fn connection(&self) -> Open {
+        self.meters.connections.inc();
+        Open(self.meters.connections.clone())
+    }
+
+    /// An answer went out.
+    pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
+        let method = match *method {
+            http::Method::GET => "GET",
+            http::Method::HEAD => "HEAD",
+            http::Method::POST => "POST",
+            http::Method::PUT => "PUT",
+            http::Method::DELETE => "DELETE",
+            // A client may make up methods; they must not make up label values.
+            _ => "other",
+        };
+        let answer = Answer { method, route: route.to_owned(), status };
+        self.meters.requests.get_or_create(&answer).inc();
+        self.meters.sent.inc_by(bytes);
+    }
+
+    /// Sets how many feeds there are of a standing.
+    pub(super) fn feeds(&self, standing: &'static str, number: usize) {
+        let gauge = self.meters.feeds.get_or_create(&Standing { standing });
+        gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    /// Takes over what the operator's side counted; its counters only grow.
+    pub(super) fn totals(&self, totals: Totals) {
+        for (outcome, number) in [
+            ("changed", totals.changed),
+            ("unchanged", totals.unchanged),
+            ("not_modified", totals.not_modified),
+            ("failed", totals.failed),
+        ] {
+            let counter = self.meters.polls.get_or_create(&Outcome { outcome });
+            counter.inner().store(number, Ordering::Relaxed);
+        }
+        self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
+        self.meters.fetched.inner().store(totals.fetched_bytes, Ordering::Relaxed);
+    }
+
+    /// Everything in the OpenMetrics text format.
+    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,158 @@
+//! Which encoding, and which of HTML and JSON, a client asks for (RFC 9110 sections 12.4, 12.5).
+
+use http::{HeaderMap, HeaderName, header};
+
+/// The most members of a header list that are looked at; the rest are as if they were not there.
+const MEMBERS: usize = 32;
+
+/// A content coding (RFC 9110 section 8.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Encoding {
+    /// As it is.
+    Identity,
+    /// gzip.
+    Gzip,
+    /// Brotli.
+    Brotli,
+}
+
+impl Encoding {
+    /// Its token; `None` for identity, which is never named in `Content-Encoding`.
+    pub(super) const fn token(self) -> Option<&'static str> {
+        match self {
+            Self::Identity => None,
+            Self::Gzip => Some("gzip"),
+            Self::Brotli => Some("br"),
+        }
+    }
+}
+
+/// A weight in thousandths (RFC 9110 section 12.4.2); what cannot be read weighs 1.
+fn weight(parameters: &str) -> u16 {
+    let value = parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+    });
+    let Some(value) = value else { return 1000 };
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    if whole != "0" {
+        return 1000;
+    }
+    let digits = fraction.chars().chain("000".chars()).take(3);
+    digits.fold(0, |sum, c| sum * 10 + u16::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0))
+}
+
+/// The members of a list header with their weights, in lower case.
+fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let members = values.flat_map(|value| value.split(','));
+    members
+        .take(MEMBERS)
+        .map(|member| {
+            let (token, parameters) = member.split_once(';').unwrap_or((member, ""));
+            (token.trim().to_ascii_lowercase(), weight(parameters))
+        })
+        .filter(|(token, _)| !token.is_empty())
+        .collect()
+}
+
+/// The encoding to answer with: the one that weighs most, of equals the smallest body. A client
+/// that names none gets none, and one that refuses everything gets identity all the same
+/// (section 12.5.3 leaves that to the server).
+pub(super) fn encoding(headers: &HeaderMap) -> Encoding {
+    let asked = members(headers, &header::ACCEPT_ENCODING);
+    let find = |names: &[&str]| {
+        asked.iter().find(|(token, _)| names.contains(&token.as_str())).map(|(_, q)| *q)
+    };
+    let any = find(&["*"]);
+    let brotli = find(&["br"]).or(any).unwrap_or(0);
+    let gzip = find(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
+    // Identity is acceptable unless it is refused; where it is not named, anything that is
+    // named comes before it.
+    let identity = find(&["identity"]).unwrap_or(0);
+    if brotli > 0 && brotli >= gzip && brotli >= identity {
+        Encoding::Brotli
+    } else if gzip > 0 && gzip >= identity {
+        Encoding::Gzip
+    } else {
+        Encoding::Identity
+    }
+}
+
+/// Whether the client would rather have JSON than HTML. A client that takes anything gets HTML.
+pub(super) fn wants_json(headers: &HeaderMap) -> bool {
+    let asked = members(headers, &header::ACCEPT);
+    let of = |name: &str, range: &str| {
+        let exact = asked.iter().find(|(token, _)| token == name);
+        let wide = || asked.iter().find(|(token, _)| token == range);
+        let all = || asked.iter().find(|(token, _)| token == "*/*");
+        exact.or_else(wide).or_else(all).map_or(0, |(_, q)| *q)
+    };
+    of("application/json", "application/*") > of("text/html", "text/*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn asking(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn encodings_are_chosen_by_weight() {
+        for (asked, chosen) in [
+            ("", Encoding::Identity),
+            ("identity", Encoding::Identity),
+            ("gzip", Encoding::Gzip),
+            ("x-gzip", Encoding::Gzip),
+            ("GZIP", Encoding::Gzip),
+            ("gzip, deflate, br", Encoding::Brotli),
+            ("gzip;q=1.0, br;q=0.5", Encoding::Gzip),
+            ("br;q=0, gzip", Encoding::Gzip),
+            ("br;q=0.001", Encoding::Brotli),
+            ("gzip;q=0", Encoding::Identity),
+            ("*", Encoding::Brotli),
+            ("*;q=0", Encoding::Identity),
+            ("*, br;q=0", Encoding::Gzip),
+            ("identity;q=0.5, gzip;q=0.3", Encoding::Identity),
+            ("identity;q=0, *;q=0", Encoding::Identity),
+            ("deflate", Encoding::Identity),
+            ("zstd, gzip ; q=0.8", Encoding::Gzip),
+            (",,;q=,=;", Encoding::Identity),
+        ] {
+            let headers = asking(header::ACCEPT_ENCODING, asked);
+            assert_eq!(encoding(&headers), chosen, "{asked:?}");
+        }
+        assert_eq!(encoding(&HeaderMap::new()), Encoding::Identity);
+    }
+
+    #[test]
+    fn html_unless_json_is_asked_for() {
+        for (asked, json) in [
+            ("application/json", true),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false),
+            ("*/*", false),
+            ("application/*", true),
+            ("text/html;q=0.5, application/json", true),
+            ("application/json;q=0", false),
+        ] {
+            assert_eq!(wants_json(&asking(header::ACCEPT, asked)), json, "{asked:?}");
+        }
+        assert!(!wants_json(&HeaderMap::new()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_header_is_answered(asked in "[ -~]{0,80}") {
+            let headers = asking(header::ACCEPT_ENCODING, &asked);
+            let chosen = encoding(&headers);
+            // What was not named, or as anything, is never chosen.
+            if let Some(token) = chosen.token() {
+                let lower = asked.to_ascii_lowercase();
+                proptest::prop_assert!(lower.contains(token) || lower.contains('*'));
+            }
+        }
+    }
+}

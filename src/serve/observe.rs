@@ -1,0 +1,82 @@
+//! Around every answer: its line in the log, its count, its time limit, and the headers that keep
+//! a browser from running what publishers wrote.
+
+use super::Shared;
+use super::problem::{Problem, RETRY_SOON};
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http_body::Body as _;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an answer may take.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an answer may take that waits for an upstream.
+pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(150);
+/// The route whose answers wait for an upstream.
+const POLL_ROUTE: &str = "/api/v1/feeds/{name}/poll";
+/// How many bytes of a path and of a user agent go into the log.
+const LOGGED: usize = 256;
+
+/// Feeds are shown as documents by some browsers, so they get the same policy as pages: nothing
+/// runs, nothing is loaded but our own style sheet, and nobody puts a page of ours into a frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'",
+);
+
+/// Answers, and then counts and logs the answer.
+pub(super) async fn answer(State(room): State<Shared>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let path = cut(request.uri().path());
+    let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let agent = agent.map(cut);
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let mut response = next.run(request).await;
+    guard(response.headers_mut());
+    let status = response.status().as_u16();
+    // The body of an answer to HEAD is cut off inside; what is counted is what goes out.
+    let bytes = response.body().size_hint().exact().unwrap_or(0);
+    let route = route.as_deref().unwrap_or("none");
+    room.metrics.answered(&method, route, status, bytes);
+    let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if status >= 500 || route.starts_with("/api/") {
+        tracing::info!(%method, path, route, status, bytes, milliseconds, agent, "answered");
+    } else {
+        tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
+    }
+    response
+}
+
+/// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
+pub(super) async fn time_limit(request: Request, next: Next) -> Response {
+    let polls = request.extensions().get::<MatchedPath>().is_some_and(|p| p.as_str() == POLL_ROUTE);
+    let limit = if polls { POLL_TIMEOUT } else { REQUEST_TIMEOUT };
+    match tokio::time::timeout(limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let said = format!("no answer was ready within {} seconds", limit.as_secs());
+            Problem::later(said, RETRY_SOON).into_response()
+        }
+    }
+}
+
+fn guard(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (CROSS_ORIGIN_OPENER, HeaderValue::from_static("same-origin")),
+    ] {
+        headers.insert(name, value);
+    }
+}
+
+const CROSS_ORIGIN_OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+fn cut(text: &str) -> String {
+    text.chars().take(LOGGED).collect()
+}

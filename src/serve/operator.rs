@@ -1,0 +1,241 @@
+//! The seam to what polling does for administration: serving asks, somebody else acts.
+
+use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Tick, Time};
+use async_trait::async_trait;
+use std::time::Duration;
+
+/// What administration asks of the side that polls. A double stands in for it in tests.
+#[async_trait]
+pub trait Operator: Send + Sync + 'static {
+    /// Whether feeds are being polled; otherwise the reason why not, for `/readyz`.
+    fn ready(&self) -> Result<(), String>;
+
+    /// What was counted since the start, for `/metrics`.
+    fn totals(&self) -> Totals;
+
+    /// Every feed that was ever added and not purged, by name.
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError>;
+
+    /// One feed.
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError>;
+
+    /// Adds a feed or changes it. Durable on return.
+    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError>;
+
+    /// Stops a feed for good; with `purge` its data go too. Durable on return.
+    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError>;
+
+    /// Polls a feed now, with a request of its own, and answers when the result is durable.
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError>;
+
+    /// Decides about a held document.
+    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
+}
+
+/// Why an administration action was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorError {
+    /// There is no such feed.
+    #[error("there is no feed {0}")]
+    UnknownFeed(FeedName),
+    /// The feed stands in the configuration file, which wins.
+    #[error("the feed {0} stands in the configuration file, which wins over this; change it there")]
+    ConfiguredByFile(FeedName),
+    /// The request makes no sense as it stands; says why.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The feed's state does not allow it (nothing is held, the feed is deleted); says why.
+    #[error("{0}")]
+    Conflict(String),
+    /// It is not built yet; says what.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It failed here; says why.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// A feed as an operator wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PutFeed {
+    /// The upstream's address: absolute, http or https.
+    pub url: String,
+    /// Everything else.
+    pub options: FeedOptions,
+}
+
+/// What became of a [`PutFeed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Put {
+    /// The feed is new.
+    Created,
+    /// It was there and is as asked now.
+    Changed,
+}
+
+/// What to do with a held document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HoldAction {
+    /// Let it out.
+    Release,
+    /// Forget it.
+    Drop,
+}
+
+/// How a poll ended (CONTRACT, Administration API).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PollOutcome {
+    /// Something was stored.
+    Changed,
+    /// A document came, and nothing in it was new.
+    Unchanged,
+    /// The upstream said that nothing changed (304).
+    NotModified,
+    /// No document was had, or none that can be used.
+    Failed,
+}
+
+impl PollOutcome {
+    /// The contract's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::NotModified => "not_modified",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Who must act on a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The network between here and the upstream.
+    Network,
+    /// The upstream.
+    Upstream,
+    /// Whoever configured this gateway.
+    Operator,
+    /// This gateway itself.
+    Gateway,
+}
+
+impl Blame {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Upstream => "upstream",
+            Self::Operator => "operator",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+/// How many items something happened to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Counts {
+    /// Seen for the first time.
+    pub created: u32,
+    /// Changed.
+    pub updated: u32,
+    /// Taken away.
+    pub deleted: u32,
+    /// There again after a deletion.
+    pub undeleted: u32,
+    /// Slid off the end.
+    pub retired: u32,
+    /// There again, unchanged, after sliding off.
+    pub returned: u32,
+    /// Under another native id now.
+    pub rekeyed: u32,
+}
+
+/// What a poll on request answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PollReport {
+    /// How it ended.
+    pub outcome: PollOutcome,
+    /// What happened to items.
+    pub counts: Counts,
+    /// Why the document is held back, if it is.
+    pub held: Option<String>,
+    /// The feed's last tick now.
+    pub until: Option<Tick>,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
+}
+
+/// A poll that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PollNote {
+    /// When it began.
+    pub at: Time,
+    /// How it ended.
+    pub outcome: PollOutcome,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
+    /// Who must act on that.
+    pub blame: Option<Blame>,
+    /// The status that the upstream answered with, where it answered.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub duration: Duration,
+    /// Bytes of the body as it came over the wire.
+    pub bytes: u64,
+    /// What happened to items.
+    pub counts: Counts,
+}
+
+/// When a feed is polled next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NextPoll {
+    /// When.
+    pub at: Time,
+    /// Why then, in words.
+    pub why: String,
+}
+
+/// What polling knows of a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FeedStatus {
+    /// Its name.
+    pub name: FeedName,
+    /// The upstream's address, as configured.
+    pub url: String,
+    /// Who added it.
+    pub source: FeedSource,
+    /// Whether it is polled and served.
+    pub standing: FeedStanding,
+    /// What the operator says of it.
+    pub options: FeedOptions,
+    /// The last polls, newest first; how many is up to the operator's side.
+    pub last_polls: Vec<PollNote>,
+    /// The next poll; `None` where none is planned.
+    pub next_poll: Option<NextPoll>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Where a permanent redirect leads.
+    pub moved_to: Option<String>,
+    /// Why a document is held back, if one is.
+    pub held: Option<String>,
+    /// Items that are missing upstream with nothing concluded yet.
+    pub pending_absences: u32,
+}
+
+/// Counters since the start; each only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Totals {
+    /// Polls that ended as [`PollOutcome::Changed`].
+    pub changed: u64,
+    /// Polls that ended as [`PollOutcome::Unchanged`].
+    pub unchanged: u64,
+    /// Polls that ended as [`PollOutcome::NotModified`].
+    pub not_modified: u64,
+    /// Polls that ended as [`PollOutcome::Failed`].
+    pub failed: u64,
+    /// Commits to the store.
+    pub commits: u64,
+    /// Bytes read from upstreams, as they came over the wire.
+    pub fetched_bytes: u64,
+}

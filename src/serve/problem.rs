@@ -1,0 +1,142 @@
+//! Problem documents (RFC 9457): what every error answer of this room is.
+
+use super::operator::OperatorError;
+use crate::store::StoreError;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The media type of problem documents (RFC 9457 section 6.1).
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// How soon to ask again for something that is not there yet.
+pub(super) const RETRY_SOON: Duration = Duration::from_secs(30);
+
+/// An error answer. `type` is left out: it is `about:blank`, the status says all of it
+/// (RFC 9457 section 4.2.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Problem {
+    title: &'static str,
+    #[serde(serialize_with = "as_number")]
+    status: StatusCode,
+    detail: String,
+    /// Our extension: the offending parameter, key or path segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    #[serde(skip)]
+    retry_after: Option<Duration>,
+    #[serde(skip)]
+    challenge: bool,
+}
+
+fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u16(status.as_u16())
+}
+
+impl Problem {
+    /// A problem of this status, with one sentence about this occurrence.
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            title: status.canonical_reason().unwrap_or("Error"),
+            status,
+            detail: detail.into(),
+            parameter: None,
+            retry_after: None,
+            challenge: false,
+        }
+    }
+
+    /// 400 because of a parameter, key or path segment.
+    pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
+        Self { parameter: Some(name.to_owned()), ..Self::new(StatusCode::BAD_REQUEST, detail) }
+    }
+
+    /// 404.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 501: an address that the contract names and this version does not answer yet.
+    pub(super) fn not_built(what: &str) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, format!("{what} is not available yet"))
+    }
+
+    /// 503 with `Retry-After`.
+    pub(super) fn later(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        }
+    }
+
+    /// 401 with the challenge of RFC 6750 section 3.
+    pub(super) fn unauthorized() -> Self {
+        Self {
+            challenge: true,
+            ..Self::new(
+                StatusCode::UNAUTHORIZED,
+                "administration needs the header Authorization: Bearer TOKEN with the gateway's \
+                 admin token",
+            )
+        }
+    }
+
+    /// The sentence about this occurrence.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The status.
+    #[cfg(test)]
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<StoreError> for Problem {
+    /// What the store says is for the operator's log; a reader learns only that it is our fault.
+    fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::Closed) {
+            return Self::later("the gateway is shutting down", RETRY_SOON);
+        }
+        tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
+        Self::later("the gateway could not read its store", RETRY_SOON)
+    }
+}
+
+impl From<OperatorError> for Problem {
+    fn from(error: OperatorError) -> Self {
+        let status = match &error {
+            OperatorError::UnknownFeed(_) => StatusCode::NOT_FOUND,
+            OperatorError::ConfiguredByFile(_) | OperatorError::Conflict(_) => StatusCode::CONFLICT,
+            OperatorError::BadRequest(_) => StatusCode::BAD_REQUEST,
+            OperatorError::Unsupported(_) => StatusCode::NOT_IMPLEMENTED,
+            OperatorError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = &error as &dyn std::error::Error, "administration failed");
+        }
+        Self::new(status, error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        // Serialising three strings and a number cannot fail; an empty body would still carry
+        // the status.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+        }
+        if self.challenge {
+            let realm = HeaderValue::from_static("Bearer realm=\"tidegate\"");
+            headers.insert(header::WWW_AUTHENTICATE, realm);
+        }
+        response
+    }
+}

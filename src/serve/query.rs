@@ -1,0 +1,122 @@
+//! The parameters of feed addresses: `as`, `sx`, `since`. Other keys are ignored, so that readers
+//! may add what they like.
+
+use super::problem::Problem;
+use crate::model::{Family, Tick};
+use crate::render::{Dialect, ViewKind};
+
+/// The longest query that is read, in bytes.
+const QUERY_LIMIT: usize = 4 * 1024;
+
+/// What a client asks of a feed address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Asked {
+    /// `?as=`: the container.
+    pub(super) container: Option<Family>,
+    /// `?sx=`: the dialect of the sync markup.
+    pub(super) dialect: Option<Dialect>,
+    /// `?since=`: an `until` seen before.
+    pub(super) since: Option<Tick>,
+}
+
+impl Asked {
+    /// Reads the query of a view; a key that the view knows and that is malformed, unknown in value
+    /// or given twice is the client's mistake. Only the sync view knows `since`.
+    pub(super) fn read(kind: ViewKind, query: &str) -> Result<Self, Problem> {
+        if query.len() > QUERY_LIMIT {
+            let said =
+                format!("the query is {} bytes long, the limit is {QUERY_LIMIT}", query.len());
+            return Err(Problem::new(http::StatusCode::BAD_REQUEST, said));
+        }
+        let mut asked = Self::default();
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let twice = match &*key {
+                "as" => asked.container.replace(container(&value)?).is_some(),
+                "sx" => asked.dialect.replace(dialect(&value)?).is_some(),
+                "since" if kind == ViewKind::Sync => asked.since.replace(since(&value)?).is_some(),
+                _ => false,
+            };
+            if twice {
+                return Err(Problem::parameter(&key, format!("{key} is given twice")));
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn container(value: &str) -> Result<Family, Problem> {
+    match value {
+        "atom" => Ok(Family::Atom),
+        "rss" => Ok(Family::Rss),
+        "pox" | "json" | "opml" => {
+            Err(Problem::parameter("as", format!("the container {value} is not available yet")))
+        }
+        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json and opml")),
+    }
+}
+
+fn dialect(value: &str) -> Result<Dialect, Problem> {
+    match value {
+        "sse" => Ok(Dialect::Sse),
+        "feedsync" => Ok(Dialect::FeedSync),
+        "sse-0.91" => {
+            Err(Problem::parameter("sx", format!("the dialect {value} is not available yet")))
+        }
+        _ => Err(Problem::parameter("sx", "sx is one of sse, feedsync and sse-0.91")),
+    }
+}
+
+fn since(value: &str) -> Result<Tick, Problem> {
+    let tick = value.parse::<Tick>();
+    tick.map_err(|_| {
+        Problem::parameter("since", "since is the until of an earlier answer: 2026-11-20T16:20:05Z")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Time;
+
+    #[test]
+    fn what_is_known_is_read_and_the_rest_ignored() {
+        assert_eq!(Asked::read(ViewKind::Sync, "").unwrap(), Asked::default());
+        assert_eq!(
+            Asked::read(ViewKind::Sync, "utm_source=x&&=&as").map(|_| ()).unwrap_err().status(),
+            400
+        );
+        let asked =
+            Asked::read(ViewKind::Sync, "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z")
+                .unwrap();
+        assert_eq!(asked.container, Some(Family::Rss));
+        assert_eq!(asked.dialect, Some(Dialect::FeedSync));
+        assert_eq!(asked.since, Some(Tick::at(Time::from_unix(1_795_191_605))));
+    }
+
+    #[test]
+    fn mistakes_name_their_parameter() {
+        for (query, parameter) in [
+            ("as=pox", "as"),
+            ("as=json", "as"),
+            ("as=opml", "as"),
+            ("as=ATOM", "as"),
+            ("as=atom&as=atom", "as"),
+            ("sx=sse-0.91", "sx"),
+            ("sx=", "sx"),
+            ("since=", "since"),
+            ("since=now", "since"),
+            ("since=2026-11-20T16:20:05.5Z", "since"),
+            ("since=2026-11-20T16:20:05%2B00:00", "since"),
+            ("since=2026-13-20T16:20:05Z", "since"),
+        ] {
+            let problem = Asked::read(ViewKind::Sync, query).unwrap_err();
+            let shown = serde_json::to_value(&problem).unwrap();
+            assert_eq!(shown["parameter"], parameter, "{query}");
+            assert_eq!(shown["status"], 400);
+        }
+        assert!(Asked::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
+        for kind in [ViewKind::Reader, ViewKind::Complete] {
+            assert_eq!(Asked::read(kind, "since=now").unwrap(), Asked::default());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A document as it goes out: its bytes in every encoding, each with its own entity tag.
+
+use super::conditional::ETag;
+use super::negotiate::Encoding;
+use crate::model::Time;
+use bytes::Bytes;
+use std::io::{self, Write};
+
+/// gzip level: about the knee of its curve.
+const GZIP_LEVEL: u32 = 6;
+/// Brotli quality: smaller than gzip at about its speed.
+const BROTLI_QUALITY: i32 = 5;
+/// Brotli window, as a power of two: 4 MiB.
+const BROTLI_WINDOW: i32 = 22;
+/// The buffer that Brotli reads through, in bytes.
+const BROTLI_BUFFER: usize = 16 * 1024;
+/// What a rendition weighs beside its bytes.
+const OVERHEAD: usize = 512;
+
+/// One encoding of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Body {
+    /// The bytes.
+    pub(super) bytes: Bytes,
+    /// Their tag.
+    pub(super) etag: ETag,
+}
+
+impl Body {
+    /// A body of these bytes.
+    pub(super) fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let etag = ETag::of(&bytes);
+        Self { bytes, etag }
+    }
+}
+
+/// A rendered document with its encodings prebuilt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rendition {
+    identity: Body,
+    gzip: Body,
+    brotli: Body,
+    /// Its media type.
+    pub(super) media_type: &'static str,
+    /// When what it shows last changed.
+    pub(super) shown: Time,
+}
+
+impl Rendition {
+    /// Compresses a document. Slow: call it where blocking is allowed.
+    pub(super) fn build(
+        document: String,
+        media_type: &'static str,
+        shown: Time,
+    ) -> io::Result<Self> {
+        let gzip = gzip(document.as_bytes())?;
+        let brotli = brotli(document.as_bytes())?;
+        Ok(Self {
+            identity: Body::new(document),
+            gzip: Body::new(gzip),
+            brotli: Body::new(brotli),
+            media_type,
+            shown,
+        })
+    }
+
+    /// The body in an encoding.
+    pub(super) const fn body(&self, encoding: Encoding) -> &Body {
+        match encoding {
+            Encoding::Identity => &self.identity,
+            Encoding::Gzip => &self.gzip,
+            Encoding::Brotli => &self.brotli,
+        }
+    }
+
+    /// What it takes in memory, in bytes; at least 1.
+    pub(super) fn weight(&self) -> u32 {
+        let bodies = [&self.identity, &self.gzip, &self.brotli];
+        let bytes = bodies.iter().map(|body| body.bytes.len()).sum::<usize>() + OVERHEAD;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    // No name and no time in its header: equal bytes give equal tags.
+    let level = flate2::Compression::new(GZIP_LEVEL);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn brotli(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let parameters = brotli::enc::BrotliEncoderParams {
+        quality: BROTLI_QUALITY,
+        lgwin: BROTLI_WINDOW,
+        ..Default::default()
+    };
+    let mut compressed = Vec::new();
+    let mut input = bytes;
+    // The buffer size is BROTLI_BUFFER whatever the input, so that memory stays bounded.
+    let mut writer =
+        brotli::CompressorWriter::with_params(&mut compressed, BROTLI_BUFFER, &parameters);
+    io::copy(&mut input, &mut writer)?;
+    writer.flush()?;
+    drop(writer);
+    Ok(compressed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
+        let bytes = &rendition.body(encoding).bytes;
+        let mut plain = Vec::new();
+        match encoding {
+            Encoding::Identity => plain.extend_from_slice(bytes),
+            Encoding::Gzip => {
+                flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
+            }
+            Encoding::Brotli => {
+                brotli::Decompressor::new(&bytes[..], 4096).read_to_end(&mut plain).unwrap();
+            }
+        }
+        plain
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
+            let at = Time::from_unix(0);
+            let built = Rendition::build(document.clone(), "text/plain", at).unwrap();
+            let again = Rendition::build(document.clone(), "text/plain", at).unwrap();
+            proptest::prop_assert_eq!(&built, &again, "equal documents give equal bytes");
+            for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli] {
+                proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn each_encoding_has_a_tag_of_its_own() {
+        let built = Rendition::build("<feed/>".repeat(50), "text/xml", Time::from_unix(0)).unwrap();
+        let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli]
+            .map(|encoding| built.body(encoding).etag.clone());
+        assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
+        assert!(built.weight() as usize > 350);
+    }
+}

@@ -1,0 +1,280 @@
+//! Rendered documents, kept by what they were rendered from. A key is never invalidated: it is
+//! outlived, because whatever changes what is shown raises the feed's revision.
+
+use super::address::Site;
+use super::metrics::Metrics;
+use super::plan::Plan;
+use super::problem::{Problem, RETRY_SOON};
+use super::rendition::Rendition;
+use crate::model::{Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
+use crate::render::{Dialect, Page, ViewKind};
+use crate::store::{Select, Store, StoreError, View};
+use moka::future::Cache;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Bytes of renditions kept, all feeds together.
+const SHELF_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of renditions kept of answers to `?since=`, of which anybody can ask for any number.
+const SINCE_BYTES: u64 = 8 * 1024 * 1024;
+/// How many keys of last good renditions are remembered.
+const LAST_KEYS: u64 = 16 * 1024;
+/// How many documents are read, rendered and compressed at once.
+const RENDERS_AT_ONCE: usize = 4;
+/// How often a view is read again because the feed changed while it was being read.
+const READS: usize = 4;
+
+/// Renders a page: `render::document`, or a double of it.
+pub(super) type Renderer = fn(&Page<'_>) -> String;
+
+/// What was asked of a view, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Wish {
+    /// The view.
+    pub(super) kind: ViewKind,
+    /// The dialect.
+    pub(super) dialect: Dialect,
+    /// The container, where one was asked for.
+    pub(super) container: Option<Family>,
+    /// `?since=`.
+    pub(super) seen: Option<Tick>,
+}
+
+/// What a rendition is a function of. The upstream's address is in it because documents name it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    feed: FeedName,
+    upstream: String,
+    plan: Plan,
+    dialect: Dialect,
+    revision: Revision,
+    render: u64,
+}
+
+/// Why there is no rendition.
+#[derive(Debug, thiserror::Error)]
+enum Missing {
+    #[error("no document of this feed has been taken in yet")]
+    NoDocument,
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the feed changed {READS} times while it was being read")]
+    Restless,
+    #[error("rendering failed: {0}")]
+    Render(String),
+}
+
+/// A parameter that does not fit the feed's state.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", .0.detail())]
+struct ParameterError(Problem);
+
+/// The cache, and what it takes to fill it.
+pub(super) struct Shelf {
+    store: Arc<dyn Store>,
+    site: Site,
+    window: Duration,
+    renderer: Renderer,
+    metrics: Metrics,
+    renditions: Cache<Key, Arc<Rendition>>,
+    since: Cache<Key, Arc<Rendition>>,
+    last: Cache<(FeedName, ViewKind, Dialect), Key>,
+    renders: Arc<Semaphore>,
+}
+
+impl Shelf {
+    /// An empty shelf.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        site: Site,
+        window: Duration,
+        renderer: Renderer,
+        metrics: Metrics,
+    ) -> Self {
+        let weighed = |bytes| {
+            Cache::builder()
+                .max_capacity(bytes)
+                .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
+                .build()
+        };
+        Self {
+            store,
+            site,
+            window,
+            renderer,
+            metrics,
+            renditions: weighed(SHELF_BYTES),
+            since: weighed(SINCE_BYTES),
+            last: Cache::new(LAST_KEYS),
+            renders: Arc::new(Semaphore::new(RENDERS_AT_ONCE)),
+        }
+    }
+
+    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
+    /// the state that it has in memory. Where the store fails, the last good one is served.
+    pub(super) async fn rendition(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+    ) -> Result<Arc<Rendition>, Problem> {
+        match self.current(record, wish).await {
+            Ok(rendition) => Ok(rendition),
+            Err(missing) => self.instead(record, wish, &missing).await,
+        }
+    }
+
+    async fn current(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+    ) -> Result<Arc<Rendition>, Arc<Missing>> {
+        let state = self.store.state(&record.name).await.map_err(Missing::from)?;
+        let state = state.ok_or(Missing::NoDocument)?;
+        fits(wish, &state).map_err(Missing::from)?;
+        let plan = plan(wish, &state).map_err(Missing::from)?;
+        let usual = Plan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
+        let key = Key {
+            feed: record.name.clone(),
+            upstream: record.url.clone(),
+            plan,
+            dialect: wish.dialect,
+            revision: state.revision,
+            render: state.render,
+        };
+        let cache = if usual { &self.renditions } else { &self.since };
+        if let Some(hit) = cache.get(&key).await {
+            self.metrics.cache_hit();
+            return Ok(hit);
+        }
+        // Of many who miss at once, one renders and the others wait for it.
+        let build = async {
+            self.metrics.cache_miss();
+            self.build(record, wish, state).await.map(Arc::new)
+        };
+        let rendition = cache.try_get_with(key.clone(), build).await?;
+        if usual {
+            self.last.insert((record.name.clone(), wish.kind, wish.dialect), key).await;
+        }
+        Ok(rendition)
+    }
+
+    /// What to serve when the rendition cannot be had.
+    async fn instead(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        missing: &Missing,
+    ) -> Result<Arc<Rendition>, Problem> {
+        match missing {
+            Missing::NoDocument => return Err(Problem::later(missing.to_string(), RETRY_SOON)),
+            Missing::Parameter(ParameterError(problem)) => return Err(problem.clone()),
+            Missing::Store(_) | Missing::Restless | Missing::Render(_) => {}
+        }
+        tracing::error!(
+            feed = %record.name,
+            error = missing as &dyn std::error::Error,
+            "a view could not be rendered"
+        );
+        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in.
+        if wish.seen.is_none() {
+            let place = (record.name.clone(), wish.kind, wish.dialect);
+            if let Some(key) = self.last.get(&place).await
+                && let Some(rendition) = self.renditions.get(&key).await
+            {
+                return Ok(rendition);
+            }
+        }
+        Err(Problem::later("the gateway could not render this view just now", RETRY_SOON))
+    }
+
+    async fn build(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        state: FeedState,
+    ) -> Result<Rendition, Missing> {
+        let _turn = self.renders.acquire().await.map_err(|_| StoreError::Closed)?;
+        let (plan, view, deleted) = self.read(record, wish, state).await?;
+        let addresses = self.site.addresses(record, wish.dialect);
+        let (renderer, window) = (self.renderer, self.window);
+        let blocking = tokio::task::spawn_blocking(move || {
+            let (since, until) = plan.bounds(&view.state);
+            let page = Page {
+                kind: wish.kind,
+                dialect: wish.dialect,
+                addresses: &addresses,
+                state: &view.state,
+                skeleton: &view.skeleton,
+                items: &view.items,
+                deleted: &deleted,
+                since,
+                until,
+                expires: plan.expires(&view.items, window),
+            };
+            let media_type = crate::render::media_type(view.state.format.family());
+            Rendition::build(renderer(&page), media_type, view.state.shown)
+        });
+        match blocking.await {
+            Ok(Ok(rendition)) => Ok(rendition),
+            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
+            Err(error) => Err(Missing::Render(error.to_string())),
+        }
+    }
+
+    /// Reads everything that the view shows, all at one revision.
+    async fn read(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        mut state: FeedState,
+    ) -> Result<(Plan, View, Vec<Item>), Missing> {
+        for _ in 0..READS {
+            fits(wish, &state)?;
+            let plan = plan(wish, &state)?;
+            let view = self.view(record, plan.select()).await?;
+            if view.state.revision != state.revision {
+                state = view.state;
+                continue;
+            }
+            let tombstones = wish.kind == ViewKind::Reader
+                && view.state.format.family() == Family::Atom
+                && state.window_start.is_some();
+            if !tombstones {
+                return Ok((plan, view, Vec::new()));
+            }
+            let since = Plan::Window { since: state.window_start };
+            let window = self.view(record, since.select()).await?;
+            if window.state.revision == state.revision {
+                let mut deleted = window.items;
+                deleted.retain(|item| item.shared.winner.deleted);
+                return Ok((plan, view, deleted));
+            }
+            state = window.state;
+        }
+        Err(Missing::Restless)
+    }
+
+    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, Missing> {
+        self.store.view(&record.name, select).await?.ok_or(Missing::NoDocument)
+    }
+}
+
+fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {
+    Plan::of(wish.kind, wish.seen, state).map_err(ParameterError)
+}
+
+/// Whether the feed can be had in the container that was asked for.
+fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
+    let (name, other) = match state.format.family() {
+        Family::Atom => ("atom", Family::Rss),
+        Family::Rss => ("rss", Family::Atom),
+    };
+    if wish.container == Some(other) {
+        let said = format!("this feed is available as {name} only; no other container is yet");
+        return Err(ParameterError(Problem::parameter("as", said)));
+    }
+    Ok(())
+}

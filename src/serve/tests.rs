@@ -1,0 +1,157 @@
+//! The site as its visitors see it, over doubles of the store and of the side that polls.
+
+mod admin;
+mod doubles;
+mod feeds;
+mod headers;
+mod pages;
+mod sockets;
+
+use super::{Parts, Room, Settings, Shared, routes};
+use crate::clock::ManualClock;
+use crate::model::{EndpointId, Time};
+use crate::render::{Dialect, Page};
+use axum::Router;
+use axum::body::Body;
+use doubles::{TestOperator, TestStore};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// The time at which tests begin.
+const NOW: i64 = 1_795_191_605;
+const DAY: i64 = 86_400;
+const TOKEN: &str = "correct-horse";
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(NOW + seconds)
+}
+
+/// Says everything that a page holds, a line each, so that tests can read it.
+fn spell(page: &Page<'_>) -> String {
+    let ids = |items: &[crate::model::Item]| {
+        let ids: Vec<&str> = items.iter().map(|item| item.shared.winner.id.as_str()).collect();
+        ids.join(" ")
+    };
+    format!(
+        "{:?} {:?} render {}\nsince {:?}\nuntil {:?}\nexpires {:?}\nitems {}\ndeleted {}\n\
+         complete {}\nupstream {}\nsup {:?}\n{}",
+        page.kind,
+        page.dialect,
+        page.state.render,
+        page.since,
+        page.until,
+        page.expires,
+        ids(page.items),
+        ids(page.deleted),
+        page.addresses.complete,
+        page.addresses.upstream,
+        page.addresses.sup,
+        "filling ".repeat(40),
+    )
+}
+
+/// The site and the doubles that stand behind it.
+struct Site {
+    store: Arc<TestStore>,
+    operator: Arc<TestOperator>,
+    clock: ManualClock,
+    room: Shared,
+    router: Router,
+    closing: CancellationToken,
+}
+
+impl Site {
+    /// A site with one Atom feed, `news`; see [`TestStore::with_news`].
+    fn new() -> Self {
+        Self::over(TestStore::with_news())
+    }
+
+    fn over(store: TestStore) -> Self {
+        let (store, operator) = (Arc::new(store), Arc::new(TestOperator::default()));
+        let clock = ManualClock::at(at(0));
+        let closing = CancellationToken::new();
+        let parts = Parts {
+            store: store.clone(),
+            clock: Arc::new(clock.clone()),
+            operator: operator.clone(),
+            settings: settings(),
+        };
+        let room = Room::new(parts, spell, closing.clone());
+        let router = routes(room.clone());
+        Self { store, operator, clock, room, router, closing }
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Response<Body> {
+        self.get_with(path, &[]).await
+    }
+
+    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        self.ask(request("GET", path, headers, "")).await
+    }
+
+    /// An administration call with the token.
+    async fn call(&self, method: &str, path: &str, body: &str) -> Response<Body> {
+        let bearer = format!("Bearer {TOKEN}");
+        let path = format!("/api/v1{path}");
+        self.ask(request(method, &path, &[("authorization", &bearer)], body)).await
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        public_url: "https://feeds.example.org/".to_owned(),
+        admin_token: super::AdminToken::new(TOKEN).unwrap(),
+        dialect: Dialect::Sse,
+        window: Duration::from_secs(30 * 86_400),
+        sup: false,
+        hub: false,
+    }
+}
+
+fn endpoint() -> EndpointId {
+    EndpointId::own("gate").unwrap()
+}
+
+fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+async fn bytes(response: Response<Body>) -> Vec<u8> {
+    response.into_body().collect().await.unwrap().to_bytes().to_vec()
+}
+
+async fn text(response: Response<Body>) -> String {
+    String::from_utf8(bytes(response).await).unwrap()
+}
+
+async fn json(response: Response<Body>) -> serde_json::Value {
+    serde_json::from_slice(&bytes(response).await).unwrap()
+}
+
+/// Checks that an answer is a problem document (RFC 9457) of this status, and gives it.
+async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
+    assert_eq!(response.status(), StatusCode::from_u16(status).unwrap());
+    assert_eq!(header(&response, "content-type"), "application/problem+json");
+    assert_eq!(header(&response, "cache-control"), "no-store");
+    let problem = json(response).await;
+    assert_eq!(problem["status"], status);
+    assert!(!problem["title"].as_str().unwrap().is_empty());
+    assert!(!problem["detail"].as_str().unwrap().is_empty());
+    problem
+}
+
+fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}

@@ -1,0 +1,155 @@
+//! Administration: who may, what is understood, what is answered.
+
+use super::*;
+use crate::serve::REQUEST_BODY_LIMIT;
+use std::sync::atomic::Ordering;
+
+#[tokio::test]
+async fn nothing_is_answered_without_the_token() {
+    let site = Site::new();
+    let calls = [
+        ("GET", "/api/v1/feeds"),
+        ("GET", "/api/v1/feeds/news"),
+        ("PUT", "/api/v1/feeds/news"),
+        ("DELETE", "/api/v1/feeds/news"),
+        ("POST", "/api/v1/feeds/news/poll"),
+        ("POST", "/api/v1/feeds/news/hold"),
+        ("POST", "/api/v1/feeds/news/items/a/resolve"),
+        ("GET", "/api/v1/nothing"),
+        ("PATCH", "/api/v1/feeds"),
+    ];
+    for (method, path) in calls {
+        for authorization in ["", "Bearer wrong", "Bearer correct-hors", "Basic correct-horse"] {
+            let asked = [("authorization", authorization)];
+            let answer = site.ask(request(method, path, &asked, "{}")).await;
+            assert!(header(&answer, "www-authenticate").starts_with("Bearer"), "{method} {path}");
+            problem(answer, 401).await;
+        }
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn feeds_are_listed_and_shown_with_their_state() {
+    let site = Site::new();
+    let list = json(site.call("GET", "/feeds", "").await).await;
+    assert_eq!(list["feeds"][0]["name"], "news");
+    let answer = site.call("GET", "/feeds/news", "").await;
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    let feed = json(answer).await;
+    for (pointer, value) in [
+        ("/url", "https://me:secret@upstream.example/news.xml".into()),
+        ("/source", "api".into()),
+        ("/standing", "active".into()),
+        ("/options/deletions", "safe".into()),
+        ("/last_polls/0/outcome", "failed".into()),
+        ("/last_polls/0/blame", "upstream".into()),
+        ("/last_polls/0/error", "<script>alert('upstream')</script>".into()),
+        ("/last_polls/0/duration_ms", 1234.into()),
+        ("/last_polls/0/created", 2.into()),
+        ("/next_poll/at", at(300).to_string().into()),
+        ("/next_poll/why", "the feed's ttl".into()),
+        ("/failures", 3.into()),
+        ("/held", "<u>empty</u>".into()),
+        ("/state/until", at(-10).to_string().into()),
+        ("/state/window/since", at(-20 * DAY).to_string().into()),
+        ("/state/counts/tombstones", 1.into()),
+        ("/state/counts/retired", 1.into()),
+        ("/state/hold", serde_json::Value::Null),
+        ("/events/0/kind", "deleted".into()),
+        ("/events/0/reason", "a hole that stayed".into()),
+        ("/events/0/seen_gone", at(-6 * DAY).to_string().into()),
+        ("/views/sync", "https://feeds.example.org/feeds/news/sync".into()),
+    ] {
+        assert_eq!(feed.pointer(pointer), Some(&value), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_answers_in_the_words_of_the_contract() {
+    let answer = json(Site::new().call("POST", "/feeds/news/poll", "").await).await;
+    let expected = serde_json::json!({
+        "outcome": "not_modified", "created": 0, "updated": 3, "deleted": 0, "undeleted": 0,
+        "retired": 0, "returned": 0, "rekeyed": 0, "held": null, "until": at(-10).to_string(),
+        "error": null,
+    });
+    assert_eq!(answer, expected);
+}
+
+#[tokio::test]
+async fn feeds_are_put_and_deleted() {
+    let site = Site::new();
+    let body = r#"{"url":"https://example.org/","deletions":"off"}"#;
+    let answer = site.call("PUT", "/feeds/fresh", body).await;
+    assert_eq!(answer.status(), 201);
+    assert_eq!(header(&answer, "location"), "https://feeds.example.org/api/v1/feeds/fresh");
+    assert_eq!(json(answer).await["name"], "fresh");
+    assert_eq!(site.call("PUT", "/feeds/news", body).await.status(), 200);
+    assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
+    assert_eq!(site.call("DELETE", "/feeds/news?purge=true", "").await.status(), 204);
+    assert_eq!(
+        *site.operator.asked.lock().unwrap(),
+        [
+            "put fresh https://example.org/ Off",
+            "put news https://example.org/ Off",
+            "delete news false",
+            "delete news true",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn mistakes_reach_nobody() {
+    let site = Site::new();
+    for (method, path, body, parameter) in [
+        ("PUT", "/feeds/news", r#"{"url":"http://x/","colour":1}"#, "colour"),
+        ("PUT", "/feeds/news", "{}", "url"),
+        ("PUT", "/feeds/News", r#"{"url":"http://x/"}"#, "name"),
+        ("PUT", "/feeds/a%2Fb", r#"{"url":"http://x/"}"#, "name"),
+        ("DELETE", "/feeds/news?purge=yes", "", "purge"),
+        ("DELETE", "/feeds/news?prune=true", "", "prune"),
+        ("POST", "/feeds/news/hold", r#"{"action":"keep"}"#, "action"),
+        ("POST", "/feeds/news/hold", r#"{"action":7}"#, "action"),
+        ("POST", "/feeds/news/hold", "{}", "action"),
+        ("POST", "/feeds/news/hold", r#"{"action":"drop","now":1}"#, "now"),
+    ] {
+        let problem = problem(site.call(method, path, body).await, 400).await;
+        assert_eq!(problem["parameter"], parameter, "{method} {path} {body}");
+    }
+    problem(site.call("PUT", "/feeds/news", "{").await, 400).await;
+    let large = format!("{{\"url\":\"{}\"}}", "x".repeat(REQUEST_BODY_LIMIT));
+    problem(site.call("PUT", "/feeds/news", &large).await, 413).await;
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn refusals_keep_their_kind() {
+    let site = Site::new();
+    let put = r#"{"url":"http://x/"}"#;
+    problem(site.call("GET", "/feeds/nobody", "").await, 404).await;
+    problem(site.call("GET", "/feeds/%00", "").await, 404).await;
+    problem(site.call("POST", "/feeds/nobody/poll", "").await, 404).await;
+    let file = problem(site.call("PUT", "/feeds/file", put).await, 409).await;
+    assert!(file["detail"].as_str().unwrap().contains("configuration file"));
+    problem(site.call("DELETE", "/feeds/file", "").await, 409).await;
+    let hold = r#"{"action":"drop"}"#;
+    problem(site.call("POST", "/feeds/news/hold", hold).await, 409).await;
+    let hold = r#"{"action":"release"}"#;
+    assert_eq!(site.call("POST", "/feeds/news/hold", hold).await.status(), 200);
+    problem(site.call("POST", "/feeds/news/items/a/resolve", "{}").await, 501).await;
+    let answer = site.call("PATCH", "/feeds/news", "").await;
+    assert!(header(&answer, "allow").contains("PUT"));
+    problem(answer, 405).await;
+    problem(site.call("GET", "/nothing", "").await, 404).await;
+}
+
+#[tokio::test]
+async fn what_administration_changed_is_seen_at_once() {
+    let site = Site::new();
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    let reads = site.store.listings.load(Ordering::SeqCst);
+    site.store.records.lock().unwrap()[0].standing = crate::model::FeedStanding::Gone;
+    assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
+    assert_eq!(site.get("/feeds/news").await.status(), 410);
+    assert!(site.store.listings.load(Ordering::SeqCst) > reads);
+}

@@ -1,0 +1,385 @@
+//! A store with one hand-made feed, and an operator who writes down what is asked.
+
+use super::{DAY, at, endpoint};
+use crate::model::*;
+use crate::serve::operator::*;
+use crate::store::*;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+
+#[derive(Clone)]
+pub(super) struct Feed {
+    pub(super) state: FeedState,
+    pub(super) skeleton: Skeleton,
+    pub(super) order: Vec<SyncId>,
+    pub(super) items: Vec<Item>,
+}
+
+pub(super) struct TestStore {
+    endpoint: EndpointId,
+    pub(super) records: Mutex<Vec<FeedRecord>>,
+    pub(super) feeds: Mutex<BTreeMap<FeedName, Feed>>,
+    pub(super) listings: AtomicUsize,
+    pub(super) views: AtomicUsize,
+    pub(super) broken: AtomicBool,
+    /// A view waits here; closed: nobody waits.
+    pub(super) gate: Semaphore,
+    /// Raises the revision behind the reader's back this many times.
+    pub(super) restless: AtomicUsize,
+}
+
+pub(super) fn name(text: &str) -> FeedName {
+    FeedName::new(text).unwrap()
+}
+
+pub(super) fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}
+
+pub(super) fn tick(seconds: i64) -> Tick {
+    Tick::at(at(seconds))
+}
+
+pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
+    FeedRecord {
+        name: name(text),
+        url: format!("https://me:secret@upstream.example/{text}.xml"),
+        source: FeedSource::Api,
+        standing,
+        options: FeedOptions::default(),
+    }
+}
+
+pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
+    let deleted = matches!(standing, Standing::Deleted { .. });
+    let stamp = Stamp::Both { when: at(seconds), by: endpoint() };
+    let markup = Markup {
+        format: Format::Atom10,
+        xml: "<entry/>".to_owned(),
+        context: Context::default(),
+        slots: Slots::default(),
+        card: Card {
+            title: format!("<b>{text}</b> & \"co\""),
+            link: Some("javascript:alert(1)".to_owned()),
+            ..Card::default()
+        },
+    };
+    let version = Version {
+        id: id(text),
+        updates: Count::ONE,
+        deleted,
+        noconflicts: None,
+        history: History::new(Update { sequence: Count::ONE, stamp }),
+        data: markup,
+    };
+    Item {
+        shared: Shared::new(version),
+        published_id: format!("urn:{text}"),
+        tick: tick(seconds),
+        standing,
+    }
+}
+
+pub(super) fn state(format: Format) -> FeedState {
+    FeedState {
+        revision: Revision(7),
+        tick: Some(tick(-10)),
+        window_start: Some(tick(-20 * DAY)),
+        complete_start: Some(tick(-90 * DAY)),
+        render: 5,
+        shown: at(-5),
+        format,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: Some("https://upstream.example/?a=1&b=2".to_owned()),
+        character: Character::default(),
+        hold: None,
+        current: 2,
+        living: 3,
+        tombstones: 1,
+        ripens: None,
+        minted: 4,
+    }
+}
+
+pub(super) fn feed(format: Format) -> Feed {
+    let skeleton = Skeleton {
+        format,
+        text: String::new(),
+        slots: SkeletonSlots::default(),
+        context: Context::default(),
+        title: "News".to_owned(),
+        link: None,
+    };
+    // Ticks: `old` is before the window, the others are in it.
+    let items = vec![
+        item("old", -60 * DAY, Standing::Retired { since: at(-50 * DAY) }),
+        item("b", -10 * DAY, Standing::Current),
+        item("gone", -5 * DAY, Standing::Deleted { since: at(-5 * DAY) }),
+        item("a", -10, Standing::Current),
+    ];
+    Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
+}
+
+impl TestStore {
+    pub(super) fn with(feeds: Vec<(FeedRecord, Option<Feed>)>) -> Self {
+        let gate = Semaphore::new(0);
+        gate.close();
+        let mut records = Vec::new();
+        let mut named = BTreeMap::new();
+        for (record, feed) in feeds {
+            if let Some(feed) = feed {
+                named.insert(record.name.clone(), feed);
+            }
+            records.push(record);
+        }
+        Self {
+            endpoint: endpoint(),
+            records: Mutex::new(records),
+            feeds: Mutex::new(named),
+            listings: AtomicUsize::new(0),
+            views: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+            gate,
+            restless: AtomicUsize::new(0),
+        }
+    }
+
+    /// `news` (Atom), `radio` (RSS), `new` (no document yet), `dead` (deleted), `still` (paused).
+    pub(super) fn with_news() -> Self {
+        let atom = || Some(feed(Format::Atom10));
+        Self::with(vec![
+            (record("news", FeedStanding::Active), atom()),
+            (record("radio", FeedStanding::Active), Some(feed(Format::Rss20))),
+            (record("new", FeedStanding::Active), None),
+            (record("dead", FeedStanding::Gone), atom()),
+            (record("still", FeedStanding::Paused), atom()),
+        ])
+    }
+
+    /// Changes the state of a feed, as a commit does.
+    pub(super) fn edit(&self, feed: &str, edit: impl FnOnce(&mut Feed)) {
+        let mut feeds = self.feeds.lock().unwrap();
+        let feed = feeds.get_mut(&name(feed)).unwrap();
+        edit(feed);
+        feed.state.revision.0 += 1;
+    }
+
+    fn works(&self) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::SeqCst) {
+            let source = std::io::Error::other("no disk");
+            return Err(StoreError::Io { doing: "read", source });
+        }
+        Ok(())
+    }
+
+    fn feed(&self, feed: &FeedName) -> Result<Option<Feed>, StoreError> {
+        self.works()?;
+        Ok(self.feeds.lock().unwrap().get(feed).cloned())
+    }
+}
+
+#[async_trait]
+impl Store for TestStore {
+    fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+    async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
+        self.works()?;
+        self.listings.fetch_add(1, Ordering::SeqCst);
+        Ok(self.records.lock().unwrap().clone())
+    }
+    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+        self.records.lock().unwrap().push(record.clone());
+        Ok(())
+    }
+    async fn purge_feed(&self, _: &FeedName) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        Ok(self.feed(feed)?.map(|feed| feed.state))
+    }
+    async fn snapshot(&self, _: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        Ok(None)
+    }
+    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        self.views.fetch_add(1, Ordering::SeqCst);
+        if let Ok(permit) = self.gate.acquire().await {
+            permit.forget();
+        }
+        let still =
+            self.restless.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        if still.is_ok() {
+            self.edit(feed.as_str(), |_| {});
+        }
+        let Some(feed) = self.feed(feed)? else { return Ok(None) };
+        let all = feed.items;
+        let items = match select {
+            Select::Current => {
+                let find =
+                    |id: &SyncId| all.iter().find(|item| item.shared.winner.id == *id).cloned();
+                feed.order.iter().filter_map(find).collect()
+            }
+            Select::After(tick) => all.into_iter().filter(|item| item.tick > tick).collect(),
+            Select::All => all,
+        };
+        Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
+    }
+    async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
+        let items = self.feed(feed)?.map(|feed| feed.items).unwrap_or_default();
+        Ok(items.into_iter().find(|item| item.shared.winner.id == *id))
+    }
+    async fn versions(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        limit: usize,
+    ) -> Result<Vec<VersionNote>, StoreError> {
+        let Some(item) = self.item(feed, id).await? else { return Ok(Vec::new()) };
+        let note = VersionNote {
+            updates: Count::ONE,
+            update: item.shared.winner.history.topmost().clone(),
+            deleted: item.shared.winner.deleted,
+            tick: item.tick,
+            title: "<script>title</script>".to_owned(),
+            reason: "<i>because</i>".to_owned(),
+        };
+        Ok(vec![note; 1.min(limit)])
+    }
+    async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
+        Ok(vec![Event {
+            kind: EventKind::Deleted,
+            id: id("gone"),
+            native_id: "urn:gone".to_owned(),
+            old_native_id: None,
+            title: "Gone".to_owned(),
+            tick: Some(tick(-5 * DAY)),
+            reason: "a hole that stayed".to_owned(),
+            at: at(-5 * DAY),
+            seen_gone: Some(at(-6 * DAY)),
+        }])
+    }
+    async fn commit(&self, _: &Claim, _: Change) -> Result<Committed, CommitError> {
+        Err(CommitError::Fenced)
+    }
+    async fn checkpoint(&self, _: &Claim, _: &[PollState]) -> Result<(), CommitError> {
+        Ok(())
+    }
+    async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<Sealed>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn sealed(&self) -> watch::Receiver<Epoch> {
+        watch::channel(Epoch(0)).1
+    }
+    async fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Answers for `news` only; `file` stands in the configuration file.
+#[derive(Default)]
+pub(super) struct TestOperator {
+    pub(super) asked: Mutex<Vec<String>>,
+    pub(super) idle: AtomicBool,
+}
+
+impl TestOperator {
+    fn note(&self, what: String) {
+        self.asked.lock().unwrap().push(what);
+    }
+
+    fn known(feed: &FeedName) -> Result<(), OperatorError> {
+        match feed.as_str() {
+            "file" => Err(OperatorError::ConfiguredByFile(feed.clone())),
+            "news" | "fresh" => Ok(()),
+            _ => Err(OperatorError::UnknownFeed(feed.clone())),
+        }
+    }
+}
+
+pub(super) fn status(feed: &str) -> FeedStatus {
+    let record = record(feed, FeedStanding::Active);
+    FeedStatus {
+        name: record.name,
+        url: record.url,
+        source: record.source,
+        standing: record.standing,
+        options: record.options,
+        last_polls: vec![PollNote {
+            at: at(-60),
+            outcome: PollOutcome::Failed,
+            error: Some("<script>alert('upstream')</script>".to_owned()),
+            blame: Some(Blame::Upstream),
+            status: Some(503),
+            duration: Duration::from_millis(1234),
+            bytes: 99,
+            counts: Counts { created: 2, ..Counts::default() },
+        }],
+        next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
+        failures: 3,
+        moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
+        held: Some("<u>empty</u>".to_owned()),
+        pending_absences: 1,
+    }
+}
+
+#[async_trait]
+impl Operator for TestOperator {
+    fn ready(&self) -> Result<(), String> {
+        if self.idle.load(Ordering::SeqCst) {
+            Err("polling has not begun".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+    fn totals(&self) -> Totals {
+        Totals { failed: 11, commits: 12, ..Totals::default() }
+    }
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        Ok(vec![status("news")])
+    }
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        Self::known(feed)?;
+        Ok(status(feed.as_str()))
+    }
+    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
+        self.note(format!("put {feed} {} {:?}", put.url, put.options.deletions));
+        match feed.as_str() {
+            "fresh" => Ok(Put::Created),
+            _ => Self::known(feed).map(|()| Put::Changed),
+        }
+    }
+    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        self.note(format!("delete {feed} {purge}"));
+        Self::known(feed)
+    }
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+        Self::known(feed)?;
+        Ok(PollReport {
+            outcome: PollOutcome::NotModified,
+            counts: Counts { updated: 3, ..Counts::default() },
+            held: None,
+            until: Some(tick(-10)),
+            error: None,
+        })
+    }
+    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+        Self::known(feed)?;
+        match action {
+            HoldAction::Release => Ok(()),
+            HoldAction::Drop => Err(OperatorError::Conflict("nothing is held".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What each view shows, and how parameters and names are judged.
+
+use super::doubles::{feed, tick};
+use super::*;
+use crate::model::{FeedStanding, Format};
+use crate::serve::directory::Directory;
+use std::sync::atomic::Ordering;
+
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");
+}
+
+#[tokio::test]
+async fn the_reader_view_shows_current_items_in_their_order_and_no_bounds() {
+    let said = text(Site::new().get("/feeds/news").await).await;
+    has(&said, "Reader Sse render 5");
+    has(&said, "items a b");
+    has(&said, "deleted gone");
+    has(&said, "since None");
+    has(&said, "until None");
+    has(&said, "expires None");
+}
+
+#[tokio::test]
+async fn an_rss_reader_view_has_no_deleted_entries() {
+    let answer = Site::new().get("/feeds/radio").await;
+    assert_eq!(header(&answer, "content-type"), "application/rss+xml; charset=utf-8");
+    has(&text(answer).await, "deleted ");
+}
+
+#[tokio::test]
+async fn the_sync_view_shows_the_window_with_tombstones_and_bounds() {
+    let said = text(Site::new().get("/feeds/news/sync").await).await;
+    has(&said, "items b gone a");
+    has(&said, &format!("since Some({:?})", tick(-20 * DAY)));
+    has(&said, &format!("until Some({:?})", tick(-10)));
+    // The oldest item in the window leaves it 30 days after its tick.
+    has(&said, &format!("expires Some({:?})", at(20 * DAY)));
+    has(&said, "complete https://feeds.example.org/feeds/news/complete");
+    has(&said, "upstream https://upstream.example/news.xml");
+    has(&said, "sup None");
+}
+
+#[tokio::test]
+async fn the_complete_view_shows_everything_kept() {
+    let said = text(Site::new().get("/feeds/news/complete").await).await;
+    has(&said, "items old b gone a");
+    has(&said, &format!("since Some({:?})", tick(-90 * DAY)));
+    has(&said, &format!("until Some({:?})", tick(-10)));
+    has(&said, "expires None");
+}
+
+#[tokio::test]
+async fn since_answers_what_came_after_it_but_never_before_the_window() {
+    let site = Site::new();
+    for (seen, since, items) in [
+        (tick(-5 * DAY), tick(-5 * DAY), "items a"),
+        (tick(-5 * DAY - 1), tick(-5 * DAY - 1), "items gone a"),
+        (tick(-10), tick(-10), "items "),
+        (tick(-80 * DAY), tick(-20 * DAY), "items b gone a"),
+    ] {
+        let said = text(site.get(&format!("/feeds/news/sync?since={seen}")).await).await;
+        has(&said, items);
+        has(&said, &format!("since Some({since:?})"));
+        has(&said, &format!("until Some({:?})", tick(-10)));
+    }
+    // A subscriber who was away too long gets the very document of one who asks for all.
+    let late = site.get(&format!("/feeds/news/sync?since={}", tick(-80 * DAY))).await;
+    let all = site.get("/feeds/news/sync").await;
+    assert_eq!(header(&late, "etag"), header(&all, "etag"));
+}
+
+#[tokio::test]
+async fn an_empty_answer_does_not_expire() {
+    let said = text(Site::new().get(&format!("/feeds/news/sync?since={}", tick(-10))).await).await;
+    has(&said, "expires None");
+}
+
+#[tokio::test]
+async fn a_since_after_our_until_starts_the_subscriber_again() {
+    let site = Site::new();
+    let said = text(site.get(&format!("/feeds/news/sync?since={}", tick(-9))).await).await;
+    // SSE 1.0 section 4.1.2 step 2: out of sync where since is greater than the cached until.
+    has(&said, &format!("since Some({:?})", tick(-8)));
+    has(&said, &format!("until Some({:?})", tick(-8)));
+    has(&said, "items ");
+    has(&said, "complete https://feeds.example.org/feeds/news/complete");
+    let last = site.get(&format!("/feeds/news/sync?since={}", Time::MAX)).await;
+    assert_eq!(problem(last, 400).await["parameter"], "since");
+}
+
+#[tokio::test]
+async fn a_feed_without_a_tick_has_no_bounds() {
+    let site = Site::new();
+    site.store.edit("news", |feed| {
+        (feed.state.tick, feed.state.window_start, feed.state.complete_start) = (None, None, None);
+        feed.items.clear();
+        feed.order.clear();
+    });
+    for view in ["", "/sync", "/complete"] {
+        let said = text(site.get(&format!("/feeds/news{view}")).await).await;
+        has(&said, "since None");
+        has(&said, "until None");
+        has(&said, "deleted ");
+    }
+    let said = text(site.get(&format!("/feeds/news/sync?since={}", tick(0))).await).await;
+    has(&said, &format!("since Some({:?})", tick(1)));
+}
+
+#[tokio::test]
+async fn bad_parameters_are_named() {
+    let site = Site::new();
+    for (path, parameter) in [
+        ("/feeds/news/sync?since=yesterday", "since"),
+        ("/feeds/news/sync?since=", "since"),
+        ("/feeds/news?as=rss", "as"),
+        ("/feeds/radio?as=atom", "as"),
+        ("/feeds/news?as=pox", "as"),
+        ("/feeds/news?as=exe", "as"),
+        ("/feeds/news/complete?sx=sse-0.91", "sx"),
+        ("/feeds/news/complete?sx=rdf", "sx"),
+    ] {
+        let problem = problem(site.get(path).await, 400).await;
+        assert_eq!(problem["parameter"], parameter, "{path}");
+    }
+    for fine in ["?as=atom", "?sx=sse", "?utm=x&foo", "?since=x", "?%ff=%00", ""] {
+        let answer = site.get(&format!("/feeds/news{fine}")).await;
+        assert_eq!(answer.status(), 200, "{fine}");
+    }
+}
+
+#[tokio::test]
+async fn another_dialect_is_kept_in_links() {
+    let answer = Site::new().get("/feeds/news/sync?sx=feedsync").await;
+    let links = headers::links(&answer);
+    assert!(links.contains("<https://feeds.example.org/feeds/news/complete?sx=feedsync>"));
+    let said = text(answer).await;
+    has(&said, "Sync FeedSync render 5");
+    has(&said, "complete https://feeds.example.org/feeds/news/complete?sx=feedsync");
+}
+
+#[tokio::test]
+async fn names_are_unknown_gone_or_not_ready() {
+    let site = Site::new();
+    for hostile in [
+        "/feeds/nobody",
+        "/feeds/NEWS",
+        "/feeds/%2e%2e%2fnews",
+        "/feeds/news%00",
+        "/feeds/%ff%fe",
+        "/feeds/-",
+        "/feeds/%3Cscript%3E",
+        "/feeds/",
+        "/feeds//sync",
+        "/feeds/news/sync/",
+        "/feeds/news/nothing",
+        "/feeds/news/archive/1",
+        "/nothing/%00%3Cscript%3E",
+    ] {
+        problem(site.get(hostile).await, 404).await;
+    }
+    let long = format!("/feeds/{}", "a".repeat(5000));
+    problem(site.get(&long).await, 404).await;
+    for view in ["", "/sync", "/complete", "/conflicts", "/items/a"] {
+        problem(site.get(&format!("/feeds/dead{view}")).await, 410).await;
+        assert_eq!(site.get(&format!("/feeds/still{view}")).await.status(), 200);
+    }
+    for view in ["", "/sync", "/complete"] {
+        let early = site.get(&format!("/feeds/new{view}")).await;
+        assert_ne!(header(&early, "retry-after"), "");
+        problem(early, 503).await;
+    }
+}
+
+#[tokio::test]
+async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
+    let site = Site::new();
+    let first = header(&site.get("/feeds/news").await, "etag").to_owned();
+    let reads = site.store.views.load(Ordering::SeqCst);
+    for _ in 0..5 {
+        assert_eq!(header(&site.get("/feeds/news").await, "etag"), first);
+    }
+    assert_eq!(site.store.views.load(Ordering::SeqCst), reads, "a hit reads nothing");
+    site.store.edit("news", |feed| {
+        feed.state.render += 1;
+        feed.order.reverse();
+    });
+    let said = site.get("/feeds/news").await;
+    assert_ne!(header(&said, "etag"), first);
+    has(&text(said).await, "items b a");
+}
+
+#[tokio::test]
+async fn of_many_who_miss_at_once_one_renders() {
+    let mut store = TestStore::with_news();
+    store.gate = tokio::sync::Semaphore::new(0);
+    let site = Arc::new(Site::over(store));
+    let visitors: Vec<_> = (0..20)
+        .map(|_| {
+            let site = site.clone();
+            tokio::spawn(async move { site.get("/feeds/news/sync").await.status() })
+        })
+        .collect();
+    while site.store.views.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    site.store.gate.add_permits(1);
+    for visitor in visitors {
+        assert_eq!(visitor.await.unwrap(), 200);
+    }
+    assert_eq!(site.store.views.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn while_the_store_fails_the_last_good_rendition_is_served() {
+    let site = Site::new();
+    let good = header(&site.get("/feeds/news").await, "etag").to_owned();
+    site.store.broken.store(true, Ordering::SeqCst);
+    site.room.directory.changed();
+    let answer = site.get("/feeds/news").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "etag"), good);
+    // What was never rendered cannot be served, and an incremental answer must not be stale.
+    for path in ["/feeds/news/complete", "/feeds/news/sync?since=2026-11-01T00:00:00Z"] {
+        let answer = site.get(path).await;
+        assert_ne!(header(&answer, "retry-after"), "");
+        let shown = problem(answer, 503).await;
+        assert!(!shown.to_string().contains("no disk"), "the inside is for the log");
+    }
+    site.store.broken.store(false, Ordering::SeqCst);
+    assert_eq!(site.get("/feeds/news/complete").await.status(), 200, "a failure is not kept");
+}
+
+#[tokio::test]
+async fn a_feed_that_changes_while_it_is_read_is_read_again() {
+    let site = Site::new();
+    site.store.restless.store(2, Ordering::SeqCst);
+    let said = text(site.get("/feeds/news").await).await;
+    has(&said, "deleted gone");
+    site.store.restless.store(1000, Ordering::SeqCst);
+    problem(site.get("/feeds/news/sync").await, 503).await;
+    assert!(site.store.views.load(Ordering::SeqCst) < 20, "reading again has a limit");
+}
+
+#[tokio::test]
+async fn a_new_upstream_address_shows_without_a_commit() {
+    let site = Site::new();
+    has(&text(site.get("/feeds/news").await).await, "upstream https://upstream.example/news.xml");
+    for record in site.store.records.lock().unwrap().iter_mut() {
+        record.url = "https://moved.example/".to_owned();
+    }
+    site.room.directory.changed();
+    has(&text(site.get("/feeds/news").await).await, "upstream https://moved.example/");
+}
+
+#[tokio::test]
+async fn the_list_of_feeds_is_read_again_when_it_is_old_or_known_to_have_changed() {
+    let store = Arc::new(TestStore::with_news());
+    let always = Directory::new(store.clone(), Duration::ZERO);
+    let never = Directory::new(store.clone(), Duration::MAX);
+    for directory in [&always, &never] {
+        assert!(directory.served("news").await.is_ok());
+    }
+    store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
+    assert_eq!(always.served("news").await.unwrap_err().status(), 410);
+    let reads = store.listings.load(Ordering::SeqCst);
+    assert!(never.served("news").await.is_ok());
+    assert_eq!(store.listings.load(Ordering::SeqCst), reads, "a list that is good is not read");
+    never.changed();
+    assert_eq!(never.served("news").await.unwrap_err().status(), 410);
+}
+
+#[tokio::test]
+async fn a_format_that_changes_takes_its_media_type_along() {
+    let site = Site::new();
+    assert!(header(&site.get("/feeds/news").await, "content-type").contains("atom"));
+    site.store.edit("news", |news| *news = feed(Format::Rss10));
+    site.store.edit("news", |news| news.state.revision.0 += 10);
+    assert!(header(&site.get("/feeds/news").await, "content-type").contains("rss"));
+    assert_eq!(site.get("/feeds/news?as=rss").await.status(), 200);
+}

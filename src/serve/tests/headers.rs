@@ -1,0 +1,203 @@
+//! The headers of feed answers: validators, encodings, links, methods.
+
+use super::doubles::tick;
+use super::*;
+use std::collections::BTreeSet;
+use std::io::Read;
+
+pub(super) fn links(response: &Response<Body>) -> String {
+    let links = response.headers().get_all("link").iter();
+    links.map(|link| link.to_str().unwrap()).collect::<Vec<_>>().join(", ")
+}
+
+const VIEWS: [&str; 4] =
+    ["/feeds/news", "/feeds/news/sync", "/feeds/news/complete", "/feeds/radio"];
+
+#[tokio::test]
+async fn every_feed_answer_has_its_headers() {
+    let site = Site::new();
+    for view in VIEWS {
+        let answer = site.get(view).await;
+        assert_eq!(answer.status(), 200);
+        let etag = header(&answer, "etag");
+        assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag} is not strong");
+        assert_eq!(header(&answer, "last-modified"), at(-5).rfc822());
+        assert!(header(&answer, "cache-control").starts_with("public"));
+        assert_eq!(header(&answer, "vary"), "Accept-Encoding");
+        assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+        let sup = header(&answer, "x-sup-id").to_owned();
+        let (document, id) = sup.split_once('#').unwrap();
+        assert_eq!(document, "https://feeds.example.org/sup.json");
+        assert!(crate::model::SupId::new(id).is_ok());
+        let links = links(&answer);
+        assert!(links.contains(&format!("<https://feeds.example.org{view}>; rel=\"self\"")));
+        if !view.ends_with("/complete") {
+            assert!(links.contains("/complete>; rel=\"complete\""), "{links}");
+        }
+        if !view.ends_with("/sync") {
+            assert!(links.contains("/sync>; rel=\"related\""), "{links}");
+        }
+        assert!(!links.contains("sup.json") && !links.contains("hub"), "nothing is there yet");
+        assert!(!links.contains("upstream"));
+        let length: usize = header(&answer, "content-length").parse().unwrap();
+        assert_eq!(bytes(answer).await.len(), length);
+    }
+}
+
+#[tokio::test]
+async fn last_modified_is_never_in_the_future() {
+    let site = Site::new();
+    site.clock.set(at(-100));
+    let answer = site.get("/feeds/news").await;
+    assert_eq!(header(&answer, "last-modified"), at(-100).rfc822());
+}
+
+#[tokio::test]
+async fn nothing_in_a_document_depends_on_the_time_of_the_request() {
+    let site = Site::new();
+    let mut tags = BTreeSet::new();
+    for days in 0..3 {
+        site.clock.set(at(days * DAY));
+        tags.insert(header(&site.get("/feeds/news/sync").await, "etag").to_owned());
+        let again = Site::new();
+        again.clock.set(at(days * DAY));
+        tags.insert(header(&again.get("/feeds/news/sync").await, "etag").to_owned());
+    }
+    assert_eq!(tags.len(), 1);
+}
+
+#[tokio::test]
+async fn encodings_have_their_own_tags_and_the_same_content() {
+    let site = Site::new();
+    let plain = site.get("/feeds/news").await;
+    let mut tags = BTreeSet::from([header(&plain, "etag").to_owned()]);
+    assert_eq!(header(&plain, "content-encoding"), "");
+    let document = bytes(plain).await;
+    for (asked, token) in [("gzip", "gzip"), ("gzip, deflate, br", "br")] {
+        let answer = site.get_with("/feeds/news", &[("accept-encoding", asked)]).await;
+        assert_eq!(header(&answer, "content-encoding"), token);
+        assert_eq!(header(&answer, "vary"), "Accept-Encoding");
+        tags.insert(header(&answer, "etag").to_owned());
+        let packed = bytes(answer).await;
+        assert!(packed.len() < document.len());
+        let mut unpacked = Vec::new();
+        if token == "gzip" {
+            flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+        } else {
+            brotli::Decompressor::new(&packed[..], 4096).read_to_end(&mut unpacked).unwrap();
+        }
+        assert_eq!(unpacked, document);
+    }
+    assert_eq!(tags.len(), 3);
+}
+
+#[tokio::test]
+async fn conditional_requests_are_answered_with_304() {
+    let site = Site::new();
+    for view in VIEWS {
+        let full = site.get_with(view, &[("accept-encoding", "gzip")]).await;
+        let etag = header(&full, "etag").to_owned();
+        let modified = header(&full, "last-modified").to_owned();
+        let cases: [(&str, &str, &str, u16); 6] = [
+            ("if-none-match", &etag, "gzip", 304),
+            ("if-none-match", "*", "gzip", 304),
+            // The tag is that of another encoding, so it is of another representation.
+            ("if-none-match", &etag, "br", 200),
+            ("if-none-match", "\"x\"", "gzip", 200),
+            ("if-modified-since", &modified, "gzip", 304),
+            ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT", "gzip", 200),
+        ];
+        for (name, value, encoding, status) in cases {
+            let asked = [(name, value), ("accept-encoding", encoding)];
+            let answer = site.get_with(view, &asked).await;
+            assert_eq!(answer.status(), status, "{view} {name}: {value}");
+            let lasting = ["cache-control", "vary", "last-modified", "link", "x-sup-id"];
+            for name in lasting {
+                assert_eq!(header(&answer, name), header(&full, name), "{status} {name}");
+            }
+            assert_eq!(links(&answer), links(&full));
+            if status == 304 {
+                assert_eq!(header(&answer, "etag"), etag);
+                assert_eq!(header(&answer, "content-encoding"), "");
+                assert_eq!(bytes(answer).await.len(), 0);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn if_none_match_goes_before_if_modified_since() {
+    let site = Site::new();
+    let full = site.get("/feeds/news").await;
+    let modified = header(&full, "last-modified").to_owned();
+    let asked = [("if-none-match", "\"x\""), ("if-modified-since", modified.as_str())];
+    assert_eq!(site.get_with("/feeds/news", &asked).await.status(), 200);
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    let site = Site::new();
+    let since = format!("/feeds/news/sync?since={}", tick(-5 * DAY));
+    for path in VIEWS.into_iter().chain([since.as_str(), "/feeds/nobody", "/feeds/news?as=exe"]) {
+        for encoding in ["", "gzip", "br"] {
+            let asked = [("accept-encoding", encoding)];
+            let get = site.get_with(path, &asked).await;
+            let head = site.ask(request("HEAD", path, &asked, "")).await;
+            assert_eq!(head.status(), get.status());
+            assert_eq!(head.headers(), get.headers(), "{path}");
+            assert_eq!(bytes(head).await.len(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn ranges_are_not_served() {
+    let answer = Site::new().get_with("/feeds/news", &[("range", "bytes=0-3")]).await;
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn other_methods_are_refused_with_what_is_allowed() {
+    let site = Site::new();
+    for path in VIEWS.into_iter().chain(["/", "/healthz", "/feeds/news/items/a"]) {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"] {
+            let answer = site.ask(request(method, path, &[], "")).await;
+            let allowed = header(&answer, "allow").replace(' ', "");
+            assert_eq!(allowed, "GET,HEAD", "{method} {path}");
+            problem(answer, 405).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn sup_and_hub_are_linked_once_they_are_there() {
+    let site = Site::new();
+    let mut settings = settings();
+    (settings.sup, settings.hub) = (true, true);
+    let parts = Parts {
+        store: site.store.clone(),
+        clock: Arc::new(site.clock.clone()),
+        operator: site.operator.clone(),
+        settings,
+    };
+    let room = Room::new(parts, spell, CancellationToken::new());
+    let answer = routes(room).oneshot(request("GET", "/feeds/news", &[], "")).await.unwrap();
+    let links = links(&answer);
+    assert!(links.contains("sup.json#") && links.contains("friendfeed.com/2008/03#sup"));
+    assert!(links.contains("<https://feeds.example.org/websub>; rel=\"hub\""));
+    let sup = header(&answer, "x-sup-id").to_owned();
+    assert!(text(answer).await.contains(&format!("sup Some(\"{sup}\")")));
+}
+
+#[tokio::test]
+async fn a_browser_runs_nothing_of_what_publishers_wrote() {
+    let site = Site::new();
+    for path in ["/", "/feeds/news", "/feeds/news/items/a", "/feeds/nobody", "/api/v1/feeds"] {
+        let answer = site.get(path).await;
+        let policy = header(&answer, "content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; style-src 'self'"), "{path}: {policy}");
+        assert!(!policy.contains("unsafe") && !policy.contains("script-src"));
+        assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+        assert_eq!(header(&answer, "referrer-policy"), "no-referrer");
+    }
+}

@@ -1,0 +1,160 @@
+//! Pages for people and for machines that watch.
+
+use super::*;
+use std::sync::atomic::Ordering;
+
+#[tokio::test]
+async fn the_dashboard_tells_what_happens_and_escapes_it() {
+    let answer = Site::new().get("/").await;
+    assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
+    let page = text(answer).await;
+    for shown in [
+        "href=\"/feeds/news/sync\"",
+        "failing, 3 in a row",
+        "held: &lt;u&gt;empty&lt;/u&gt;",
+        "&lt;script&gt;alert('upstream')&lt;/script&gt;",
+        "(upstream)",
+        "the feed's ttl",
+        "1 missing, to be confirmed",
+        "moved to https://elsewhere.example/",
+        &at(-10).to_string(),
+    ] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    for never in ["<script", "<u>", "secret", "style=", "javascript:"] {
+        assert!(!page.contains(never), "{never:?} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_style_sheet_is_there_and_can_be_kept() {
+    let site = Site::new();
+    let answer = site.get("/assets/style.css").await;
+    assert_eq!(header(&answer, "content-type"), "text/css; charset=utf-8");
+    let etag = header(&answer, "etag").to_owned();
+    let again = site.get_with("/assets/style.css", &[("if-none-match", &etag)]).await;
+    assert_eq!(again.status(), 304);
+}
+
+#[tokio::test]
+async fn an_item_shows_its_versions_with_their_reasons() {
+    let site = Site::new();
+    let answer = site.get("/feeds/news/items/gone").await;
+    assert_eq!(header(&answer, "vary"), "Accept");
+    let page = text(answer).await;
+    assert!(page.contains("&lt;i&gt;because&lt;/i&gt;") && page.contains("tombstone"));
+    assert!(page.contains("&lt;b&gt;gone&lt;/b&gt;"));
+    for never in ["<script", "<i>", "<b>", "href=\"javascript:"] {
+        assert!(!page.contains(never), "{never:?} in {page}");
+    }
+    let accept = [("accept", "application/json")];
+    let item = json(site.get_with("/feeds/news/items/gone", &accept).await).await;
+    for (pointer, value) in [
+        ("/feed", "news".into()),
+        ("/sync_id", "gone".into()),
+        ("/published_id", "urn:gone".into()),
+        ("/standing", "deleted".into()),
+        ("/deleted", true.into()),
+        ("/updates", 1.into()),
+        ("/history/0/by", "gate".into()),
+        ("/history/0/when", at(-5 * DAY).to_string().into()),
+        ("/versions/0/reason", "<i>because</i>".into()),
+        ("/versions/0/updates", 1.into()),
+        ("/versions/0/deleted", true.into()),
+    ] {
+        assert_eq!(item.pointer(pointer), Some(&value), "{pointer}");
+    }
+    for unknown in ["nothing", "%20", "%00", "a%0ab", "..%2f..%2fa", "%3Cscript%3E"] {
+        problem(site.get(&format!("/feeds/news/items/{unknown}")).await, 404).await;
+    }
+}
+
+#[tokio::test]
+async fn no_conflicts_are_said_in_both_forms() {
+    let site = Site::new();
+    let accept = [("accept", "application/json")];
+    let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
+    assert_eq!(said, serde_json::json!({ "feed": "news", "conflicts": [] }));
+    assert!(text(site.get("/feeds/news/conflicts").await).await.contains("No item"));
+}
+
+#[tokio::test]
+async fn subscriptions_lead_here_and_not_upstream() {
+    let opml = text(Site::new().get("/subscriptions.opml").await).await;
+    for name in ["news", "radio", "new", "still"] {
+        assert!(opml.contains(&format!("xmlUrl=\"https://feeds.example.org/feeds/{name}\"")));
+    }
+    assert!(!opml.contains("dead") && !opml.contains("secret"));
+    assert!(opml.contains("htmlUrl=\"https://upstream.example/?a=1&amp;b=2\""));
+    let mut reader = quick_xml::Reader::from_str(&opml);
+    let mut outlines = 0;
+    loop {
+        match reader.read_event().unwrap() {
+            quick_xml::events::Event::Empty(_) => outlines += 1,
+            quick_xml::events::Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert_eq!(outlines, 4);
+}
+
+#[tokio::test]
+async fn what_is_not_built_says_so() {
+    let site = Site::new();
+    for path in ["/sup.json", "/sup.json?seconds=60", "/events", "/websub"] {
+        problem(site.get(path).await, 501).await;
+    }
+    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 501).await;
+}
+
+#[tokio::test]
+async fn life_and_readiness_are_two_things() {
+    let site = Site::new();
+    assert_eq!(site.get("/readyz").await.status(), 200);
+    site.operator.idle.store(true, Ordering::SeqCst);
+    problem(site.get("/readyz").await, 503).await;
+    site.operator.idle.store(false, Ordering::SeqCst);
+    site.closing.cancel();
+    let shutting_down = problem(site.get("/readyz").await, 503).await;
+    assert!(shutting_down["detail"].as_str().unwrap().contains("shutting down"));
+    assert_eq!(site.get("/healthz").await.status(), 200);
+    let broken = Site::new();
+    broken.store.broken.store(true, Ordering::SeqCst);
+    problem(broken.get("/readyz").await, 503).await;
+    assert_eq!(broken.get("/healthz").await.status(), 200);
+}
+
+#[tokio::test]
+async fn metrics_count_by_route_and_never_by_address() {
+    let site = Site::new();
+    let _ = site.get("/feeds/news").await;
+    let _ = site.get("/feeds/news").await;
+    let _ = site.get("/feeds/secret-name").await;
+    let _ = site.get("/made-up/by-a-visitor").await;
+    let _ = site.ask(request("BREW", "/feeds/news", &[], "")).await;
+    let _ = site.call("POST", "/feeds/news/poll", "").await;
+    let _ = site.call("GET", "/made-up", "").await;
+    let metrics = text(site.get("/metrics").await).await;
+    let requests = |method: &str, route: &str, status: u16, number: u32| {
+        format!(
+            "tidegate_http_requests_total{{method=\"{method}\",route=\"{route}\",\
+             status=\"{status}\"}} {number}"
+        )
+    };
+    for line in [
+        requests("GET", "/feeds/{name}", 200, 2),
+        requests("GET", "/feeds/{name}", 404, 1),
+        requests("other", "/feeds/{name}", 405, 1),
+        requests("POST", "/api/v1/feeds/{name}/poll", 200, 1),
+        "tidegate_cache_hits_total 1".to_owned(),
+        "tidegate_cache_misses_total 1".to_owned(),
+        "tidegate_feeds{standing=\"active\"} 3".to_owned(),
+        "tidegate_feeds{standing=\"gone\"} 1".to_owned(),
+        "tidegate_polls_total{outcome=\"failed\"} 11".to_owned(),
+        "tidegate_commits_total 12".to_owned(),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    assert!(!metrics.contains("secret-name") && !metrics.contains("made-up"), "{metrics}");
+    assert!(!metrics.contains("BREW"));
+}

@@ -1,0 +1,141 @@
+//! The sockets, over real connections. Times are limits of the server, never of the test.
+
+use super::*;
+use crate::serve::listen::{Limits, ServeError, serve};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Nothing is cut within the time that a test takes.
+const PATIENT: Limits = Limits { first_request: LONG, head: LONG, lifetime: LONG, drain: LONG };
+
+async fn serving(site: &Site, limits: Limits) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (room, closing) = (site.room.clone(), site.closing.clone());
+    (at, tokio::spawn(serve(listener, room, limits, closing)))
+}
+
+async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(said.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A connection that is reset has been cut as well.
+    let _ = stream.read_to_end(&mut answer).await;
+    (stream, String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[tokio::test]
+async fn http_1_is_answered() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, PATIENT).await;
+    let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (_, answer) = raw(at, asked).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
+    let (_, head) = raw(at, &asked.replace("GET /healthz", "HEAD /feeds/news")).await;
+    assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn cleartext_http_2_is_answered_with_prior_knowledge() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, PATIENT).await;
+    let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
+    let executor = TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Body>(executor, stream).await.unwrap();
+    tokio::spawn(connection);
+    let path = format!("http://{at}/feeds/news");
+    let answer = sender.send_request(request("GET", &path, &[], "")).await.unwrap();
+    assert_eq!(answer.version(), http::Version::HTTP_2);
+    assert_eq!(answer.status(), 200);
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(b"Reader"));
+}
+
+#[tokio::test]
+async fn whoever_does_not_ask_is_cut() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, Limits { first_request: SHORT, ..PATIENT }).await;
+    // Nothing, the beginning of the HTTP/2 preface, all of it, and a head without an end.
+    for said in ["", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+        let (_, answer) = raw(at, said).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_later_head_that_does_not_end_is_cut() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, Limits { head: SHORT, ..PATIENT }).await;
+    let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost:";
+    let (_, answer) = raw(at, asked).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
+}
+
+#[tokio::test]
+async fn heads_have_limits() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, PATIENT).await;
+    let many = "x: y\r\n".repeat(200);
+    let long = format!("x: {}\r\n", "y".repeat(100_000));
+    for fields in [many, long] {
+        let (_, answer) = raw(at, &format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n")).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_does_not_live_for_ever() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, Limits { lifetime: SHORT, ..PATIENT }).await;
+    let (_, answer) = raw(at, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn shutting_down_lets_answers_in_flight_finish() {
+    let mut store = TestStore::with_news();
+    store.gate = tokio::sync::Semaphore::new(0);
+    let site = Site::over(store);
+    let (at, server) = serving(&site, PATIENT).await;
+    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
+    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
+    let idle = TcpStream::connect(at).await.unwrap();
+    while site.store.views.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    site.closing.cancel();
+    while TcpStream::connect(at).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(!server.is_finished(), "the answer in flight was not waited for");
+    site.store.gate.add_permits(1);
+    let answer = visitor.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Sync Sse"), "{answer}");
+    server.await.unwrap().unwrap();
+    drop(idle);
+}
+
+#[tokio::test]
+async fn shutting_down_does_not_wait_for_ever() {
+    let mut store = TestStore::with_news();
+    store.gate = tokio::sync::Semaphore::new(0);
+    let site = Site::over(store);
+    let (at, server) = serving(&site, Limits { drain: SHORT, ..PATIENT }).await;
+    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
+    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
+    while site.store.views.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
+    assert_eq!(visitor.await.unwrap(), "");
+}
