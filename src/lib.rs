@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod model;
+pub mod parse;
 pub mod record;
 pub mod render;
 pub mod store;
