@@ -1,0 +1,248 @@
+//! Dates as feeds write them: RFC 3339 and its relatives, and the RFC 822 family.
+
+use crate::model::Time;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// The longest text that is read as a date, in bytes.
+const DATE_LIMIT: usize = 128;
+
+/// Reads a date; `None` where it cannot be read. A date without a zone is taken for UTC.
+pub(super) fn date(text: &str) -> Option<Time> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > DATE_LIMIT || !text.is_ascii() {
+        return None;
+    }
+    Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
+}
+
+/// `2026-11-20`, `2026-11-20T16:20`, `2026-11-20 16:20:05.5 +0100` and the like (W3C-DTF and its
+/// neighbours).
+fn iso(text: &str) -> Option<Time> {
+    let (year, rest) = (text.get(..4)?, text.get(4..)?);
+    let year: i16 = digits(year)?;
+    let mut rest = rest;
+    let mut month = 1;
+    let mut day = 1;
+    if let Some(after) = rest.strip_prefix('-') {
+        month = digits(after.get(..2)?)?;
+        rest = after.get(2..)?;
+        if let Some(after) = rest.strip_prefix('-') {
+            day = digits(after.get(..2)?)?;
+            rest = after.get(2..)?;
+        }
+    }
+    let rest = rest.trim_start_matches(['T', 't', ' ']);
+    if rest.is_empty() {
+        return time(year, month, day, (0, 0, 0), 0);
+    }
+    let split = rest.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.' | ','));
+    let (clock, zone) = rest.split_at_checked(split.unwrap_or(rest.len()))?;
+    time(year, month, day, clock_time(clock)?, offset(zone.trim())?)
+}
+
+/// `Fri, 20 Nov 2026 16:20:05 GMT` and what is made of it: without weekday or seconds, with a
+/// two-digit year, with names in full, with the month first, with dashes. The weekday is not
+/// believed, as the specifications' own samples are wrong about it.
+fn rfc822(text: &str) -> Option<Time> {
+    let mut day = None;
+    let mut month = None;
+    let mut year: Option<i16> = None;
+    let mut clock = None;
+    let mut zone = 0;
+    for word in text.split([' ', ',', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+        if word.starts_with('(') {
+            break;
+        }
+        if word.contains(':') && clock.is_none() {
+            let split = word.find(['+', '-']).unwrap_or(word.len());
+            let (time, rest) = word.split_at_checked(split)?;
+            let letters = time.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(time.len());
+            let (time, name) = time.split_at_checked(letters)?;
+            clock = Some(clock_time(time)?);
+            zone = offset(if rest.is_empty() { name } else { rest })?;
+        } else if clock.is_some() && year.is_some() {
+            // Behind the time of day stands the zone; `PM` is for a clock of twelve hours.
+            match word.to_ascii_uppercase().as_str() {
+                "PM" => clock = clock.map(|(h, m, s)| (if h < 12 { h + 12 } else { h }, m, s)),
+                "AM" => clock = clock.map(|(h, m, s)| (if h == 12 { 0 } else { h }, m, s)),
+                _ => {
+                    zone = offset(word)?;
+                    break;
+                }
+            }
+        } else {
+            for part in word.split('-').filter(|part| !part.is_empty()) {
+                take_part(part, &mut day, &mut month, &mut year);
+            }
+        }
+    }
+    time(year?, month?, day?, clock.unwrap_or((0, 0, 0)), zone)
+}
+
+fn take_part(part: &str, day: &mut Option<i8>, month: &mut Option<i8>, year: &mut Option<i16>) {
+    if let Some(number) = digits::<i16>(part) {
+        match (part.len(), &day) {
+            (1 | 2, None) => *day = i8::try_from(number).ok(),
+            (2, Some(_)) if year.is_none() => {
+                // RFC 2822 section 4.3.
+                *year = Some(if number < 50 { number + 2000 } else { number + 1900 });
+            }
+            (4, _) if year.is_none() => *year = Some(number),
+            _ => {}
+        }
+    } else if month.is_none() {
+        const MONTHS: [&str; 12] =
+            ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+        let start = part.get(..3).unwrap_or_default().to_ascii_lowercase();
+        let found = MONTHS.iter().zip(1i8..).find(|(name, _)| **name == start);
+        *month = found.map(|(_, number)| number);
+    }
+}
+
+fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// `16:20`, `16:20:05`, `16:20:05.123`.
+fn clock_time(text: &str) -> Option<(i8, i8, i8)> {
+    let whole = text.split(['.', ',']).next().unwrap_or_default();
+    let mut parts = whole.split(':');
+    let hour = digits(parts.next()?)?;
+    let minute = digits(parts.next()?)?;
+    let second = parts.next().map_or(Some(0), digits)?;
+    if parts.next().is_some() { None } else { Some((hour, minute, second)) }
+}
+
+/// Seconds east of UTC. Names of zones beyond RFC 822's are those that feeds use; a single letter
+/// is UTC, as RFC 2822 says. Unknown names are UTC too: better an hour off than no date.
+fn offset(text: &str) -> Option<i32> {
+    let text = text.trim();
+    let sign = match text.bytes().next() {
+        None => return Some(0),
+        Some(b'+') => 1,
+        Some(b'-') => -1,
+        Some(_) => return Some(named(text) * 1800),
+    };
+    let numbers: String = text.chars().skip(1).filter(char::is_ascii_digit).collect();
+    let (hours, minutes): (i32, i32) = match numbers.len() {
+        1 | 2 => (digits(&numbers)?, 0),
+        3 => (digits(numbers.get(..1)?)?, digits(numbers.get(1..)?)?),
+        4 => (digits(numbers.get(..2)?)?, digits(numbers.get(2..)?)?),
+        _ => return None,
+    };
+    if minutes >= 60 { None } else { Some(sign * (hours * 3600 + minutes * 60)) }
+}
+
+/// Half hours east of UTC.
+fn named(zone: &str) -> i32 {
+    let name = zone.to_ascii_uppercase();
+    if let Some(rest) = name.strip_prefix("GMT").or_else(|| name.strip_prefix("UTC"))
+        && rest.starts_with(['+', '-'])
+    {
+        return offset(rest).map_or(0, |seconds| seconds / 1800);
+    }
+    match name.as_str() {
+        "EST" | "CDT" => -10,
+        "EDT" => -8,
+        "CST" | "MDT" => -12,
+        "MST" | "PDT" => -14,
+        "PST" | "AKDT" => -16,
+        "AKST" => -18,
+        "HST" => -20,
+        "BST" | "CET" | "MET" | "WEST" => 2,
+        "CEST" | "MEST" | "EET" | "SAST" => 4,
+        "EEST" | "MSK" => 6,
+        "IST" => 11,
+        "HKT" | "SGT" | "AWST" => 16,
+        "JST" | "KST" => 18,
+        "AEST" => 20,
+        "AEDT" => 22,
+        "NZST" => 24,
+        "NZDT" => 26,
+        _ => 0,
+    }
+}
+
+fn time(year: i16, month: i8, day: i8, clock: (i8, i8, i8), offset: i32) -> Option<Time> {
+    let (hour, minute, second) = clock;
+    // Midnight at the end of a day, and leap seconds.
+    let (hour, later) = if (hour, minute, second) == (24, 0, 0) { (0, 86_400) } else { (hour, 0) };
+    let civil = DateTime::new(year, month, day, hour, minute, second.min(59), 0).ok()?;
+    let offset = Offset::from_seconds(offset).ok()?;
+    let seconds = offset.to_timestamp(civil).ok()?.as_second() + later;
+    let time = Time::from_unix(seconds);
+    if time.unix() == seconds { Some(time) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_feeds_write() {
+        for (written, expected) in [
+            ("2026-11-20T16:20:05Z", "2026-11-20T16:20:05Z"),
+            ("2026-11-20T16:20:05.25+01:00", "2026-11-20T15:20:05Z"),
+            ("2026-11-20T16:20:05", "2026-11-20T16:20:05Z"),
+            ("2026-11-20 16:20", "2026-11-20T16:20:00Z"),
+            ("2026-11-20 16:20:05 +0100", "2026-11-20T15:20:05Z"),
+            ("2026-11-20T16:20+0100", "2026-11-20T15:20:00Z"),
+            ("2026-11-20", "2026-11-20T00:00:00Z"),
+            ("2026-11", "2026-11-01T00:00:00Z"),
+            ("2005", "2005-01-01T00:00:00Z"),
+            ("Fri, 20 Nov 2026 16:20:05 GMT", "2026-11-20T16:20:05Z"),
+            ("Tue, 1 Nov 2004 16:20:05 GMT", "2004-11-01T16:20:05Z"),
+            ("20 Nov 2026 16:20 EST", "2026-11-20T21:20:00Z"),
+            ("Sat, 24 Jan 2004 19:38 UT", "2004-01-24T19:38:00Z"),
+            ("Fri, 20 Nov 26 16:20:05 PDT", "2026-11-20T23:20:05Z"),
+            ("Fri, 20 Nov 99 16:20:05 -0130", "1999-11-20T17:50:05Z"),
+            ("Friday, 20-Nov-26 16:20:05 Z", "2026-11-20T16:20:05Z"),
+            ("Fri, 20 November 2026 16:20:05 +0000 (UTC)", "2026-11-20T16:20:05Z"),
+            ("Nov 20, 2026 4:20 PM", "2026-11-20T16:20:00Z"),
+            ("Fri Nov 20 16:20:05 UTC 2026", "2026-11-20T16:20:05Z"),
+            ("Fri, 20 Nov 2026", "2026-11-20T00:00:00Z"),
+            ("Fri, 20 Nov 2026 24:00:00 GMT", "2026-11-21T00:00:00Z"),
+            ("Fri, 20 Nov 2026 16:20:60 GMT", "2026-11-20T16:20:59Z"),
+            ("Mon, 01 Jan 0001 00:00:00 +0000", "0001-01-01T00:00:00Z"),
+            ("Fri, 20 Nov 2026 16:20:05 GMT+2", "2026-11-20T14:20:05Z"),
+        ] {
+            let read = date(written).map(|t| t.to_string()).unwrap_or_default();
+            assert_eq!(read, expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_date() {
+        for bad in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "31 Feb 2026 10:00 GMT",
+            "20 Nov 2026 25:00:00 GMT",
+            "20 Nov 2026 10:00:00 +9999",
+            "20 Nov",
+            "١٢ نوفمبر",
+            &"1".repeat(500),
+        ] {
+            assert_eq!(date(bad), None, "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_fails(text in "[ -~]{0,40}") {
+            let _ = date(&text);
+        }
+
+        #[test]
+        fn reads_its_own_forms(seconds in -62_135_596_800i64..253_402_207_200) {
+            let time = Time::from_unix(seconds);
+            proptest::prop_assert_eq!(date(&time.to_string()), Some(time));
+            proptest::prop_assert_eq!(date(&time.rfc822()), Some(time));
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Markup as a balanced walk: every element that opens closes, whatever the publisher wrote.
+//!
+//! What had to be done for that is kept as edits beside the text, so that the same walk gives the
+//! repaired markup. Faults that every reader tolerates only warn; faults that put the borders of
+//! elements in doubt also set [`Walker::fault`].
+
+mod names;
+mod recover;
+mod tokens;
+
+use super::attributes::Written;
+use super::edits::Edit;
+use super::names::{Ns, Scope};
+use super::{Limits, ParseError};
+use crate::model::Warning;
+use quick_xml::Reader;
+use std::borrow::Cow;
+use std::ops::Range;
+use url::Url;
+
+/// An element that is open.
+#[derive(Debug, Clone)]
+pub(super) struct Frame<'a> {
+    /// Its spelled name.
+    pub name: &'a str,
+    /// Its namespace.
+    pub ns: Ns,
+    /// Its local name.
+    pub local: &'a str,
+    /// Where its start tag begins.
+    pub start: usize,
+    /// Where its content begins.
+    pub content: usize,
+    /// Whether it is written as an empty-element tag.
+    pub empty: bool,
+    scope: usize,
+    bases: usize,
+    langs: usize,
+}
+
+/// An attribute, its value resolved.
+#[derive(Debug, Clone)]
+pub(super) struct Attribute<'a> {
+    /// Its namespace.
+    pub ns: Ns,
+    /// Its spelled name.
+    pub name: &'a str,
+    /// Its local name.
+    pub local: &'a str,
+    /// Its value, references resolved.
+    pub value: Cow<'a, str>,
+    /// The place of the value as written, without quotes.
+    pub place: Range<usize>,
+}
+
+/// One step of the walk.
+#[derive(Debug)]
+pub(super) enum Step<'a> {
+    /// An element opened: it is the innermost of [`Walker::open`], its attributes are in
+    /// [`Walker::attributes`].
+    Open,
+    /// Character data, references resolved.
+    Text(Cow<'a, str>),
+    /// An element closed.
+    Close {
+        /// The element.
+        frame: Frame<'a>,
+        /// Where its content ends.
+        content_end: usize,
+        /// Where it ends.
+        end: usize,
+    },
+    /// The open entry cannot be told apart from what follows; it and all in it are closed.
+    Torn {
+        /// Where what follows begins.
+        at: usize,
+    },
+    /// The root is closed, or the text is at its end.
+    End,
+}
+
+/// The walk.
+pub(super) struct Walker<'a> {
+    /// The document.
+    pub text: &'a str,
+    /// The elements that are open, outermost first.
+    pub open: Vec<Frame<'a>>,
+    /// The attributes of the element that opened last, without namespace declarations.
+    pub attributes: Vec<Attribute<'a>>,
+    /// Namespaces in scope.
+    pub scope: Scope<'a>,
+    /// Repairs, nearly in order.
+    pub edits: Vec<Edit>,
+    /// What was wrong.
+    pub warnings: Vec<Warning>,
+    /// The first fault that puts the borders of elements in doubt: where, and what.
+    pub fault: Option<(usize, String)>,
+    /// Whether the text ended before its root did.
+    pub is_cut: bool,
+    /// The local name of entries in this document, once the root is known.
+    pub entry_name: Option<&'static str>,
+    /// How many elements are open around and with the entry; 0 outside of entries.
+    pub fence: usize,
+    limits: Limits,
+    reader: Reader<&'a [u8]>,
+    offset: usize,
+    bases: Vec<(Option<Url>, String)>,
+    langs: Vec<String>,
+    document: Option<Url>,
+    written: Vec<Written<'a>>,
+    forbidden: Vec<usize>,
+    pending: Option<Pending<'a>>,
+    closing: Option<Closing>,
+    rooted: bool,
+    restarts: usize,
+    seen: bool,
+}
+
+/// A token that was read but belongs to a later step.
+#[derive(Debug, Clone)]
+struct Pending<'a> {
+    span: Range<usize>,
+    token: Token<'a>,
+}
+
+/// What stands in the text.
+#[derive(Debug, Clone)]
+enum Token<'a> {
+    Start {
+        name: &'a str,
+        empty: bool,
+    },
+    End {
+        name: &'a str,
+    },
+    Text,
+    Reference,
+    CData,
+    Other,
+    /// Something that begins here and has no end.
+    Unreadable,
+    /// Nothing more.
+    Eof,
+}
+
+/// Elements that are closed by one end tag, by the end of the text, or by what follows.
+#[derive(Debug, Clone)]
+struct Closing {
+    /// How many elements stay open.
+    keep: usize,
+    /// Where the innermost ones that stay without an end tag of their own end.
+    at: usize,
+    /// The end tag of the last one, where there is one.
+    tag: Option<Range<usize>>,
+}
+
+impl<'a> Walker<'a> {
+    /// A walk over `text` from the byte `start` on.
+    pub fn new(text: &'a str, start: usize, document: Option<&Url>, limits: &Limits) -> Self {
+        Self {
+            text,
+            open: Vec::new(),
+            attributes: Vec::new(),
+            scope: Scope::default(),
+            edits: Vec::new(),
+            warnings: Vec::new(),
+            fault: None,
+            is_cut: false,
+            entry_name: None,
+            fence: 0,
+            limits: limits.clone(),
+            reader: tokens::reader(text, start),
+            offset: start,
+            bases: Vec::new(),
+            langs: Vec::new(),
+            document: document.cloned(),
+            written: Vec::new(),
+            forbidden: tokens::forbidden(text),
+            pending: None,
+            closing: None,
+            rooted: false,
+            restarts: 0,
+            seen: false,
+        }
+    }
+
+    /// The base for relative references where the walk stands.
+    pub fn base(&self) -> Option<&Url> {
+        match self.bases.last() {
+            Some((base, _)) => base.as_ref(),
+            None => self.document.as_ref(),
+        }
+    }
+
+    /// The `xml:base` in scope around the innermost open element, not its own.
+    pub fn outer_base(&self) -> Option<String> {
+        let own = self.open.last().map_or(0, |frame| frame.bases);
+        let outer = own.checked_sub(1).and_then(|at| self.bases.get(at))?;
+        Some(outer.1.clone())
+    }
+
+    /// The `xml:lang` in scope around the innermost open element, not its own.
+    pub fn outer_lang(&self) -> Option<String> {
+        let own = self.open.last().map_or(0, |frame| frame.langs);
+        let lang = own.checked_sub(1).and_then(|at| self.langs.get(at))?;
+        (!lang.is_empty()).then(|| lang.clone())
+    }
+
+    /// The `xml:base` in scope, that of the innermost open element included.
+    pub fn inner_base(&self) -> Option<String> {
+        self.bases.last().map(|(_, base)| base.clone())
+    }
+
+    /// The `xml:lang` in scope, that of the innermost open element included.
+    pub fn inner_lang(&self) -> Option<String> {
+        self.langs.last().filter(|lang| !lang.is_empty()).cloned()
+    }
+
+    /// The innermost open element is an entry: what it uses from outside is remembered, and it
+    /// can be torn.
+    pub fn enter_entry(&mut self) {
+        self.fence = self.open.len();
+        let outer = self.open.last().map_or(0, |frame| frame.scope);
+        self.scope.enter_entry(outer);
+    }
+
+    /// The entry is over.
+    pub const fn leave_entry(&mut self) {
+        self.fence = 0;
+    }
+
+    /// Notes something that does not prevent parsing.
+    pub fn warn(&mut self, offset: usize, message: impl Into<String>) {
+        if self.warnings.len() < self.limits.warnings {
+            self.warnings.push(Warning { offset, message: message.into() });
+        }
+    }
+
+    /// Notes a fault that puts the borders of elements in doubt.
+    pub fn fault(&mut self, at: usize, message: impl Into<String>) {
+        let message = message.into();
+        self.warn(at, message.clone());
+        self.fault.get_or_insert((at, message));
+    }
+
+    /// Replaces a piece of the text.
+    pub fn edit(
+        &mut self,
+        range: Range<usize>,
+        with: impl Into<Cow<'static, str>>,
+    ) -> Result<(), ParseError> {
+        if self.edits.len() >= self.limits.repairs {
+            let limit = self.limits.repairs;
+            return Err(ParseError::Limit { what: "repairs", limit, at: range.start });
+        }
+        self.edits.push(Edit { range, with: with.into() });
+        Ok(())
+    }
+
+    /// Takes the edits from number `from` on, with those that drop forbidden characters in `span`.
+    pub fn take_edits(&mut self, from: usize, span: &Range<usize>) -> Vec<Edit> {
+        let mut edits = self.edits.split_off(from.min(self.edits.len()));
+        let start = self.forbidden.partition_point(|at| *at < span.start);
+        let end = self.forbidden.partition_point(|at| *at < span.end);
+        for at in self.forbidden.get(start..end).unwrap_or_default() {
+            let length =
+                self.text.get(*at..).and_then(|t| t.chars().next()).map_or(1, char::len_utf8);
+            edits.push(Edit { range: *at..at + length, with: Cow::Borrowed("") });
+        }
+        edits
+    }
+
+    /// The next step.
+    pub fn step(&mut self) -> Result<Step<'a>, ParseError> {
+        loop {
+            if let Some(step) = self.close_one()? {
+                return Ok(step);
+            }
+            if self.rooted && self.open.is_empty() {
+                return Ok(Step::End);
+            }
+            let Pending { span, token } = match self.pending.take() {
+                Some(pending) => pending,
+                None => self.read()?,
+            };
+            let step = match token {
+                Token::Start { name, empty } => self.start(span, name, empty)?,
+                Token::End { name } => self.end(span, name)?,
+                Token::Text => self.characters(span)?.map(Step::Text),
+                Token::Reference => self.reference(&span)?.map(Step::Text),
+                Token::CData => self.cdata(&span)?.map(Step::Text),
+                Token::Other => None,
+                Token::Unreadable => self.unreadable(&span)?,
+                Token::Eof => Some(self.finish(span.start)),
+            };
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Closes one of the elements that are to be closed.
+    fn close_one(&mut self) -> Result<Option<Step<'a>>, ParseError> {
+        let Some(Closing { keep, at, tag }) = self.closing.clone() else { return Ok(None) };
+        if self.open.len() <= keep {
+            self.closing = None;
+            return Ok(None);
+        }
+        let Some(frame) = self.pop() else { return Ok(None) };
+        let last = self.open.len() == keep;
+        if last {
+            self.closing = None;
+        }
+        if frame.empty {
+            let (content_end, end) = (frame.content, frame.content);
+            return Ok(Some(Step::Close { frame, content_end, end }));
+        }
+        match tag {
+            Some(tag) if last => {
+                Ok(Some(Step::Close { frame, content_end: tag.start, end: tag.end }))
+            }
+            _ => {
+                self.edit(at..at, format!("</{}>", frame.name))?;
+                Ok(Some(Step::Close { frame, content_end: at, end: at }))
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<Frame<'a>> {
+        let frame = self.open.pop()?;
+        self.scope.truncate(frame.scope);
+        self.bases.truncate(frame.bases);
+        self.langs.truncate(frame.langs);
+        Some(frame)
+    }
+}

@@ -1,0 +1,213 @@
+//! Start tags: attributes, namespaces, base and language.
+
+use super::{Attribute, Closing, Frame, Step, Walker};
+use crate::parse::ParseError;
+use crate::parse::attributes::{Broken, Form, Written, lex};
+use crate::parse::edits::cut;
+use crate::parse::names::{Ns, declared_prefix, is_name, is_reserved, split};
+use crate::parse::text::{self, trim};
+use std::borrow::Cow;
+use std::ops::Range;
+use url::Url;
+
+/// The longest language tag that is taken, in bytes (RFC 5646 section 4.4.1 wants 35).
+const LANGUAGE_LIMIT: usize = 64;
+
+impl<'a> Walker<'a> {
+    /// A start tag or an empty-element tag.
+    pub(super) fn start(
+        &mut self,
+        span: Range<usize>,
+        name: &'a str,
+        empty: bool,
+    ) -> Result<Option<Step<'a>>, ParseError> {
+        if !is_name(name) {
+            return self.broken(&span);
+        }
+        if let Some(step) = self.entry_begins(&span, name, empty)? {
+            return Ok(step);
+        }
+        let inner = span.start + 1 + name.len()..span.end - if empty { 2 } else { 1 };
+        let mut written = std::mem::take(&mut self.written);
+        let lexed = lex(self.text, inner, self.limits.attributes, &mut written);
+        let long = written.iter().any(|w| w.name.len() > self.limits.name);
+        let done = match lexed {
+            Err(Broken::Unreadable) => self.broken(&span),
+            Err(Broken::TooMany) => {
+                self.too_much("attributes of one element", self.limits.attributes, span.start)
+            }
+            Ok(()) if self.open.len() >= self.limits.depth => {
+                self.too_much("elements inside each other", self.limits.depth, span.start)
+            }
+            Ok(()) if long || name.len() > self.limits.name => {
+                self.too_much("bytes in one name", self.limits.name, span.start)
+            }
+            Ok(()) => self.opened(&span, name, empty, &written),
+        };
+        written.clear();
+        self.written = written;
+        done
+    }
+
+    fn opened(
+        &mut self,
+        span: &Range<usize>,
+        name: &'a str,
+        empty: bool,
+        written: &[Written<'a>],
+    ) -> Result<Option<Step<'a>>, ParseError> {
+        let (scope, bases, langs) = (self.scope.len(), self.bases.len(), self.langs.len());
+        self.attributes.clear();
+        for (number, attribute) in written.iter().enumerate() {
+            self.spell(attribute)?;
+            let Some(prefix) = declared_prefix(attribute.name) else { continue };
+            let uri = self.value(&attribute.value)?;
+            let again = written.iter().take(number).any(|other| other.name == attribute.name);
+            if again || is_reserved(prefix, &uri) || (uri.is_empty() && !prefix.is_empty()) {
+                self.take_out(attribute, "a namespace declaration that XML forbids is taken out")?;
+                continue;
+            }
+            if uri.len() > self.limits.name || self.scope.len() >= self.limits.namespaces {
+                self.scope.truncate(scope);
+                let limit = self.limits.namespaces;
+                return self.too_much("namespaces in scope", limit, span.start);
+            }
+            self.scope.declare(prefix, uri);
+        }
+        let (prefix, local) = split(name);
+        let ns = self.meaning(prefix, span.start);
+        let content = span.end;
+        let frame =
+            Frame { name, ns, local, start: span.start, content, empty, scope, bases, langs };
+        self.open.push(frame);
+        for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
+            self.attribute(attribute)?;
+        }
+        self.rooted = true;
+        if empty {
+            self.closing = Some(Closing { keep: self.open.len() - 1, at: content, tag: None });
+        }
+        Ok(Some(Step::Open))
+    }
+
+    fn attribute(&mut self, written: &Written<'a>) -> Result<(), ParseError> {
+        let (prefix, local) = split(written.name);
+        let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
+        if self.attributes.iter().any(|other| other.local == local && other.ns == ns) {
+            return self.take_out(written, "an attribute that is there already is taken out");
+        }
+        let value = self.value(&written.value)?;
+        if ns == Ns::Xml {
+            self.inherit(local, &value, written.start);
+        }
+        let place = written.value.clone();
+        self.attributes.push(Attribute { ns, name: written.name, local, value, place });
+        Ok(())
+    }
+
+    /// Takes note of `xml:base` and `xml:lang`.
+    fn inherit(&mut self, local: &str, value: &str, at: usize) {
+        match local {
+            "base" => {
+                let value = trim(value);
+                let joined = match self.base() {
+                    Some(base) => base.join(value).ok(),
+                    None => Url::parse(value).ok(),
+                };
+                let spelled = joined.as_ref().map_or(value, Url::as_str);
+                if spelled.len() > self.limits.path {
+                    self.warn(at, "an xml:base that is too long is passed over");
+                } else {
+                    let spelled = spelled.to_owned();
+                    self.bases.push((joined, spelled));
+                }
+            }
+            "lang" if value.len() <= LANGUAGE_LIMIT => self.langs.push(trim(value).to_owned()),
+            _ => {}
+        }
+    }
+
+    /// What a prefix means; one that is not declared is given its customary meaning.
+    fn meaning(&mut self, prefix: &'a str, at: usize) -> Ns {
+        if let Some(ns) = self.scope.resolve(prefix) {
+            return ns;
+        }
+        if self.scope.invented_len() >= self.limits.namespaces {
+            return Ns::None;
+        }
+        let known = text::shortened(prefix, 64);
+        self.warn(at, format!("the namespace prefix {known:?} is not declared"));
+        self.scope.invent(prefix)
+    }
+
+    /// Writes an attribute as XML wants it.
+    fn spell(&mut self, written: &Written<'a>) -> Result<(), ParseError> {
+        if !written.spaced {
+            self.edit(written.start..written.start, " ")?;
+        }
+        let place = &written.value;
+        match written.form {
+            Form::Quoted => return Ok(()),
+            Form::Bare => {
+                self.edit(place.start..place.start, "\"")?;
+                self.edit(place.end..place.end, "\"")?;
+            }
+            Form::Absent => self.edit(place.end..place.end, "=\"\"")?,
+        }
+        self.warn(written.start, "an attribute without quotes is given them");
+        Ok(())
+    }
+
+    fn take_out(&mut self, written: &Written<'a>, why: &'static str) -> Result<(), ParseError> {
+        self.warn(written.start, why);
+        let quote = usize::from(written.form == Form::Quoted);
+        self.edit(written.start..written.value.end + quote, "")
+    }
+
+    /// The value of an attribute: references resolved, white space as spaces (XML 1.0 section
+    /// 3.3.3).
+    fn value(&mut self, place: &Range<usize>) -> Result<Cow<'a, str>, ParseError> {
+        let raw = self.cleaned(place);
+        let written = cut(self.text, place.clone());
+        if memchr::memchr(b'&', written.as_bytes()).is_none() {
+            return Ok(spaced(raw));
+        }
+        let mut out = String::with_capacity(written.len());
+        let mut at = 0;
+        while let Some(found) =
+            memchr::memchr(b'&', written.as_bytes().get(at..).unwrap_or_default())
+        {
+            let start = at + found;
+            out.push_str(cut(written, at..start));
+            let rest = written.as_bytes().get(start + 1..).unwrap_or_default();
+            let end = memchr::memchr2(b';', b'&', rest).map_or(start + 1, |n| start + 1 + n);
+            let closed = written.as_bytes().get(end) == Some(&b';');
+            let name = cut(written, start + 1..end);
+            let meaning = if closed { text::reference(name) } else { text::Reference::Bare };
+            let length = if closed { end + 1 - start } else { 1 };
+            let from = place.start + start;
+            self.mend(&(from..from + length), &meaning)?;
+            at = start + length;
+            match meaning {
+                text::Reference::Fine(c) => out.push(c),
+                text::Reference::Html(text) => out.push_str(text),
+                text::Reference::Forbidden => {}
+                text::Reference::Bare => {
+                    out.push('&');
+                    at = start + 1;
+                }
+            }
+        }
+        out.push_str(cut(written, at..written.len()));
+        out.retain(text::allowed);
+        Ok(spaced(Cow::Owned(out)))
+    }
+}
+
+fn spaced(value: Cow<'_, str>) -> Cow<'_, str> {
+    if value.contains(['\t', '\n', '\r']) {
+        Cow::Owned(value.replace(['\t', '\n', '\r'], " "))
+    } else {
+        value
+    }
+}

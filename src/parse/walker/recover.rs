@@ -1,0 +1,272 @@
+//! What to do where elements do not close as they opened.
+
+use super::{Closing, Pending, Step, Token, Walker};
+use crate::parse::ParseError;
+use crate::parse::edits::cut;
+use crate::parse::names::split;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Elements that hold text or a few values and never an entry. An entry that begins in one shows
+/// that its end tag is missing.
+const LEAVES: &[&str] = &[
+    "title",
+    "link",
+    "description",
+    "language",
+    "copyright",
+    "pubDate",
+    "lastBuildDate",
+    "generator",
+    "managingEditor",
+    "webMaster",
+    "ttl",
+    "category",
+    "docs",
+    "cloud",
+    "rating",
+    "image",
+    "textInput",
+    "skipHours",
+    "skipDays",
+    "guid",
+    "comments",
+    "author",
+    "source",
+    "id",
+    "updated",
+    "published",
+    "subtitle",
+    "tagline",
+    "logo",
+    "icon",
+    "rights",
+    "name",
+    "uri",
+    "email",
+    "summary",
+    "modified",
+    "issued",
+    "created",
+];
+
+impl<'a> Walker<'a> {
+    /// An end tag.
+    pub(super) fn end(
+        &mut self,
+        span: Range<usize>,
+        name: &'a str,
+    ) -> Result<Option<Step<'a>>, ParseError> {
+        let Some(found) = self.open.iter().rposition(|frame| frame.name == name) else {
+            if !self.open.is_empty() {
+                let name = name.chars().take(40).collect::<String>();
+                self.fault(span.start, format!("the end tag </{name}> closes nothing"));
+            }
+            self.edit(span, "")?;
+            return Ok(None);
+        };
+        if self.fence > 0 && found + 1 < self.fence {
+            return Ok(Some(
+                self.tear(Pending { span, token: Token::End { name } }, "an entry is not closed"),
+            ));
+        }
+        if found + 1 < self.open.len() {
+            let inner = self.open.last().map_or("", |frame| frame.name);
+            self.fault(span.start, format!("the element <{inner}> is not closed"));
+        }
+        self.closing = Some(Closing { keep: found, at: span.start, tag: Some(span) });
+        Ok(None)
+    }
+
+    /// Looks whether a start tag shows that something is not closed: the entry before, or an
+    /// element that never holds entries.
+    pub(super) fn entry_begins(
+        &mut self,
+        span: &Range<usize>,
+        name: &'a str,
+        empty: bool,
+    ) -> Result<Option<Option<Step<'a>>>, ParseError> {
+        let Some(parent) = self.open.last() else { return Ok(None) };
+        let (prefix, local) = split(name);
+        let in_leaf = || split(parent.name).0 == prefix && LEAVES.contains(&parent.local);
+        let pending = || Pending { span: span.clone(), token: Token::Start { name, empty } };
+        if self.fence > 0 {
+            let entry = self.open.get(self.fence - 1).map_or("", |frame| frame.name);
+            if entry == name && (self.open.len() == self.fence || in_leaf()) {
+                return Ok(Some(Some(self.tear(pending(), "an entry begins inside an entry"))));
+            }
+        } else if self.entry_name == Some(local) && in_leaf() {
+            let leaves = |frame: &&super::Frame<'a>| LEAVES.contains(&frame.local);
+            let keep = self.open.len() - self.open.iter().rev().take_while(leaves).count();
+            let unclosed = parent.name;
+            self.fault(span.start, format!("the element <{unclosed}> is not closed"));
+            self.pending = Some(pending());
+            self.closing = Some(Closing { keep, at: span.start, tag: None });
+            return Ok(Some(None));
+        }
+        Ok(None)
+    }
+
+    /// Closes the entry and gives it up; `next` is read again around it.
+    fn tear(&mut self, next: Pending<'a>, why: &str) -> Step<'a> {
+        let at = next.span.start;
+        self.fault(at, why);
+        self.pending = Some(next);
+        self.drop_entry();
+        Step::Torn { at }
+    }
+
+    fn drop_entry(&mut self) {
+        let keep = self.fence.saturating_sub(1);
+        while self.open.len() > keep {
+            self.pop();
+        }
+        self.closing = None;
+        self.fence = 0;
+    }
+
+    /// A limit is met: inside an entry that costs the entry, elsewhere the document.
+    pub(super) fn too_much(
+        &mut self,
+        what: &'static str,
+        limit: usize,
+        at: usize,
+    ) -> Result<Option<Step<'a>>, ParseError> {
+        if self.fence == 0 {
+            return Err(ParseError::Limit { what, limit, at });
+        }
+        self.abandon(at, format!("an entry has more than {limit} {what}")).map(Some)
+    }
+
+    /// Gives up the open entry and goes to its end, which is found by name only.
+    pub fn abandon(&mut self, at: usize, why: String) -> Result<Step<'a>, ParseError> {
+        self.fault(at, why);
+        let outside = self.fence.saturating_sub(1);
+        let entry = self.open.get(outside).map_or("", |frame| frame.name);
+        let around: Vec<&str> = self.open.iter().take(outside).map(|frame| frame.name).collect();
+        self.closing = None;
+        loop {
+            let next = match self.pending.take() {
+                Some(pending) => pending,
+                None => self.read()?,
+            };
+            match next.token {
+                Token::End { name } if name == entry => {
+                    self.drop_entry();
+                    return Ok(Step::Torn { at: next.span.end });
+                }
+                Token::Start { name, .. } if name == entry && next.span.start > at => {
+                    break self.pending = Some(next);
+                }
+                Token::End { name } if around.contains(&name) => break self.pending = Some(next),
+                Token::Eof | Token::Unreadable => break self.pending = Some(next),
+                _ => {}
+            }
+        }
+        let at = self.pending.as_ref().map_or(at, |next| next.span.start);
+        self.drop_entry();
+        Ok(Step::Torn { at })
+    }
+
+    /// Something looks like a tag and is none: its `<` is taken for itself.
+    pub(super) fn broken(&mut self, span: &Range<usize>) -> Result<Option<Step<'a>>, ParseError> {
+        if !self.another_restart(span.start) {
+            return self.give_up(span.start);
+        }
+        let after = span.start + 1;
+        if self.open.is_empty() {
+            self.edit(span.start..after, "")?;
+            self.restart(after);
+            return Ok(None);
+        }
+        self.fault(span.start, "a '<' that begins no tag is taken for itself");
+        self.edit(span.start..after, "&lt;")?;
+        self.restart(after);
+        Ok(Some(Step::Text(Cow::Borrowed("<"))))
+    }
+
+    /// Something begins and has no end before the text does.
+    pub(super) fn unreadable(
+        &mut self,
+        span: &Range<usize>,
+    ) -> Result<Option<Step<'a>>, ParseError> {
+        let rest = cut(self.text, span.start..self.text.len());
+        let is_tag = !rest.starts_with("<!") && !rest.starts_with("<?");
+        if is_tag && memchr::memchr(b'>', rest.as_bytes()).is_some() {
+            return self.broken(span);
+        }
+        let next = self.next_entry(span.start + 1);
+        match next {
+            Some(next) if self.another_restart(span.start) => {
+                self.restart(next);
+                if self.fence > 0 {
+                    self.fault(span.start, "an entry holds something that has no end");
+                    self.drop_entry();
+                    return Ok(Some(Step::Torn { at: next }));
+                }
+                self.fault(span.start, "the document holds something that has no end");
+                self.edit(span.start..next, "")?;
+                Ok(None)
+            }
+            _ => self.give_up(span.start),
+        }
+    }
+
+    /// Takes the text for cut at `at`.
+    fn give_up(&mut self, at: usize) -> Result<Option<Step<'a>>, ParseError> {
+        let end = self.text.len();
+        if self.fence == 0 {
+            self.edit(at..end, "")?;
+        }
+        self.pending = Some(Pending { span: at..at, token: Token::Eof });
+        Ok(None)
+    }
+
+    fn another_restart(&mut self, at: usize) -> bool {
+        self.restarts += 1;
+        if self.restarts > self.limits.restarts {
+            let limit = self.limits.restarts;
+            self.fault(at, format!("more than {limit} places are no XML"));
+            return false;
+        }
+        true
+    }
+
+    /// Where the next entry seems to begin, at `from` or later.
+    fn next_entry(&self, from: usize) -> Option<usize> {
+        let name = self
+            .fence
+            .checked_sub(1)
+            .and_then(|at| self.open.get(at))
+            .map(|frame| frame.name)
+            .or(self.entry_name)?;
+        let wanted = format!("<{name}");
+        let bytes = self.text.as_bytes();
+        memchr::memmem::find_iter(bytes.get(from..)?, wanted.as_bytes()).map(|at| at + from).find(
+            |at| {
+                let behind = bytes.get(at + wanted.len());
+                matches!(behind, Some(b' ' | b'\t' | b'\n' | b'\r' | b'>'))
+            },
+        )
+    }
+
+    /// The text is at its end.
+    pub(super) fn finish(&mut self, at: usize) -> Step<'a> {
+        if self.open.is_empty() {
+            self.rooted = true;
+            return Step::End;
+        }
+        self.is_cut = true;
+        if self.fence > 0 {
+            let next = Pending { span: at..at, token: Token::Eof };
+            return match self.tear(next, "the document is cut") {
+                Step::Torn { .. } => Step::Torn { at: self.text.len() },
+                other => other,
+            };
+        }
+        self.fault(at, "the document is cut");
+        self.closing = Some(Closing { keep: 0, at, tag: None });
+        self.pending = Some(Pending { span: at..at, token: Token::Eof });
+        Step::Text(Cow::Borrowed(""))
+    }
+}

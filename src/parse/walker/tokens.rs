@@ -1,0 +1,222 @@
+//! From text to tokens, and what tokens without structure mean.
+
+use super::{Pending, Token, Walker};
+use crate::parse::ParseError;
+use crate::parse::edits::cut;
+use crate::parse::names::is_name;
+use crate::parse::text::{self, Reference};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The declaration of every document after decoding.
+const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+
+/// A reader from the byte `start` on; structure is checked by the walk, not by the reader.
+pub(super) fn reader(text: &str, start: usize) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(cut(text, start..text.len()));
+    let config = reader.config_mut();
+    config.allow_dangling_amp = true;
+    config.allow_unmatched_ends = true;
+    config.check_end_names = false;
+    reader
+}
+
+/// Where characters stand that XML forbids.
+pub(super) fn forbidden(text: &str) -> Vec<usize> {
+    let suspect = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+    let bytes = text.as_bytes();
+    // Folding a whole block without a branch is what makes this scan cheap.
+    let any = bytes.chunks(4096).any(|block| block.iter().fold(false, |any, b| any | suspect(*b)))
+        || memchr::memmem::find(bytes, b"\xEF\xBF\xBE").is_some()
+        || memchr::memmem::find(bytes, b"\xEF\xBF\xBF").is_some();
+    if !any {
+        return Vec::new();
+    }
+    text.char_indices().filter(|(_, c)| !text::allowed(*c)).map(|(at, _)| at).collect()
+}
+
+impl<'a> Walker<'a> {
+    /// Reads on at the byte `at`.
+    pub(super) fn restart(&mut self, at: usize) {
+        let mut at = at;
+        // The reader would take this character away without counting it.
+        while cut(self.text, at..self.text.len()).starts_with('\u{FEFF}') {
+            at += '\u{FEFF}'.len_utf8();
+        }
+        self.reader = reader(self.text, at);
+        self.offset = at;
+        self.pending = None;
+    }
+
+    fn position(&self) -> usize {
+        let read = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
+        self.offset.saturating_add(read).min(self.text.len())
+    }
+
+    /// Reads a token.
+    pub(super) fn read(&mut self) -> Result<Pending<'a>, ParseError> {
+        let start = self.position();
+        let event = self.reader.read_event();
+        let span = start..self.position();
+        let first = !std::mem::replace(&mut self.seen, true);
+        let token = match event {
+            Ok(Event::Start(_)) => Token::Start { name: self.start_name(&span, 1), empty: false },
+            Ok(Event::Empty(_)) => Token::Start { name: self.start_name(&span, 2), empty: true },
+            Ok(Event::End(_)) => Token::End { name: self.end_name(&span)? },
+            Ok(Event::Text(_)) => Token::Text,
+            Ok(Event::GeneralRef(_)) => Token::Reference,
+            Ok(Event::CData(_)) => Token::CData,
+            Ok(Event::Eof) => Token::Eof,
+            Ok(Event::Comment(_)) => {
+                let inner = cut(self.text, span.start + 4..span.end.saturating_sub(3));
+                if inner.contains("--") || inner.ends_with('-') {
+                    self.warn(span.start, "a comment with '--' in it is taken out");
+                    self.edit(span.clone(), "")?;
+                }
+                Token::Other
+            }
+            Ok(Event::PI(instruction)) => {
+                let target = instruction.target();
+                if !is_name(target) || target.eq_ignore_ascii_case("xml") {
+                    self.warn(span.start, "a processing instruction without a name is taken out");
+                    self.edit(span.clone(), "")?;
+                }
+                Token::Other
+            }
+            Ok(Event::Decl(_)) if first => {
+                self.edit(span.clone(), DECLARATION)?;
+                Token::Other
+            }
+            Ok(Event::Decl(_)) => {
+                self.warn(span.start, "an XML declaration that is not at the start is taken out");
+                self.edit(span.clone(), "")?;
+                Token::Other
+            }
+            Ok(Event::DocType(_)) | Err(quick_xml::Error::IllFormed(_)) => {
+                self.edit(span.clone(), "")?;
+                Token::Other
+            }
+            Err(_) => {
+                return Ok(Pending { span: start..self.text.len(), token: Token::Unreadable });
+            }
+        };
+        Ok(Pending { span, token })
+    }
+
+    /// The name of a tag whose end takes `end` bytes.
+    fn start_name(&self, span: &Range<usize>, end: usize) -> &'a str {
+        let tag = cut(self.text, span.start + 1..span.end.saturating_sub(end));
+        tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default()
+    }
+
+    fn end_name(&mut self, span: &Range<usize>) -> Result<&'a str, ParseError> {
+        let tag = text::trim(cut(self.text, span.start + 2..span.end.saturating_sub(1)));
+        let name = tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
+        if name.len() != tag.len() && is_name(name) {
+            self.warn(span.start, "an end tag with attributes loses them");
+            self.edit(span.start + 2 + name.len()..span.end - 1, "")?;
+        }
+        Ok(name)
+    }
+
+    /// Character data as it stands; `None` where it means nothing.
+    pub(super) fn characters(
+        &mut self,
+        span: Range<usize>,
+    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+        let text = cut(self.text, span.clone());
+        if self.open.is_empty() {
+            if !text::is_blank(text) {
+                self.warn(span.start, "text outside of the document's element is taken out");
+                self.edit(span, "")?;
+            }
+            return Ok(None);
+        }
+        if text.starts_with('&') {
+            self.warn(span.start, "a bare '&' is taken for itself");
+            self.edit(span.start + 1..span.start + 1, "amp;")?;
+        }
+        if text.contains("]]>") {
+            for (at, _) in text.match_indices("]]>") {
+                self.warn(span.start + at, "a stray ']]>' is taken for itself");
+                self.edit(span.start + at + 2..span.start + at + 3, "&gt;")?;
+            }
+        }
+        Ok(Some(self.cleaned(&span)))
+    }
+
+    /// A reference, `&` and `;` included.
+    pub(super) fn reference(
+        &mut self,
+        span: &Range<usize>,
+    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+        if self.open.is_empty() {
+            self.edit(span.clone(), "")?;
+            return Ok(None);
+        }
+        let meaning = text::reference(cut(self.text, span.start + 1..span.end.saturating_sub(1)));
+        self.mend(span, &meaning)?;
+        Ok(Some(match meaning {
+            Reference::Fine('<') => Cow::Borrowed("<"),
+            Reference::Fine('>') => Cow::Borrowed(">"),
+            Reference::Fine('&') => Cow::Borrowed("&"),
+            Reference::Fine('"') => Cow::Borrowed("\""),
+            Reference::Fine('\'') => Cow::Borrowed("'"),
+            Reference::Fine(c) => Cow::Owned(c.to_string()),
+            Reference::Html(text) => Cow::Borrowed(text),
+            Reference::Forbidden => return Ok(None),
+            Reference::Bare => self.cleaned(span),
+        }))
+    }
+
+    /// Writes a reference so that XML knows it.
+    pub(super) fn mend(
+        &mut self,
+        span: &Range<usize>,
+        meaning: &Reference,
+    ) -> Result<(), ParseError> {
+        match meaning {
+            Reference::Fine(_) => Ok(()),
+            Reference::Html(text) => {
+                self.warn(span.start, "a reference that only HTML knows is written as a number");
+                self.edit(span.clone(), text::numbered(text))
+            }
+            Reference::Forbidden => {
+                self.warn(span.start, "a reference to a character that XML forbids is dropped");
+                self.edit(span.clone(), "")
+            }
+            Reference::Bare => {
+                self.warn(span.start, "a bare '&' is taken for itself");
+                self.edit(span.start + 1..span.start + 1, "amp;")
+            }
+        }
+    }
+
+    /// The content of a CDATA section.
+    pub(super) fn cdata(
+        &mut self,
+        span: &Range<usize>,
+    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+        if self.open.is_empty() {
+            self.edit(span.clone(), "")?;
+            return Ok(None);
+        }
+        Ok(Some(self.cleaned(&(span.start + 9..span.end.saturating_sub(3)))))
+    }
+
+    /// A piece of the text without the characters that XML forbids.
+    pub(super) fn cleaned(&mut self, span: &Range<usize>) -> Cow<'a, str> {
+        let text = cut(self.text, span.clone());
+        let next = self.forbidden.partition_point(|at| *at < span.start);
+        match self.forbidden.get(next) {
+            Some(at) if *at < span.end => {
+                let at = *at;
+                self.warn(at, "a character that XML forbids is dropped");
+                Cow::Owned(text.chars().filter(|c| text::allowed(*c)).collect())
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+}
