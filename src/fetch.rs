@@ -71,6 +71,8 @@ impl Default for FetchLimits {
 /// What the client must be told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FetchSettings {
+    /// How the gateway names itself in `User-Agent`; by default its name and version.
+    pub user_agent: Option<String>,
     /// The address where publishers can learn who asks; stands in `User-Agent`.
     pub about_url: Option<String>,
     /// Whether upstreams may be private.

@@ -43,6 +43,8 @@ pub struct PollSettings {
     pub at_once: usize,
     /// Which hosts are the operator's own and are owed no pause (`polling.allow_private`).
     pub allow_private: AllowPrivate,
+    /// How long changes stay in the sync view (`publish.window`).
+    pub window: Duration,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -55,6 +57,7 @@ impl Default for PollSettings {
             spacing: Duration::from_secs(1),
             at_once: 64,
             allow_private: AllowPrivate::No,
+            window: Duration::from_secs(30 * 86_400),
             node: 0,
         }
     }

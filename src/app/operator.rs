@@ -188,8 +188,9 @@ impl Operator for Desk {
         self.refuse_if_filed(&record)?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if purge {
-            return self.store.purge_feed(feed).await.map_err(|e| internal(&e));
+            self.store.purge_feed(feed).await.map_err(|e| internal(&e))?;
         }
+        // The record stays without the data, so that the address goes on to answer 410.
         record.standing = FeedStanding::Gone;
         self.store.put_feed(&record).await.map_err(|e| internal(&e))
     }

@@ -23,7 +23,7 @@ pub(super) fn admin_token(
     keeps: bool,
 ) -> Result<serve::AdminToken, AppError> {
     let text = match configured {
-        AdminToken::Here(token) => token.as_str().to_owned(),
+        AdminToken::Here(token) => token.reveal().to_owned(),
         AdminToken::File(path) => read(path)?,
         AdminToken::Unset => match std::env::var(VARIABLE) {
             Ok(token) if !token.is_empty() => token,
@@ -32,7 +32,7 @@ pub(super) fn admin_token(
     };
     let checked = Token::new(&text)
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))?;
-    serve::AdminToken::new(checked.as_str())
+    serve::AdminToken::new(checked.reveal())
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))
 }
 

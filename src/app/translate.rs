@@ -9,7 +9,7 @@ use crate::render;
 /// The client that every outgoing request goes through.
 pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError> {
     let settings = FetchSettings {
-        user_agent: config.polling.user_agent.clone(),
+        user_agent: Some(config.polling.user_agent.clone()),
         about_url: config.server.public_url.is_some().then(|| public_url.to_owned()),
         allow_private: allow_private(config),
         ..FetchSettings::default()

@@ -73,7 +73,7 @@ impl Core {
     fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         // Whoever was first wins; any provider does.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let agent = user_agent(settings.about_url.as_deref());
+        let agent = user_agent(&settings);
         let limits = settings.limits;
         let openness = match settings.allow_private {
             AllowPrivate::No => Openness::Public,
@@ -209,9 +209,13 @@ fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
     headers
 }
 
-fn user_agent(about_url: Option<&str>) -> String {
-    let about = about_url.filter(|text| HeaderValue::from_str(text).is_ok());
-    let name = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
+/// How the gateway names itself where nothing else is configured.
+const USER_AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
+
+fn user_agent(settings: &FetchSettings) -> String {
+    let sendable = |text: &&str| HeaderValue::from_str(text).is_ok();
+    let about = settings.about_url.as_deref().filter(sendable);
+    let name = settings.user_agent.as_deref().filter(sendable).unwrap_or(USER_AGENT);
     about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"))
 }
 

@@ -568,6 +568,7 @@ fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
         outcome: found.map_or(Outcome::Failed, |found| found.outcome),
         asked_for: !running.in_turn,
         bytes: found.map_or(0, |found| found.bytes),
+        committed: found.is_some_and(|found| found.committed),
         entries: found.and_then(|found| found.entries),
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
         failure: result.as_ref().err().map(RoundError::failure),

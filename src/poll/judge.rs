@@ -5,6 +5,7 @@ use crate::model::{Completeness, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
 use bytes::Bytes;
+use url::Url;
 
 /// The most warnings of a document that are kept for the operator.
 pub const MAX_WARNINGS: usize = 20;
@@ -72,8 +73,9 @@ impl Judge for ParseAndRecord {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
             .map_err(unreadable)?;
+        let url = Url::parse(&seen.url).ok();
         let mut document =
-            parse::document(&decoded.text, &seen.url, &self.limits).map_err(unreadable)?;
+            parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }

@@ -9,7 +9,7 @@ use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::model::{FeedName, FeedRecord};
-use crate::store::Store;
+use crate::store::{Claim, Store};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -69,6 +69,7 @@ impl Board {
 pub struct Poller {
     commands: mpsc::Sender<Command>,
     board: Arc<Board>,
+    claim: Arc<RwLock<Claim>>,
 }
 
 impl Poller {
@@ -78,18 +79,20 @@ impl Poller {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(Board::default());
         let claim = super::desk::claim(&parts.store, parts.settings.node).await?;
+        let claim = Arc::new(RwLock::new(claim));
         let bench = Bench {
             store: Arc::clone(&parts.store),
             fetch: parts.fetch,
             judge: parts.judge,
-            claim: Arc::new(RwLock::new(claim)),
+            claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
+            window: parts.settings.window,
         };
         let board_there = Arc::clone(&board);
         let mut desk = Desk::new(parts.settings, bench, parts.clock, parts.cancel, board_there);
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board }, task))
+        Ok((Self { commands, board, claim }, task))
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
@@ -120,6 +123,11 @@ impl Poller {
     /// Goes on with other settings and another client.
     pub async fn reconfigure(&self, settings: PollSettings, fetch: Fetch) -> Result<(), PollError> {
         self.send(Command::Reconfigure(Box::new((settings, fetch)))).await
+    }
+
+    /// The right to commit that polling holds now.
+    pub fn claim(&self) -> Claim {
+        self.claim.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How a feed's polling stands.

@@ -73,6 +73,8 @@ pub struct PollNote {
     pub asked_for: bool,
     /// Bytes of the body as they came over the wire.
     pub bytes: u64,
+    /// Whether anything was committed.
+    pub committed: bool,
     /// Entries in the document, where one was read.
     pub entries: Option<usize>,
     /// How many events of each kind.
@@ -98,6 +100,8 @@ pub struct Totals {
     pub bytes: u64,
     /// Events of all kinds.
     pub events: u64,
+    /// Commits to the store.
+    pub commits: u64,
     /// Time that polls took, in milliseconds.
     pub millis: u64,
 }
@@ -113,6 +117,7 @@ impl Totals {
         };
         *count += 1;
         self.bytes = self.bytes.saturating_add(note.bytes);
+        self.commits += u64::from(note.committed);
         self.events += note.counts.values().copied().map(u64::from).sum::<u64>();
         let millis = u64::try_from(note.took.as_millis()).unwrap_or(u64::MAX);
         self.millis = self.millis.saturating_add(millis);
@@ -126,6 +131,7 @@ impl Totals {
         self.failed += other.failed;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.events += other.events;
+        self.commits += other.commits;
         self.millis = self.millis.saturating_add(other.millis);
     }
 

@@ -10,6 +10,7 @@ use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -30,6 +31,8 @@ pub struct Bench {
     pub claim: Arc<RwLock<Claim>>,
     /// Room for judgements.
     pub judging: Arc<Semaphore>,
+    /// How long changes stay in the sync view.
+    pub window: Duration,
 }
 
 /// What came of a round that did not fail.
@@ -298,6 +301,7 @@ where
             options: &feed.options,
             snapshot: snapshot.as_deref(),
             now,
+            window: bench.window,
         };
         decide(bench.judge.as_ref(), &round)
     };

@@ -2,9 +2,10 @@
 
 use super::{Round, Verdict, window};
 use crate::model::{
-    Change, Count, Event, EventKind, FeedState, History, Known, Markup, NewVersion, Skeleton,
-    Snapshot, Stamp, Standing, SyncId, Tick, Time, Update,
+    Change, Count, Event, EventKind, FeedState, History, Known, Markup, NewVersion, Shared,
+    Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
+use crate::sync;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -226,13 +227,21 @@ const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
 const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
 
 /// The first update of a new item (SSE 1.0 section 3.1).
-pub(super) fn first_history(stamp: Stamp) -> (Count, History) {
-    (Count::ONE, History::new(Update { sequence: Count::ONE, stamp }))
+pub(super) fn first_history(id: &SyncId, stamp: Stamp) -> (Count, History) {
+    let made = sync::create(id.clone(), (), stamp, None).winner;
+    (made.updates, made.history)
 }
 
+/// The next update of an item (SSE 1.0 section 3.2); `None` at the end of the numbers.
 fn updated(known: &Known, stamp: Stamp) -> Option<(Count, History)> {
-    let updates = known.updates.next().ok()?;
-    let mut history = known.history.clone();
-    history.push(Update { sequence: updates, stamp });
-    Some((updates, history))
+    let mut shared = Shared::new(Version {
+        id: known.id.clone(),
+        updates: known.updates,
+        deleted: known.is_deleted(),
+        noconflicts: None,
+        history: known.history.clone(),
+        data: (),
+    });
+    sync::update(&mut shared, (), stamp).ok()?;
+    Some((shared.winner.updates, shared.winner.history))
 }

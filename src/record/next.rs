@@ -259,7 +259,7 @@ impl Taken<'_> {
     }
 
     fn newcomer(&self, entry: &Entry<'_>, native: &Native, key: &str, id: &SyncId) -> Known {
-        let (updates, history) = first_history(self.draft.stamp());
+        let (updates, history) = first_history(id, self.draft.stamp());
         let now = self.scene.now;
         let mut known = Known {
             id: id.clone(),
