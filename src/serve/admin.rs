@@ -1,7 +1,7 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
 use super::feeds::{NameInPath, unreadable};
-use super::operator::{HoldAction, Put};
+use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, Shared, json, put};
 use crate::model::FeedName;
@@ -12,6 +12,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// How many events of a feed are shown.
 const EVENTS_SHOWN: usize = 100;
@@ -63,10 +64,14 @@ pub(super) async fn put(
     let name = name.map_err(unreadable)?.0;
     let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
     let wanted = put::read(&whole(body)?)?;
-    let done = room.operator.put(&name, wanted).await;
-    // Even what failed may have been stored.
-    room.directory.changed();
-    let status = match done? {
+    let (acting, feed) = (Arc::clone(&room), name.clone());
+    let done = to_the_end(async move {
+        let done = acting.operator.put(&feed, wanted).await;
+        // Even what failed may have been stored.
+        acting.directory.changed();
+        done
+    });
+    let status = match done.await? {
         Put::Created => StatusCode::CREATED,
         Put::Changed => StatusCode::OK,
     };
@@ -97,9 +102,12 @@ pub(super) async fn delete(
             (key, _) => return Err(put::unknown_key(key)),
         };
     }
-    let done = room.operator.delete(&name, purge).await;
-    room.directory.changed();
-    done?;
+    let done = to_the_end(async move {
+        let done = room.operator.delete(&name, purge).await;
+        room.directory.changed();
+        done
+    });
+    done.await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -109,7 +117,7 @@ pub(super) async fn poll(
     name: NameInPath,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
-    let report = room.operator.poll_now(&name).await?;
+    let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, json::report(&report)))
 }
 
@@ -130,7 +138,9 @@ pub(super) async fn hold(
         };
     }
     let wanted = || Problem::parameter("action", "action is release or drop");
-    room.operator.hold(&name, action.ok_or_else(wanted)?).await?;
+    let action = action.ok_or_else(wanted)?;
+    let (acting, feed) = (Arc::clone(&room), name.clone());
+    to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
     Ok(answer(StatusCode::OK, described(&room, &name).await?))
 }
 
@@ -141,6 +151,19 @@ pub(super) async fn resolve(
     match path {
         Ok(_) => Problem::not_built("resolving conflicts"),
         Err(error) => unreadable(error),
+    }
+}
+
+/// Lets an action run to its end even when the caller goes away or the time for the answer is up:
+/// half an action is worse than one whose end nobody waited for.
+async fn to_the_end<T: Send + 'static>(
+    action: impl Future<Output = Result<T, OperatorError>> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::spawn(action).await {
+        Ok(done) => Ok(done?),
+        Err(error) => {
+            Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
+        }
     }
 }
 

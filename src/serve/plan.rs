@@ -87,3 +87,89 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Character, Format, Revision};
+    use proptest::prelude::*;
+
+    fn state(bounds: Option<(i64, i64)>) -> FeedState {
+        let tick = |seconds| Tick::at(Time::from_unix(seconds));
+        FeedState {
+            revision: Revision(1),
+            tick: bounds.map(|(_, until)| tick(until)),
+            window_start: bounds.map(|(since, _)| tick(since)),
+            complete_start: bounds.map(|(since, _)| tick(since - 1000)),
+            render: 1,
+            shown: Time::from_unix(0),
+            format: Format::Atom10,
+            says_complete: false,
+            wire: 0,
+            body: 0,
+            head: 0,
+            site: None,
+            character: Character::default(),
+            hold: None,
+            ripens: None,
+            current: 0,
+            living: 0,
+            tombstones: 0,
+            minted: 0,
+        }
+    }
+
+    proptest! {
+        /// SSE 1.0 section 4.1.2: a subscriber who merges what it is given and caches `until` has
+        /// missed nothing, or is told by `since` that it has.
+        #[test]
+        fn a_subscriber_misses_nothing_or_is_told(
+            window in 0_i64..50,
+            length in 0_i64..50,
+            seen in -60_i64..120,
+        ) {
+            let (since, until) = (window, window + length);
+            let state = state(Some((since, until)));
+            let seen = Tick::at(Time::from_unix(seen));
+            let plan = Plan::of(ViewKind::Sync, Some(seen), &state).unwrap();
+            let (told_since, told_until) = plan.bounds(&state);
+            let (told_since, told_until) = (told_since.unwrap(), told_until.unwrap());
+            let told_out_of_sync = told_since > seen;
+            let gap = seen < state.window_start.unwrap() || seen > state.tick.unwrap();
+            prop_assert_eq!(told_out_of_sync, gap);
+            let Select::After(shown) = plan.select() else { panic!("a window is read by ticks") };
+            // What is shown is exactly what `since` promises.
+            prop_assert_eq!(shown, told_since);
+            prop_assert!(told_since <= told_until);
+            if !told_out_of_sync {
+                prop_assert_eq!(told_until, state.tick.unwrap());
+                prop_assert_eq!(shown, seen);
+            }
+        }
+
+        #[test]
+        fn bounds_are_both_there_or_neither(
+            known in proptest::option::of((0_i64..50, 0_i64..50)),
+            seen in proptest::option::of(-60_i64..120),
+        ) {
+            let state = state(known.map(|(since, length)| (since, since + length)));
+            let seen = seen.map(|seen| Tick::at(Time::from_unix(seen)));
+            for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+                let plan = Plan::of(kind, seen, &state).unwrap();
+                let (since, until) = plan.bounds(&state);
+                prop_assert_eq!(since.is_some(), until.is_some());
+                prop_assert!(kind != ViewKind::Reader || since.is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_sync_view_listens_to_since() {
+        let state = state(Some((10, 20)));
+        let seen = Some(Tick::at(Time::from_unix(15)));
+        for kind in [ViewKind::Reader, ViewKind::Complete] {
+            assert_eq!(Plan::of(kind, seen, &state), Plan::of(kind, None, &state));
+        }
+        assert_ne!(Plan::of(ViewKind::Sync, seen, &state), Plan::of(ViewKind::Sync, None, &state));
+    }
+}

@@ -12,7 +12,7 @@ use crate::store::{Select, Store, StoreError, View};
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of renditions kept, all feeds together.
 const SHELF_BYTES: u64 = 64 * 1024 * 1024;
@@ -22,6 +22,9 @@ const SINCE_BYTES: u64 = 8 * 1024 * 1024;
 const LAST_KEYS: u64 = 16 * 1024;
 /// How many documents are read, rendered and compressed at once.
 const RENDERS_AT_ONCE: usize = 4;
+/// How many answers to `?since=` likewise; apart from the others, so that they cannot crowd them
+/// out.
+const SINCE_RENDERS_AT_ONCE: usize = 2;
 /// How often a view is read again because the feed changed while it was being read.
 const READS: usize = 4;
 
@@ -83,6 +86,7 @@ pub(super) struct Shelf {
     since: Cache<Key, Arc<Rendition>>,
     last: Cache<(FeedName, ViewKind, Dialect), Key>,
     renders: Arc<Semaphore>,
+    since_renders: Arc<Semaphore>,
 }
 
 impl Shelf {
@@ -110,6 +114,7 @@ impl Shelf {
             since: weighed(SINCE_BYTES),
             last: Cache::new(LAST_KEYS),
             renders: Arc::new(Semaphore::new(RENDERS_AT_ONCE)),
+            since_renders: Arc::new(Semaphore::new(SINCE_RENDERS_AT_ONCE)),
         }
     }
 
@@ -144,7 +149,11 @@ impl Shelf {
             revision: state.revision,
             render: state.render,
         };
-        let cache = if usual { &self.renditions } else { &self.since };
+        let (cache, renders) = if usual {
+            (&self.renditions, &self.renders)
+        } else {
+            (&self.since, &self.since_renders)
+        };
         if let Some(hit) = cache.get(&key).await {
             self.metrics.cache_hit();
             return Ok(hit);
@@ -152,7 +161,9 @@ impl Shelf {
         // Of many who miss at once, one renders and the others wait for it.
         let build = async {
             self.metrics.cache_miss();
-            self.build(record, wish, state).await.map(Arc::new)
+            let turn = Arc::clone(renders).acquire_owned().await;
+            let turn = turn.map_err(|_| StoreError::Closed)?;
+            self.build(record, wish, state, turn).await.map(Arc::new)
         };
         let rendition = cache.try_get_with(key.clone(), build).await?;
         if usual {
@@ -195,12 +206,14 @@ impl Shelf {
         record: &FeedRecord,
         wish: Wish,
         state: FeedState,
+        turn: OwnedSemaphorePermit,
     ) -> Result<Rendition, Missing> {
-        let _turn = self.renders.acquire().await.map_err(|_| StoreError::Closed)?;
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let addresses = self.site.addresses(record, wish.dialect);
         let (renderer, window) = (self.renderer, self.window);
         let blocking = tokio::task::spawn_blocking(move || {
+            // A visitor who goes away does not stop this thread, so the turn goes along with it.
+            let _turn = turn;
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
                 kind: wish.kind,

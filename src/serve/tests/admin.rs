@@ -153,3 +153,19 @@ async fn what_administration_changed_is_seen_at_once() {
     assert_eq!(site.get("/feeds/news").await.status(), 410);
     assert!(site.store.listings.load(Ordering::SeqCst) > reads);
 }
+
+#[tokio::test]
+async fn an_action_outlives_its_caller() {
+    let site = Site::new();
+    site.operator.slow.store(5, Ordering::SeqCst);
+    {
+        let mut call = std::pin::pin!(site.call("DELETE", "/feeds/news", ""));
+        // The caller goes away as soon as the action has begun.
+        assert!(futures_util::poll!(call.as_mut()).is_pending());
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*site.operator.asked.lock().unwrap(), ["delete news false"]);
+}

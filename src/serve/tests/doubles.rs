@@ -293,6 +293,8 @@ impl Store for TestStore {
 pub(super) struct TestOperator {
     pub(super) asked: Mutex<Vec<String>>,
     pub(super) idle: AtomicBool,
+    /// An action gives way this often before it is done.
+    pub(super) slow: AtomicUsize,
 }
 
 impl TestOperator {
@@ -362,6 +364,9 @@ impl Operator for TestOperator {
         }
     }
     async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        for _ in 0..self.slow.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
         self.note(format!("delete {feed} {purge}"));
         Self::known(feed)
     }
