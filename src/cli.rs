@@ -43,8 +43,13 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
         Command::Replay(args) => app::replay(&args.options()),
-        // The function of this name in `cli/merge.rs` takes the seat of this error.
-        Command::Merge(_args) => Err(AppError::NotBuilt { command: "merge" }),
+        Command::Merge(args) => {
+            let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
+            merged.map_err(|error| match error.exit_code() {
+                2 => AppError::Input(error.to_string()),
+                _ => AppError::run("the merged feed could not be written", error),
+            })
+        }
     }
 }
 
