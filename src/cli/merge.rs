@@ -5,6 +5,9 @@ mod convert;
 mod splice;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use crate::model::{Shared, SyncId, Version};
 use crate::parse::sse::{self, BYTES_LIMIT, Payload, SseDialect, SseError, SseFault, SseFeed};
 use crate::sync;

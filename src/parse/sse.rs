@@ -8,6 +8,9 @@ mod sync;
 mod tree;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
