@@ -55,8 +55,8 @@ pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), M
         let path = path.to_owned();
         move |source| MergeCommandError::Input { path, source }
     };
-    let local_text = text::decode(load(local)?).map_err(wrong(local))?;
-    let incoming_text = text::decode(load(incoming)?).map_err(wrong(incoming))?;
+    let local_text = text::decode(&load(local)?).map_err(wrong(local))?;
+    let incoming_text = text::decode(&load(incoming)?).map_err(wrong(incoming))?;
     let local_feed = sse::read(&local_text).map_err(wrong(local))?;
     let incoming_feed = sse::read(&incoming_text).map_err(wrong(incoming))?;
     let here = shared_items(&local_feed).map_err(wrong(local))?;

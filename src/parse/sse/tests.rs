@@ -126,7 +126,7 @@ fn one_bad_item_costs_no_other_its_sync() {
     let when = shared.winner.history.topmost().stamp.when().unwrap();
     assert_eq!(when.to_string(), "2005-05-21T11:43:33Z");
     for item in &feed.items {
-        let slice = &text[item.span.clone()];
+        let slice = feed.tree.slice(item.span.clone());
         assert!(slice.starts_with("<entry>") && slice.ends_with("</entry>"));
     }
 }
@@ -194,4 +194,118 @@ fn the_dialects_are_told_by_their_namespaces() {
         let feed = read(&text).unwrap();
         assert_eq!(feed.dialect, dialect, "{namespace}");
     }
+}
+
+/// Whatever is written reads back as it was (SSE 1.0 sections 2.4 and 2.5).
+mod round_trip {
+    use super::*;
+    use crate::model::{Count, EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
+    use crate::render::{Dialect, sx};
+    use proptest::prelude::*;
+
+    fn update() -> impl Strategy<Value = Update> {
+        let by = "[^\\p{C}\\s]{1,8}".prop_map(|text| EndpointId::new(&text).unwrap());
+        let when = (0..4_000_000_000_i64).prop_map(Time::from_unix);
+        let stamp = prop_oneof![
+            (when.clone(), by.clone()).prop_map(|(when, by)| Stamp::Both { when, by }),
+            when.prop_map(Stamp::When),
+            by.prop_map(Stamp::By),
+        ];
+        (1..=Count::MAX.value(), stamp)
+            .prop_map(|(n, stamp)| Update { sequence: Count::new(n).unwrap(), stamp })
+    }
+
+    fn version() -> impl Strategy<Value = Version<()>> {
+        let history = proptest::collection::vec(update(), 1..9);
+        let rest = (1..=Count::MAX.value(), any::<bool>(), any::<Option<bool>>());
+        ("[^\\p{C}\\s]{1,20}", rest, history).prop_map(|(id, rest, history)| Version {
+            id: SyncId::new(&id).unwrap(),
+            updates: Count::new(rest.0).unwrap(),
+            deleted: rest.1,
+            noconflicts: rest.2,
+            history: History::from_newest_first(history).unwrap(),
+            data: (),
+        })
+    }
+
+    fn bare(version: &Version<Payload>) -> Version<()> {
+        Version {
+            id: version.id.clone(),
+            updates: version.updates,
+            deleted: version.deleted,
+            noconflicts: version.noconflicts,
+            history: version.history.clone(),
+            data: (),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sync_markup_reads_back(
+            winner in version(),
+            mut conflicts in proptest::collection::vec(version(), 0..4),
+        ) {
+            for dialect in [Dialect::Sse, Dialect::FeedSync] {
+                let mut out = String::from("<rss><channel><item>");
+                let namespace = Some(sx::namespace(dialect));
+                for conflict in &mut conflicts {
+                    conflict.id = winner.id.clone();
+                }
+                let mut nested = |out: &mut String| {
+                    for conflict in &conflicts {
+                        out.push_str("<item>");
+                        sx::sync_element(out, "x", None, conflict, None);
+                        out.push_str("</item>");
+                    }
+                };
+                let nested: Option<&mut dyn FnMut(&mut String)> =
+                    if conflicts.is_empty() { None } else { Some(&mut nested) };
+                sx::sync_element(&mut out, "x", namespace, &winner, nested);
+                out.push_str("</item></channel></rss>");
+                let feed = read(&out).unwrap();
+                let Shared { winner: read, conflicts: list } =
+                    feed.items[0].shared.clone().unwrap().unwrap();
+                prop_assert_eq!(bare(&read), winner.clone());
+                prop_assert_eq!(list.iter().map(bare).collect::<Vec<_>>(), conflicts.clone());
+            }
+        }
+
+        /// Nothing that comes from outside makes it panic, and every error has a line of the text.
+        #[test]
+        fn pieces_in_any_order_are_read_or_refused(
+            pieces in proptest::collection::vec(0..PIECES.len(), 0..24),
+            cut in any::<proptest::sample::Index>(),
+        ) {
+            let text: String = pieces.iter().map(|n| PIECES[*n]).collect();
+            let mut text = format!("<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\"><channel>{text}");
+            if cut.index(3) > 0 {
+                text.push_str("</channel></rss>");
+            }
+            match read(&text) {
+                Ok(feed) => for item in &feed.items {
+                    prop_assert!(feed.tree.slice(item.span.clone()).starts_with("<item"));
+                },
+                Err(error) => prop_assert!((1..=text.lines().count() + 1).contains(&error.line)),
+            }
+        }
+    }
+
+    const PIECES: [&str; 16] = [
+        "<item>",
+        "</item>",
+        "<item/>",
+        "<sx:sync id=\"i\" updates=\"1\">",
+        "</sx:sync>",
+        "<sx:history sequence=\"1\" by=\"A\"/>",
+        "<sx:conflicts>",
+        "</sx:conflicts>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "&amp;",
+        "&#0;",
+        "\n<é a='",
+        "<!DOCTYPE x [<!ENTITY y 'z'>]>",
+    ];
 }
