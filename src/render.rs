@@ -1,6 +1,7 @@
 //! From stored items to documents, by splicing into the publisher's own bytes.
 
 pub mod sx;
+pub mod sx091;
 
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
 
