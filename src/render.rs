@@ -18,6 +18,7 @@ mod tombstone;
 mod tests;
 
 pub mod sx;
+pub mod sx091;
 
 use crate::model::{Family, FeedState, Item, Skeleton, Tick};
 use convert::Target;

@@ -5,9 +5,14 @@ mod convert;
 mod splice;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use crate::model::{Shared, SyncId, Version};
-use crate::parse::sse::{self, BYTES_LIMIT, Payload, SseDialect, SseError, SseFault, SseFeed};
-use crate::sync;
+use crate::parse::sse::{
+    self, BYTES_LIMIT, Kept, Payload, SseDialect, SseError, SseFault, SseFeed,
+};
+use crate::sync::{self, Item091, Merged091};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -52,13 +57,19 @@ pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), M
         let path = path.to_owned();
         move |source| MergeCommandError::Input { path, source }
     };
-    let local_text = text::decode(load(local)?).map_err(wrong(local))?;
-    let incoming_text = text::decode(load(incoming)?).map_err(wrong(incoming))?;
+    let local_text = text::decode(&load(local)?).map_err(wrong(local))?;
+    let incoming_text = text::decode(&load(incoming)?).map_err(wrong(incoming))?;
     let local_feed = sse::read(&local_text).map_err(wrong(local))?;
     let incoming_feed = sse::read(&incoming_text).map_err(wrong(incoming))?;
-    let here = shared_items(&local_feed).map_err(wrong(local))?;
-    let there = shared_items(&incoming_feed).map_err(wrong(incoming))?;
-    let merged = splice::merged(&local_feed, &incoming_feed, merge_items(here, there));
+    let dialect = local_feed.dialect.or(incoming_feed.dialect);
+    let outcome = if dialect == Some(SseDialect::Sse091) {
+        let here = items_091(&local_feed).map_err(wrong(local))?;
+        merge_items_091(here, items_091(&incoming_feed).map_err(wrong(incoming))?)
+    } else {
+        let here = shared_items(&local_feed).map_err(wrong(local))?;
+        merge_items(here, shared_items(&incoming_feed).map_err(wrong(incoming))?)
+    };
+    let merged = splice::merged(&local_feed, &incoming_feed, outcome);
     out.write_all(merged.as_bytes()).and_then(|()| out.flush()).map_err(MergeCommandError::Write)
 }
 
@@ -72,53 +83,119 @@ fn load(path: &Path) -> Result<Vec<u8>, MergeCommandError> {
     Ok(bytes)
 }
 
-/// A shared item with the number of the element that it stands in.
-type Placed = (usize, Shared<Payload>);
+/// An item with the number of the element that it stands in.
+type Placed<T> = (usize, T);
 
-/// The items of a feed that take part, each id once (section 2.4).
-fn shared_items(feed: &SseFeed<'_>) -> Result<Vec<Placed>, SseError> {
-    let mut first: HashMap<SyncId, usize> = HashMap::new();
+/// The items of SSE 1.0 or FeedSync in a feed, each id once (section 2.4).
+fn shared_items(feed: &SseFeed<'_>) -> Result<Vec<Placed<Shared<Payload>>>, SseError> {
+    let mut once = Once::new(feed);
     let mut items = Vec::new();
     for item in &feed.items {
-        let at = item.span.start;
-        if item.dialect == Some(SseDialect::Sse091) {
-            return Err(feed.tree.fault(at, SseFault::Sse091));
+        if item.shared_091.is_some() {
+            let fault = SseFault::Mixed { found: "SSE 0.91", wanted: "SSE 1.0" };
+            return Err(feed.tree.fault(item.span.start, fault));
         }
         let Some(shared) = item.shared.clone().transpose()? else { continue };
-        let line = feed.tree.line(at);
-        if let Some(first) = first.insert(shared.winner.id.clone(), line) {
-            let id = shared.winner.id.to_string();
-            return Err(feed.tree.fault(at, SseFault::Repeated { id, first }));
-        }
+        once.check(&shared.winner.id, item.span.start)?;
         items.push((item.element, shared));
     }
     Ok(items)
 }
 
+/// The items of SSE 0.91 in a feed, each id once (section 2.3 of that specification).
+fn items_091(feed: &SseFeed<'_>) -> Result<Vec<Placed<Item091<Payload, Kept>>>, SseError> {
+    let mut once = Once::new(feed);
+    let mut items = Vec::new();
+    for item in &feed.items {
+        if item.shared.is_some() {
+            let fault = SseFault::Mixed { found: "SSE 1.0", wanted: "SSE 0.91" };
+            return Err(feed.tree.fault(item.span.start, fault));
+        }
+        let Some(shared) = item.shared_091.clone().transpose()? else { continue };
+        once.check(&shared.id, item.span.start)?;
+        items.push((item.element, shared));
+    }
+    Ok(items)
+}
+
+/// Sees to it that an id stands once in a feed.
+struct Once<'a> {
+    feed: &'a SseFeed<'a>,
+    lines: HashMap<SyncId, usize>,
+}
+
+impl<'a> Once<'a> {
+    fn new(feed: &'a SseFeed<'a>) -> Self {
+        Self { feed, lines: HashMap::new() }
+    }
+
+    fn check(&mut self, id: &SyncId, at: usize) -> Result<(), SseError> {
+        match self.lines.insert(id.clone(), self.feed.tree.line(at)) {
+            Some(first) => {
+                let id = id.to_string();
+                Err(self.feed.tree.fault(at, SseFault::Repeated { id, first }))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// An item of one of the two kinds of sync markup.
+enum Item {
+    /// Of SSE 1.0 or FeedSync.
+    Sse(Shared<Payload>),
+    /// Of SSE 0.91.
+    Sse091(Item091<Payload, Kept>),
+}
+
 /// What becomes of LOCAL's items and which ones are new.
 struct Outcome {
     /// Items that changed, by the number of their element.
-    changed: HashMap<usize, Shared<Payload>>,
+    changed: HashMap<usize, Item>,
     /// Items that LOCAL does not have, in INCOMING's order.
-    new: Vec<Shared<Payload>>,
+    new: Vec<Item>,
 }
 
-fn merge_items(local: Vec<Placed>, incoming: Vec<Placed>) -> Outcome {
+fn merge_items(
+    local: Vec<Placed<Shared<Payload>>>,
+    incoming: Vec<Placed<Shared<Payload>>>,
+) -> Outcome {
     let mut outcome = Outcome { changed: HashMap::new(), new: Vec::new() };
-    let mut known: HashMap<SyncId, Placed> =
+    let mut known: HashMap<SyncId, Placed<_>> =
         local.into_iter().map(|placed| (placed.1.winner.id.clone(), placed)).collect();
     for (_, mut item) in incoming {
         let Some((element, here)) = known.remove(&item.winner.id) else {
-            outcome.new.push(item);
+            outcome.new.push(Item::Sse(item));
             continue;
         };
         keep_local_form(&mut item, &here);
         let before = here.clone();
         match sync::merge(here, item) {
             Ok(merged) if !sync::same_item(&merged, &before) => {
-                outcome.changed.insert(element, merged);
+                outcome.changed.insert(element, Item::Sse(merged));
             }
             Ok(_) | Err(_) => {}
+        }
+    }
+    outcome
+}
+
+/// The same by section 4.4 of SSE 0.91. A loser is kept whole, with its own `sx:sync`.
+fn merge_items_091(
+    local: Vec<Placed<Item091<Payload, Kept>>>,
+    incoming: Vec<Placed<Item091<Payload, Kept>>>,
+) -> Outcome {
+    let mut outcome = Outcome { changed: HashMap::new(), new: Vec::new() };
+    let known: HashMap<SyncId, Placed<_>> =
+        local.into_iter().map(|placed| (placed.1.id.clone(), placed)).collect();
+    for (_, item) in incoming {
+        let Some((element, here)) = known.get(&item.id) else {
+            outcome.new.push(Item::Sse091(item));
+            continue;
+        };
+        let preserve = |loser| Kept::Item(Box::new(loser));
+        if let Merged091::Changed(merged) = sync::merge_091(here, &item, preserve) {
+            outcome.changed.insert(*element, Item::Sse091(merged));
         }
     }
     outcome

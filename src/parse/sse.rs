@@ -5,12 +5,17 @@ mod error;
 mod items;
 mod payload;
 mod sync;
+mod sync091;
 mod tree;
 mod values;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
+pub use sync091::Kept;
 pub use tree::{ATOM, Tree};
 pub use values::Values;
 

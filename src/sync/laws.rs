@@ -56,9 +56,13 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-fn history() -> impl Strategy<Value = (Option<bool>, Vec<Step>)> {
+/// What the creator says of conflicts, and how long histories may grow.
+type Policy = (Option<bool>, usize);
+
+fn history() -> impl Strategy<Value = (Policy, Vec<Step>)> {
     let flag = prop_oneof![4 => Just(None), 1 => Just(Some(false)), 2 => Just(Some(true))];
-    (flag, proptest::collection::vec(step(), 1..60))
+    let limit = prop_oneof![Just(HISTORY_LIMIT), 1..6_usize];
+    ((flag, limit), proptest::collection::vec(step(), 1..60))
 }
 
 type Replica = Shared<String>;
@@ -76,7 +80,7 @@ fn is_well_made(item: &Replica) -> bool {
 
 /// Plays the steps, and returns what each endpoint has in the end. All begin with the item that
 /// the first created: a sync id has one creator (section 2.4).
-fn play(noconflicts: Option<bool>, steps: &[Step]) -> Vec<Replica> {
+fn play((noconflicts, limit): Policy, steps: &[Step]) -> Vec<Replica> {
     let id = crate::model::SyncId::new(ITEM).unwrap();
     let created = create(id, "created".to_owned(), stamp_of(0, 2, 0, 0), noconflicts);
     let mut replicas = vec![created; ENDPOINTS];
@@ -107,6 +111,8 @@ fn play(noconflicts: Option<bool>, steps: &[Step]) -> Vec<Replica> {
             }
             Act::Pull { .. } => {}
         }
+        // Cutting belongs to the operation that makes the version: all copies of it are cut alike.
+        truncate(&mut item.winner.history, limit);
     }
     replicas
 }
@@ -129,15 +135,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn merge_is_idempotent((flag, steps) in history()) {
-        for replica in play(flag, &steps) {
+    fn merge_is_idempotent((policy, steps) in history()) {
+        for replica in play(policy, &steps) {
             prop_assert_eq!(merged(&replica, &replica), replica);
         }
     }
 
     #[test]
-    fn merge_is_commutative((flag, steps) in history()) {
-        let replicas = play(flag, &steps);
+    fn merge_is_commutative((policy, steps) in history()) {
+        let replicas = play(policy, &steps);
         for x in &replicas {
             for y in &replicas {
                 prop_assert_eq!(merged(x, y), merged(y, x));
@@ -146,8 +152,8 @@ proptest! {
     }
 
     #[test]
-    fn merge_is_associative((flag, steps) in history()) {
-        let replicas = play(flag, &steps);
+    fn merge_is_associative((policy, steps) in history()) {
+        let replicas = play(policy, &steps);
         for x in &replicas {
             for y in &replicas {
                 for z in &replicas {
@@ -159,8 +165,8 @@ proptest! {
 
     /// What was taken in once changes nothing when it comes again, from whomever.
     #[test]
-    fn merge_absorbs((flag, steps) in history()) {
-        let replicas = play(flag, &steps);
+    fn merge_absorbs((policy, steps) in history()) {
+        let replicas = play(policy, &steps);
         for x in &replicas {
             for y in &replicas {
                 let both = merged(x, y);
@@ -171,10 +177,10 @@ proptest! {
     }
 
     #[test]
-    fn every_item_made_is_well_made((flag, steps) in history()) {
-        for replica in play(flag, &steps) {
+    fn every_item_made_is_well_made((policy, steps) in history()) {
+        for replica in play(policy, &steps) {
             prop_assert!(is_well_made(&replica), "{replica:?}");
-            prop_assert_eq!(replica.winner.noconflicts, flag);
+            prop_assert_eq!(replica.winner.noconflicts, policy.0);
         }
     }
 
@@ -182,11 +188,11 @@ proptest! {
     /// on the same as if all had met at once.
     #[test]
     fn replicas_converge_under_gossip(
-        (flag, steps) in history(),
+        (policy, steps) in history(),
         meetings in proptest::collection::vec((0..ENDPOINTS, 0..ENDPOINTS), 0..20),
         seed in any::<u8>(),
     ) {
-        let mut replicas = play(flag, &steps);
+        let mut replicas = play(policy, &steps);
         let all = replicas.iter().skip(1).fold(replicas[0].clone(), |sum, x| merged(&sum, x));
         for (at, from) in meetings {
             replicas[at] = merged(&replicas[at], &replicas[from]);
@@ -204,8 +210,8 @@ proptest! {
 
     /// `updates` never goes back, whatever comes in.
     #[test]
-    fn the_number_of_updates_never_goes_back((flag, steps) in history()) {
-        let replicas = play(flag, &steps);
+    fn the_number_of_updates_never_goes_back((policy, steps) in history()) {
+        let replicas = play(policy, &steps);
         for x in &replicas {
             for y in &replicas {
                 let sum = merged(x, y).winner.updates;

@@ -1,33 +1,36 @@
 //! An item of one family written as one of the other: title, content, link, id, author and date.
 
-use crate::model::{Family, Time, Version};
+use crate::model::{Family, SyncId, Time};
 use crate::parse::sse::{ATOM, Payload};
 use crate::render::sx;
 
 /// The namespace of `dc:creator`, for authors who are not addresses.
 const DC: &str = "http://purl.org/dc/elements/1.1/";
 
-/// The payload of a version as an item of `family`; `rss` is the namespace of RSS's own elements.
-pub fn to(family: Family, rss: &str, version: &Version<Payload>) -> Payload {
-    let date = version.data.values.date;
+/// What a payload says as an item of `family`. `id` is its sync id and `made` the time of its last
+/// known update; `rss` is the namespace of RSS's own elements.
+pub fn to(
+    family: Family,
+    rss: &str,
+    payload: &Payload,
+    id: &SyncId,
+    made: Option<Time>,
+) -> Payload {
     match family {
-        Family::Atom => {
-            let made = version.history.iter().find_map(|update| update.stamp.when());
-            atom(version, date.or(made))
-        }
-        Family::Rss => self::rss(rss, version, date),
+        Family::Atom => atom(payload, id, payload.values.date.or(made)),
+        Family::Rss => self::rss(rss, payload),
     }
 }
 
-fn atom(version: &Version<Payload>, date: Option<Time>) -> Payload {
-    let values = &version.data.values;
+fn atom(payload: &Payload, sync_id: &SyncId, date: Option<Time>) -> Payload {
+    let values = &payload.values;
     let mut xml = String::from("<entry>");
     let sync = xml.len();
     element(&mut xml, "title", values.title.as_deref().unwrap_or_default());
     let id = match &values.id {
         // An Atom id is an IRI (RFC 4287 section 4.2.6); a guid may be any text.
         Some(id) if is_absolute(id) => id.clone(),
-        _ => format!("x-sync-id:{}", percent_encoded(version.id.as_str())),
+        _ => format!("x-sync-id:{}", percent_encoded(sync_id.as_str())),
     };
     element(&mut xml, "id", &id);
     // Atom wants a date, but an invented one would be worse than none.
@@ -51,11 +54,11 @@ fn atom(version: &Version<Payload>, date: Option<Time>) -> Payload {
     }
     xml.push_str("</entry>");
     let needs = vec![(String::new(), ATOM.to_owned())];
-    version.data.rewritten(Family::Atom, xml, "<entry".len(), sync, needs)
+    payload.rewritten(Family::Atom, xml, "<entry".len(), sync, needs)
 }
 
-fn rss(namespace: &str, version: &Version<Payload>, date: Option<Time>) -> Payload {
-    let values = &version.data.values;
+fn rss(namespace: &str, payload: &Payload) -> Payload {
+    let values = &payload.values;
     let mut xml = String::from("<item>");
     let sync = xml.len();
     let mut needs = vec![(String::new(), namespace.to_owned())];
@@ -86,11 +89,11 @@ fn rss(namespace: &str, version: &Version<Payload>, date: Option<Time>) -> Paylo
         sx::text(&mut xml, id);
         xml.push_str("</guid>");
     }
-    if let Some(date) = date {
+    if let Some(date) = values.date {
         element(&mut xml, "pubDate", &date.rfc822());
     }
     xml.push_str("</item>");
-    version.data.rewritten(Family::Rss, xml, "<item".len(), sync, needs)
+    payload.rewritten(Family::Rss, xml, "<item".len(), sync, needs)
 }
 
 fn element(xml: &mut String, name: &str, text: &str) {

@@ -1,9 +1,10 @@
 //! The merged feed: LOCAL's text with changed items replaced and new ones added.
 
-use super::{Outcome, convert};
-use crate::model::{Family, Shared, Version};
-use crate::parse::sse::{Payload, SseDialect, SseFeed};
-use crate::render::{Dialect, sx};
+use super::{Item, Outcome, convert};
+use crate::model::{Family, Stamp, SyncId, Time, Version};
+use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
+use crate::render::{Dialect, sx, sx091};
+use crate::sync::{Conflict091, Item091};
 
 /// The prefix of sync markup where LOCAL has none.
 const PREFIX: &str = "sx";
@@ -20,18 +21,19 @@ struct Scope {
 struct Target<'a> {
     family: Family,
     rss: &'a str,
-    namespace: &'static str,
+    namespace: &'a str,
 }
 
 /// LOCAL's document with what the merge changed. The dialect is LOCAL's, else INCOMING's.
 pub fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome) -> String {
-    let dialect = match local.dialect.or(incoming.dialect) {
-        Some(SseDialect::FeedSync) => Dialect::FeedSync,
-        _ => Dialect::Sse,
-    };
-    let target =
-        Target { family: local.family, rss: &local.rss, namespace: sx::namespace(dialect) };
     let scope = Scope::of(local);
+    let namespace = match local.dialect.or(incoming.dialect) {
+        Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
+        // Its namespace is spelled in two ways, and LOCAL's way stays.
+        Some(SseDialect::Sse091) => scope.namespace_091().unwrap_or(sx091::NAMESPACE),
+        Some(SseDialect::Sse) | None => sx::namespace(Dialect::Sse),
+    };
+    let target = Target { family: local.family, rss: &local.rss, namespace };
     let text = local.tree.text();
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
@@ -39,7 +41,7 @@ pub fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome)
         let mut changed = outcome.changed.remove(&item.element);
         // One document never mixes dialects (READINGS 1, row 1).
         if changed.is_none() && item.dialect.is_some() && item.dialect != local.dialect {
-            changed = item.shared.clone().and_then(Result::ok);
+            changed = item.shared.clone().and_then(Result::ok).map(Item::Sse);
         }
         if let Some(changed) = changed {
             out.push_str(local.tree.slice(done..item.span.start));
@@ -69,8 +71,11 @@ fn indent<'a>(feed: &'a SseFeed<'_>) -> &'a str {
     before.get(kept..).unwrap_or_default()
 }
 
-fn push_item(out: &mut String, item: &Shared<Payload>, target: &Target<'_>, scope: &Scope) {
-    push_version(out, &item.winner, &item.conflicts, target, scope);
+fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scope: &Scope) {
+    match item {
+        Item::Sse(item) => push_version(out, &item.winner, &item.conflicts, target, scope),
+        Item::Sse091(item) => push_091(out, item, target, scope),
+    }
 }
 
 fn push_version(
@@ -80,23 +85,67 @@ fn push_version(
     target: &Target<'_>,
     scope: &Scope,
 ) {
+    let made = version.history.iter().find_map(|update| update.stamp.when());
+    push_payload(out, &version.data, &version.id, made, target, scope, &mut |out, place| {
+        let mut nested = |out: &mut String| {
+            for conflict in conflicts {
+                push_version(out, conflict, &[], target, place.scope);
+            }
+        };
+        let nested: Option<&mut dyn FnMut(&mut String)> =
+            if conflicts.is_empty() { None } else { Some(&mut nested) };
+        sx::sync_element(out, place.prefix, place.declare, version, nested);
+    });
+}
+
+fn push_091(out: &mut String, item: &Item091<Payload, Kept>, target: &Target<'_>, scope: &Scope) {
+    let made = std::iter::once(&item.last).chain(&item.updates).find_map(Stamp::when);
+    push_payload(out, &item.data, &item.id, made, target, scope, &mut |out, place| {
+        let mut kept = |out: &mut String, conflict: &Conflict091<Kept>| match &conflict.data {
+            Kept::Markup { xml, needs } => {
+                let mut inside = place.scope.clone();
+                push_bindings(out, needs, &mut inside);
+                out.push('>');
+                out.push_str(xml);
+            }
+            Kept::Item(item) => {
+                out.push('>');
+                push_091(out, item, target, place.scope);
+            }
+        };
+        sx091::sync_element(out, place.prefix, place.declare, item, &mut kept);
+    });
+}
+
+/// Where an `sx:sync` is written: with which prefix, whether that must be declared, and what is in
+/// scope inside.
+struct SyncPlace<'a> {
+    prefix: &'a str,
+    declare: Option<&'a str>,
+    scope: &'a Scope,
+}
+
+/// Adds an item's markup with the sync markup in its place.
+fn push_payload(
+    out: &mut String,
+    payload: &Payload,
+    id: &SyncId,
+    made: Option<Time>,
+    target: &Target<'_>,
+    scope: &Scope,
+    sync: &mut dyn FnMut(&mut String, SyncPlace<'_>),
+) {
     let converted;
-    let payload = if version.data.family == target.family {
-        &version.data
+    let payload = if payload.family == target.family {
+        payload
     } else {
-        converted = convert::to(target.family, target.rss, version);
+        converted = convert::to(target.family, target.rss, payload, id, made);
         &converted
     };
     let mut inside = scope.clone();
     let (name, rest, after) = payload.parts();
     out.push_str(name);
-    for (prefix, uri) in &payload.needs {
-        if scope.binding(prefix).unwrap_or_default() != uri {
-            let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
-            sx::attribute(out, &name, uri);
-            inside.bind(prefix, uri);
-        }
-    }
+    push_bindings(out, &payload.needs, &mut inside);
     if payload.base.is_some() && payload.base != scope.base {
         let base = payload.base.as_deref().unwrap_or_default();
         sx::attribute(out, "xml:base", base);
@@ -116,15 +165,19 @@ fn push_version(
         None => (PREFIX.to_owned(), Some(target.namespace)),
     };
     inside.bind(&prefix, target.namespace);
-    let mut push_conflicts = |out: &mut String| {
-        for conflict in conflicts {
-            push_version(out, conflict, &[], target, &inside);
-        }
-    };
-    let nested: Option<&mut dyn FnMut(&mut String)> =
-        if conflicts.is_empty() { None } else { Some(&mut push_conflicts) };
-    sx::sync_element(out, &prefix, declare, version, nested);
+    sync(out, SyncPlace { prefix: &prefix, declare, scope: &inside });
     out.push_str(after);
+}
+
+/// Declares the bindings that are needed and not in scope, and takes them into it.
+fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut Scope) {
+    for (prefix, uri) in needs {
+        if scope.binding(prefix).unwrap_or_default() != uri {
+            let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
+            sx::attribute(out, &name, uri);
+            scope.bind(prefix, uri);
+        }
+    }
 }
 
 impl Scope {
@@ -141,6 +194,12 @@ impl Scope {
         scope.base = inherit("xml:base").map(str::to_owned);
         scope.lang = inherit("xml:lang").map(str::to_owned);
         scope
+    }
+
+    /// The namespace in scope that is SSE 0.91's.
+    fn namespace_091(&self) -> Option<&str> {
+        let mut uris = self.bindings.iter().map(|(_, uri)| uri.as_str());
+        uris.find(|uri| SseDialect::of(uri) == Some(SseDialect::Sse091))
     }
 
     fn binding(&self, prefix: &str) -> Option<&str> {

@@ -8,9 +8,9 @@ const DECLARATION_LIMIT: usize = 1024;
 
 /// Decodes a document: by its byte order mark, else by its XML declaration, else as UTF-8. What is
 /// printed later is UTF-8, so a declaration that says otherwise is made to say so.
-pub fn decode(bytes: Vec<u8>) -> Result<String, SseError> {
-    let declared = declaration(&bytes).and_then(|text| encoding_name(&text));
-    let encoding = match Encoding::for_bom(&bytes) {
+pub fn decode(bytes: &[u8]) -> Result<String, SseError> {
+    let declared = declaration(bytes).and_then(|text| encoding_name(&text));
+    let encoding = match Encoding::for_bom(bytes) {
         Some((encoding, _)) => encoding,
         None => declared
             .as_ref()
@@ -19,7 +19,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, SseError> {
             .filter(|encoding| encoding.is_ascii_compatible())
             .unwrap_or(UTF_8),
     };
-    let (text, malformed) = encoding.decode_with_bom_removal(&bytes);
+    let (text, malformed) = encoding.decode_with_bom_removal(bytes);
     if malformed {
         let good = text.split('\u{fffd}').next().unwrap_or_default();
         let line = good.matches('\n').count() + 1;
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn charsets_are_decoded_and_the_declaration_follows() {
-        let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?>\n<a>\xe9</a>".to_vec();
+        let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?>\n<a>\xe9</a>";
         assert_eq!(
             decode(latin).as_deref(),
             Ok("<?xml version='1.0' encoding='utf-8'?>\n<a>é</a>")
@@ -71,13 +71,13 @@ mod tests {
                 .encode_utf16()
                 .flat_map(u16::to_le_bytes),
         );
-        assert_eq!(decode(wide).as_deref(), Ok("<?xml version=\"1.0\" encoding=\"utf-8\"?><a/>"));
-        assert_eq!(decode(b"\xef\xbb\xbf<a>\xc3\xa9</a>".to_vec()).as_deref(), Ok("<a>é</a>"));
+        assert_eq!(decode(&wide).as_deref(), Ok("<?xml version=\"1.0\" encoding=\"utf-8\"?><a/>"));
+        assert_eq!(decode(b"\xef\xbb\xbf<a>\xc3\xa9</a>").as_deref(), Ok("<a>é</a>"));
     }
 
     #[test]
     fn bytes_that_are_not_of_the_charset_are_named_with_their_line() {
-        let said = decode(b"<a>\n\n\xff</a>".to_vec()).map_err(|error| error.to_string());
+        let said = decode(b"<a>\n\n\xff</a>").map_err(|error| error.to_string());
         let wanted = "line 3: the document is not in the charset UTF-8 that it is said to be in";
         assert_eq!(said, Err(wanted.to_owned()));
     }

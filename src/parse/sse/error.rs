@@ -70,9 +70,16 @@ pub enum SseFault {
         /// The item's id.
         wanted: String,
     },
-    /// Sync markup of SSE 0.91 where it is not supported.
-    #[error("the item has sync markup of SSE 0.91, which cannot be merged yet; convert it to 1.0")]
-    Sse091,
+    /// Sync markup of SSE 0.91 beside that of 1.0.
+    #[error(
+        "the item has sync markup of {found}, where {wanted} is merged; such feeds cannot be merged yet, convert one of them"
+    )]
+    Mixed {
+        /// What the item has.
+        found: &'static str,
+        /// What is merged.
+        wanted: &'static str,
+    },
     /// The bytes are not in the charset that the document declares.
     #[error("the document is not in the charset {0} that it is said to be in")]
     Charset(String),

@@ -1,9 +1,11 @@
 //! A feed file's items, in their order and with their places.
 
 use super::sync::{family_of, shared, sync_of};
+use super::sync091::{self, Kept};
 use super::tree::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault};
 use crate::model::{Family, Shared};
+use crate::sync::Item091;
 use std::ops::Range;
 
 /// An SSE feed file.
@@ -35,6 +37,8 @@ pub struct SseItem {
     /// What it shares: `None` without `sx:sync` or with one of SSE 0.91, an error where its
     /// `sx:sync` is invalid.
     pub shared: Option<Result<Shared<Payload>, SseError>>,
+    /// The same for an `sx:sync` of SSE 0.91.
+    pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
 }
 
 /// Reads an SSE feed: Atom 1.0, or RSS whose root is `rss`.
@@ -98,6 +102,7 @@ fn items(
             span: element.span.clone(),
             dialect: dialect(tree, id),
             shared,
+            shared_091: sync091::read(tree, family, id).transpose(),
         });
     }
     Ok(items)

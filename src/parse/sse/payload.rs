@@ -69,7 +69,7 @@ impl Payload {
             family,
             attributes: 1 + element.name.len(),
             sync: sync_at,
-            needs: needs(tree, item, sync),
+            needs: needs(tree, item, Some(sync)),
             declares: element
                 .declarations
                 .iter()
@@ -112,7 +112,7 @@ impl Payload {
 }
 
 /// The bindings that an element and what is in it use and do not make themselves.
-fn needs(tree: &Tree<'_>, item: Id, sync: Id) -> Vec<(String, String)> {
+pub(super) fn needs(tree: &Tree<'_>, item: Id, without: Option<Id>) -> Vec<(String, String)> {
     let mut needs: Vec<(String, String)> = Vec::new();
     // Elements to visit, each with the prefixes declared between it and the item.
     let mut open = vec![item];
@@ -127,7 +127,9 @@ fn needs(tree: &Tree<'_>, item: Id, sync: Id) -> Vec<(String, String)> {
                 needs.push((prefix.to_owned(), uri.to_owned()));
             }
         }
-        open.extend(tree.children(id).map(|(child, _)| child).filter(|child| *child != sync));
+        open.extend(
+            tree.children(id).map(|(child, _)| child).filter(|child| Some(*child) != without),
+        );
     }
     needs.sort();
     needs

@@ -43,10 +43,10 @@ fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
     for (id, element) in tree.children(item) {
         let (ATOM, local) = tree.name(id) else { continue };
         match local {
-            "id" => set(&mut values.id, tree.plain(id)),
-            "title" => set(&mut values.title, tree.plain(id)),
+            "id" => set(&mut values.id, &tree.plain(id)),
+            "title" => set(&mut values.title, &tree.plain(id)),
             "link" if element.attribute("rel").is_none_or(|rel| rel == "alternate") => {
-                set(&mut values.link, element.attribute("href").unwrap_or_default().to_owned());
+                set(&mut values.link, element.attribute("href").unwrap_or_default());
             }
             // Content outranks a summary, whichever comes first.
             "content" => {
@@ -56,7 +56,7 @@ fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
             "summary" => read_text(tree, id, values),
             "author" => {
                 let name = tree.children(id).find(|(child, _)| tree.name(*child) == (ATOM, "name"));
-                set(&mut values.author, name.map(|(id, _)| tree.plain(id)).unwrap_or_default());
+                set(&mut values.author, &name.map(|(id, _)| tree.plain(id)).unwrap_or_default());
             }
             "updated" => values.date = Time::parse_rfc3339(&tree.plain(id)).ok(),
             "published" => published = Time::parse_rfc3339(&tree.plain(id)).ok(),
@@ -78,7 +78,7 @@ fn read_text(tree: &Tree<'_>, id: Id, values: &mut Values) {
     } else {
         tree.plain(id)
     };
-    set(&mut values.text, text);
+    set(&mut values.text, &text);
     values.html = matches!(kind, "html" | "xhtml" | "text/html");
 }
 
@@ -89,15 +89,15 @@ fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
     for (id, _) in tree.children(item) {
         let plain = || tree.plain(id);
         match tree.name(id) {
-            (CONTENT, "encoded") => set(&mut values.text, plain()),
-            (DC, "creator") => set(&mut values.author, plain()),
+            (CONTENT, "encoded") => set(&mut values.text, &plain()),
+            (DC, "creator") => set(&mut values.author, &plain()),
             (DC, "date") => values.date = values.date.or(Time::parse_rfc3339(&plain()).ok()),
             (namespace, local) if namespace == own => match local {
-                "guid" => set(&mut values.id, plain()),
-                "title" => set(&mut values.title, plain()),
-                "link" => set(&mut values.link, plain()),
-                "description" => set(&mut description, plain()),
-                "author" => set(&mut values.author, plain()),
+                "guid" => set(&mut values.id, &plain()),
+                "title" => set(&mut values.title, &plain()),
+                "link" => set(&mut values.link, &plain()),
+                "description" => set(&mut description, &plain()),
+                "author" => set(&mut values.author, &plain()),
                 "pubDate" => values.date = rfc822(&plain()).or(values.date),
                 _ => {}
             },
@@ -114,7 +114,7 @@ pub(super) fn rfc822(text: &str) -> Option<Time> {
     Some(Time::from_unix(timestamp.as_second()))
 }
 
-fn set(value: &mut Option<String>, text: String) {
+fn set(value: &mut Option<String>, text: &str) {
     let text = text.trim();
     if value.is_none() && !text.is_empty() {
         *value = Some(text.to_owned());

@@ -1,0 +1,170 @@
+//! What the command prints.
+
+use super::*;
+
+const SSE: &str = "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"";
+
+fn printed(local: &str, incoming: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["local.xml", "incoming.xml"].map(|name| folder.path().join(name));
+    std::fs::write(&paths[0], local).unwrap();
+    std::fs::write(&paths[1], incoming).unwrap();
+    let mut out = Vec::new();
+    let place = format!("{}/", folder.path().display());
+    merge(&paths[0], &paths[1], &mut out)
+        .map(|()| String::from_utf8(out).unwrap())
+        .map_err(|error| error.to_string().replace(&place, ""))
+}
+
+fn sync(id: &str, updates: u32, by: &str) -> String {
+    format!(
+        "<sx:sync id=\"{id}\" updates=\"{updates}\">\
+         <sx:history sequence=\"{updates}\" when=\"2005-05-21T09:43:33Z\" by=\"{by}\"/></sx:sync>"
+    )
+}
+
+fn rss(items: &str) -> String {
+    format!("<rss version=\"2.0\" {SSE}><channel><title>t</title>{items}</channel></rss>")
+}
+
+#[test]
+fn what_is_not_concerned_stays_byte_for_byte() {
+    let local = format!(
+        "<?xml version='1.0'?>\n<!-- kept --><rss version='2.0' {SSE} xmlns:x=\"urn:x\">\n\
+         <channel x:a='1'><title><![CDATA[a & b]]></title>\n  <x:y/>\n  <item>plain</item>\n  \
+         <item x:b='2'>\n    {}\n    <title>one</title></item>\n  <item>{}<title>two</title></item>\
+         \n  <!-- end --></channel></rss>\n",
+        sync("one", 1, "A"),
+        sync("two", 1, "A"),
+    );
+    let incoming = rss(&format!(
+        "<item><title>newer</title>{}</item><item>{}<title>three</title></item><item>x</item>",
+        sync("two", 2, "A"),
+        sync("three", 1, "B"),
+    ));
+    let expected = local.replace(
+        &format!("<item>{}<title>two</title></item>", sync("two", 1, "A")),
+        &format!(
+            "<item><title>newer</title>{}</item>\n  <item>{}<title>three</title></item>",
+            sync("two", 2, "A"),
+            sync("three", 1, "B"),
+        ),
+    );
+    assert_eq!(printed(&local, &incoming), Ok(expected));
+}
+
+#[test]
+fn items_bring_the_bindings_and_the_base_that_they_need() {
+    let local = "<a:feed xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns:m=\"urn:other\" \
+                 xmlns:s=\"http://feedsync.org/2007/feedsync\" xml:lang=\"de\"></a:feed>";
+    let incoming = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE} xmlns:m=\"urn:m\" xmlns:u=\"urn:u\" \
+         xml:base=\"http://b/\"><entry>{}<title>t</title><m:x/></entry></feed>",
+        sync("i", 1, "A")
+    );
+    let expected = "<entry xmlns=\"http://www.w3.org/2005/Atom\" xmlns:m=\"urn:m\" \
+                    xml:base=\"http://b/\" xml:lang=\"\"><s:sync id=\"i\" updates=\"1\">\
+                    <s:history sequence=\"1\" when=\"2005-05-21T09:43:33Z\" by=\"A\"/></s:sync>\
+                    <title>t</title><m:x/></entry></a:feed>";
+    let merged = printed(local, &incoming).unwrap();
+    assert!(merged.ends_with(expected), "{merged}");
+}
+
+#[test]
+fn a_conflict_keeps_both_sides_whole() {
+    let local = rss(&format!("<item>{}<title>a</title></item>", sync("i", 2, "A")));
+    let incoming = format!(
+        "<rss xmlns:q=\"urn:q\" xmlns:sx=\"http://feedsync.org/2007/feedsync\"><channel>\
+         <item q:z=\"1\"><title>b</title>{}</item></channel></rss>",
+        sync("i", 2, "B")
+    );
+    let merged = printed(&local, &incoming).unwrap();
+    let winner = sync("i", 2, "B").replace("</sx:sync>", "");
+    let expected = rss(&format!(
+        "<item xmlns:q=\"urn:q\" q:z=\"1\"><title>b</title>{winner}<sx:conflicts>\
+         <item>{}<title>a</title></item></sx:conflicts></sx:sync></item>",
+        sync("i", 2, "A")
+    ));
+    assert_eq!(merged, expected);
+    let back = printed(&incoming, &local).unwrap();
+    assert!(back.contains("<title>b</title>") && back.contains("<title>a</title>"), "{back}");
+    assert!(back.contains("feedsync") && !back.contains("schemas/sse"), "{back}");
+}
+
+#[test]
+fn a_local_feed_without_sync_markup_declares_it_where_it_is_needed() {
+    let local = "<rss><channel><item><title>plain</title></item></channel></rss>";
+    let incoming = rss(&format!("<item>{}</item>", sync("i", 1, "A")));
+    let expected = format!(
+        "<rss><channel><item><title>plain</title></item><item>{}</item></channel></rss>",
+        sync("i", 1, "A").replacen("<sx:sync", &format!("<sx:sync {SSE}"), 1)
+    );
+    assert_eq!(printed(local, &incoming), Ok(expected));
+}
+
+#[test]
+fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
+    let atom = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><entry>{}<title>a &amp;amp; b</title>\
+         <id>urn:i</id><updated>2005-05-21T09:43:33Z</updated><author><name>n</name></author>\
+         <link rel=\"self\" href=\"http://no\"/><link href=\"http://x/?a&amp;b\"/>\
+         <summary>s</summary><content>1 &lt; 2</content></entry></feed>",
+        sync("i", 1, "A")
+    );
+    let item = format!(
+        "<item xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{}<title>a &amp;amp; b</title>\
+         <link>http://x/?a&amp;b</link><description>1 &amp;lt; 2</description>\
+         <dc:creator>n</dc:creator><guid isPermaLink=\"false\">urn:i</guid>\
+         <pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate></item>",
+        sync("i", 1, "A")
+    );
+    let merged = printed(&rss(""), &atom).unwrap();
+    assert_eq!(merged, rss(&item));
+    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
+    let entry = format!(
+        "<entry>{}<title>a &amp;amp; b</title><id>urn:i</id>\
+         <updated>2005-05-21T09:43:33Z</updated><author><name>n</name></author>\
+         <link href=\"http://x/?a&amp;b\"/><content type=\"html\">1 &amp;lt; 2</content></entry>",
+        sync("i", 1, "A")
+    );
+    assert_eq!(printed(&feed, &merged), Ok(feed.replace("</feed>", &format!("{entry}</feed>"))));
+}
+
+#[test]
+fn an_id_that_is_no_iri_is_not_made_one_by_force() {
+    let item = rss(&format!("<item>{}<guid>7</guid></item>", sync("a b", 1, "A")));
+    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
+    let merged = printed(&feed, &item).unwrap();
+    assert!(merged.contains("<id>x-sync-id:a%20b</id>"), "{merged}");
+}
+
+#[test]
+fn faults_name_the_file_and_the_line() {
+    let good = rss(&format!("<item>{}</item>", sync("i", 1, "A")));
+    let bad = rss("\n<item>\n<sx:sync id=\"i\" updates=\"x\"/></item>");
+    let wanted = "sx:sync has updates=\"x\"; an integer from 1 to 2147483647 must be there";
+    assert_eq!(printed(&bad, &good), Err(format!("local.xml: line 3: {wanted}")));
+    assert_eq!(printed(&good, &bad), Err(format!("incoming.xml: line 3: {wanted}")));
+    let twice = rss(&format!("<item>{0}</item>\n<item>{0}</item>", sync("i", 1, "A")));
+    let wanted = "the sync id \"i\" is that of line 1 again; an id may stand once in a feed";
+    assert_eq!(printed(&good, &twice), Err(format!("incoming.xml: line 2: {wanted}")));
+    let nowhere = Path::new("no-such-file.xml");
+    let error = merge(nowhere, nowhere, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().starts_with("no-such-file.xml: the file cannot be read: "));
+    assert_eq!(error.exit_code(), 2);
+}
+
+/// One document never mixes dialects (READINGS 1, row 1).
+#[test]
+fn a_local_item_in_another_dialect_is_written_in_the_documents() {
+    let other = "xmlns:sx=\"http://feedsync.org/2007/feedsync\"";
+    let local = rss(&format!(
+        "<item>{}</item><item {other}>{}</item>",
+        sync("i", 1, "A"),
+        sync("j", 1, "A")
+    ));
+    let merged = printed(&local, &rss("")).unwrap();
+    let feed = sse::read(&merged).unwrap();
+    let dialects: Vec<_> = feed.items.iter().map(|item| item.dialect).collect();
+    assert_eq!(dialects, [Some(SseDialect::Sse), Some(SseDialect::Sse)]);
+}

@@ -1,0 +1,129 @@
+//! What an `sx:sync` element of SSE 0.91 says (its sections 2.3 to 2.5 and 5).
+
+use super::payload::needs;
+use super::sync::{invalid, number, required};
+use super::tree::{Element, Id, Tree};
+use super::values::rfc822;
+use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
+use crate::model::{EndpointId, Family, Stamp, SyncId};
+use crate::sync::{Conflict091, Item091};
+
+const SYNC: &str = "sx:sync";
+const HISTORY: &str = "sx:history";
+const UPDATE: &str = "sx:update";
+const CONFLICT: &str = "sx:conflict";
+
+/// What is kept of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// What stood in an `sx:conflict`.
+    Markup {
+        /// The markup between its tags.
+        xml: String,
+        /// The bindings that it uses and does not make, as (prefix, URI).
+        needs: Vec<(String, String)>,
+    },
+    /// An item that lost just now, whole.
+    Item(Box<Item091<Payload, Kept>>),
+}
+
+/// The item of SSE 0.91 that the element `item` is; `None` where it has no such `sx:sync`.
+pub(super) fn read(
+    tree: &Tree<'_>,
+    family: Family,
+    item: Id,
+) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+    let mut found = children(tree, item, "sync");
+    let Some((sync, element)) = found.next() else { return Ok(None) };
+    if let Some((_, second)) = found.next() {
+        return Err(tree.fault(second.span.start, SseFault::Twice(SYNC)));
+    }
+    let Some(data) = Payload::cut(tree, family, item, sync) else { return Ok(None) };
+    let fault = |fault| tree.fault(element.span.start, fault);
+    let id = required(element, SYNC, "id").map_err(fault)?;
+    let id = SyncId::new(id).map_err(|error| fault(invalid(SYNC, "id", id, &error)))?;
+    let (history, last) =
+        children(tree, sync, "history").next().ok_or_else(|| fault(SseFault::NoHistory))?;
+    Ok(Some(Item091 {
+        id,
+        version: number(element, SYNC, "version").map_err(fault)?,
+        deleted: flag(element, "deleted").map_err(fault)?,
+        conflict: flag(element, "conflict").map_err(fault)?,
+        last: stamp(tree, last, HISTORY)?,
+        updates: updates(tree, history)?,
+        conflicts: conflicts(tree, sync)?,
+        data,
+    }))
+}
+
+fn updates(tree: &Tree<'_>, history: Id) -> Result<Vec<Stamp>, SseError> {
+    let mut updates = Vec::new();
+    for (_, element) in children(tree, history, "update") {
+        if updates.len() >= UPDATE_LIMIT {
+            let what = "sx:update in one sx:history";
+            let fault = SseFault::TooMany { what, limit: UPDATE_LIMIT };
+            return Err(tree.fault(element.span.start, fault));
+        }
+        updates.push(stamp(tree, element, UPDATE)?);
+    }
+    Ok(updates)
+}
+
+fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseError> {
+    let mut conflicts = Vec::new();
+    let lists = children(tree, sync, "conflicts");
+    for (id, element) in lists.flat_map(|(list, _)| children(tree, list, "conflict")) {
+        let fault = |fault| tree.fault(element.span.start, fault);
+        if conflicts.len() >= CONFLICT_LIMIT {
+            let what = "conflicts in one item";
+            return Err(fault(SseFault::TooMany { what, limit: CONFLICT_LIMIT }));
+        }
+        let xml = element.inner.clone().map(|inner| tree.slice(inner).to_owned());
+        conflicts.push(Conflict091 {
+            version: number(element, CONFLICT, "version").map_err(fault)?,
+            edit: stamp(tree, element, CONFLICT)?,
+            data: Kept::Markup { xml: xml.unwrap_or_default(), needs: needs(tree, id, None) },
+        });
+    }
+    Ok(conflicts)
+}
+
+/// `when` and `by`; an empty one is as good as none (section 2.4).
+fn stamp(tree: &Tree<'_>, element: &Element<'_>, name: &'static str) -> Result<Stamp, SseError> {
+    let fault = |fault| tree.fault(element.span.start, fault);
+    let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
+    let wanted = &"a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
+    let when = value("when")
+        .map(|text| rfc822(text).ok_or_else(|| fault(invalid(name, "when", text, wanted))));
+    let by = value("by").map(|text| {
+        EndpointId::new(text).map_err(|error| fault(invalid(name, "by", text, &error)))
+    });
+    match (when.transpose()?, by.transpose()?) {
+        (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
+        (Some(when), None) => Ok(Stamp::When(when)),
+        (None, Some(by)) => Ok(Stamp::By(by)),
+        (None, None) => Err(fault(SseFault::NoStamp(name))),
+    }
+}
+
+/// A boolean: absent and empty are `false` (section 2.3).
+fn flag(element: &Element<'_>, attribute: &'static str) -> Result<bool, SseFault> {
+    match element.attribute(attribute) {
+        None | Some("" | "false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(text) => {
+            Err(invalid(SYNC, attribute, text, &"it must be \"true\", \"false\" or empty"))
+        }
+    }
+}
+
+fn children<'t, 'a>(
+    tree: &'t Tree<'a>,
+    id: Id,
+    local: &'static str,
+) -> impl Iterator<Item = (Id, &'t Element<'a>)> {
+    tree.children(id).filter(move |(child, _)| {
+        let (namespace, name) = tree.name(*child);
+        name == local && SseDialect::of(namespace) == Some(SseDialect::Sse091)
+    })
+}
