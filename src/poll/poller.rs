@@ -80,6 +80,7 @@ impl Poller {
         let claim = super::desk::claim(&parts.store, parts.settings.node).await?;
         let bench = Bench {
             store: Arc::clone(&parts.store),
+            clock: Arc::clone(&parts.clock),
             fetch: parts.fetch,
             judge: parts.judge,
             claim: Arc::new(RwLock::new(claim)),

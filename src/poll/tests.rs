@@ -1,11 +1,13 @@
 //! Rounds and the polling task, with doubles for everything outside.
 
 mod double;
+mod gateway;
 
 use super::*;
 use crate::fetch::{Blame, FetchError};
 use crate::model::{EventKind, FeedStanding, Time};
 use double::*;
+use gateway::*;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -238,6 +240,17 @@ async fn feeds_come_change_and_go_at_run_time() {
     gateway.poller.remove(&name("news")).await.unwrap();
     assert_eq!(gateway.poller.statuses().len(), 0);
     assert_eq!(gateway.poller.poll_now(&name("news")).await, Err(PollError::Unknown));
+}
+
+#[tokio::test]
+async fn a_shorter_longest_interval_counts_at_once() {
+    let gateway = Gateway::with_news("one").await;
+    let mut hurried = record("news");
+    hurried.options.max_interval = Some(Duration::from_secs(60));
+    gateway.poller.put(hurried).await.unwrap();
+    let next = gateway.status().next.unwrap();
+    assert!(next.at <= later(60), "{next:?}");
+    assert_eq!(gateway.publisher.requests(), 1, "the feed itself is the same");
 }
 
 #[tokio::test]
