@@ -56,7 +56,7 @@ impl RoundError {
         }
     }
 
-    /// In words, cut to [`MAX_ERROR_BYTES`]: publishers have a say in it.
+    /// In words, cut to `MAX_ERROR_BYTES`: publishers have a say in it.
     pub fn words(&self) -> String {
         let mut text = self.to_string();
         if text.len() > MAX_ERROR_BYTES {

@@ -355,3 +355,41 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     eventually(|| gateway.poller.totals().polls() >= 500).await;
     assert_eq!(Arc::clone(&gateway.store).writes().0, 500);
 }
+
+/// With the real client and a publisher on a real socket.
+#[tokio::test]
+async fn a_round_over_the_network() {
+    use crate::fetch::publisher::{Publisher as Outside, response};
+    use crate::fetch::{AllowPrivate, FetchSettings, service};
+    let outside = Outside::start(|head| {
+        if head.contains("if-none-match: \"7\"\r\n") {
+            return response("304 Not Modified", "cache-control: max-age=3600\r\n", b"");
+        }
+        response("200 OK", "etag: \"7\"\r\n", b"one")
+    })
+    .await;
+    for (allow_private, expected) in [
+        (AllowPrivate::only([format!("127.0.0.1:{}", outside.port).as_str()]).unwrap(), true),
+        (AllowPrivate::No, false),
+    ] {
+        let store = StoreDouble::new(&[]);
+        let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+        let unused = Publisher::new("");
+        let gateway = Gateway::with_client(&store, &unused, service(settings).unwrap()).await;
+        let mut feed = record("news");
+        feed.url = outside.url("/feed");
+        gateway.poller.put(feed).await.unwrap();
+        gateway.polls("news", 1).await;
+        if !expected {
+            let failure = gateway.status().failure.unwrap();
+            assert_eq!(failure.blame, Blame::Operator);
+            assert!(failure.error.contains("polling.allow_private"), "{}", failure.error);
+            continue;
+        }
+        assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+        assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+        let next = gateway.status().next.unwrap();
+        assert!(next.at >= later(3600) && next.reason.contains("Cache-Control"), "{next:?}");
+    }
+    assert_eq!(outside.heads().len(), 2);
+}

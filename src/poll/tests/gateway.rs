@@ -107,6 +107,15 @@ pub struct Gateway {
 
 impl Gateway {
     pub async fn start(store: &Arc<StoreDouble>, publisher: &Arc<Publisher>) -> Self {
+        Self::with_client(store, publisher, publisher.fetch()).await
+    }
+
+    /// A gateway with a client of its own, for publishers outside.
+    pub async fn with_client(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        fetch: Fetch,
+    ) -> Self {
         let clock = ManualClock::at(NOW);
         let judge = Arc::new(JudgeDouble::default());
         let cancel = CancellationToken::new();
@@ -114,7 +123,7 @@ impl Gateway {
             settings: PollSettings::default(),
             store: Arc::clone(store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
-            fetch: publisher.fetch(),
+            fetch,
             judge: Arc::clone(&judge) as Arc<dyn Judge>,
             cancel: cancel.clone(),
         };
