@@ -13,6 +13,8 @@ mod error;
 mod freshness;
 mod guard;
 mod message;
+#[cfg(test)]
+pub(crate) mod publisher;
 mod redirect;
 mod resolver;
 

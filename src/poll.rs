@@ -1,6 +1,6 @@
 //! Polls the feeds: one feed's round, the schedule, politeness to hosts.
 //!
-//! Deciding is pure ([`schedule`], `politeness`, `memory`); acting is one task that owns every feed
+//! Deciding is pure (`schedule`, `politeness`, `memory`); acting is one task that owns every feed
 //! that is polled and starts a round for each one that is due and whose host may be asked. Rounds
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
@@ -28,6 +28,7 @@ pub use schedule::{
 pub use skip::MAX_SKIP;
 
 use crate::fetch::AllowPrivate;
+use crate::model::FeedOptions;
 use std::time::Duration;
 
 /// How feeds are polled.
@@ -60,6 +61,18 @@ impl Default for PollSettings {
             window: Duration::from_secs(30 * 86_400),
             node: 0,
         }
+    }
+}
+
+impl PollSettings {
+    /// The bounds of one feed.
+    pub fn bounds(&self, options: &FeedOptions) -> Bounds {
+        Bounds::new(self.min_interval, self.max_interval).of(options)
+    }
+
+    /// The host of an address, and the pause that it is owed.
+    fn host(&self, url: &str) -> politeness::Host {
+        politeness::Host::of(url, &self.allow_private, self.spacing)
     }
 }
 

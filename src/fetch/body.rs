@@ -1,7 +1,7 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
 use super::decode::{Coding, DecodeError, decode};
-use super::error::{FetchError, told};
+use super::error::FetchError;
 use super::{FetchLimits, client};
 use bytes::{Bytes, BytesMut};
 use xxhash_rust::xxh3::xxh3_128;
@@ -47,7 +47,9 @@ pub(super) async fn open(
     };
     let done = tokio::task::spawn_blocking(work).await;
     match done {
-        Ok(answer) => answer.map_err(|error: DecodeError| FetchError::Decode { why: told(&error) }),
+        Ok(answer) => {
+            answer.map_err(|error: DecodeError| FetchError::Decode { why: error.to_string() })
+        }
         Err(error) => Err(FetchError::Client { what: "decompress", why: error.to_string() }),
     }
 }

@@ -180,7 +180,7 @@ impl Core {
     ) -> Result<Document, FetchError> {
         let applied = headers.get_all(CONTENT_ENCODING).into_iter();
         let codings = decode::codings(applied.map(|v| v.to_str().unwrap_or("an unreadable one")))
-            .map_err(|error| FetchError::Decode { why: told(&error) })?;
+            .map_err(|error| FetchError::Decode { why: error.to_string() })?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
         let (bytes, print) = body::open(wire.bytes, codings, self.limits.decoded_bytes).await?;

@@ -190,22 +190,18 @@ fn meaning(code: u16) -> &'static str {
     }
 }
 
-/// An error with everything below it, in one line.
+/// What lies at the bottom of an error: layers of a client only say that they failed.
 pub(super) fn told(error: &(dyn Error + 'static)) -> String {
-    /// The most causes that are told.
-    const MAX_CAUSES: usize = 8;
-    let mut text = error.to_string();
-    let mut next = error.source();
-    for _ in 0..MAX_CAUSES {
-        let Some(error) = next else { break };
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
+    /// The most layers that are looked through.
+    const MAX_DEPTH: usize = 16;
+    let mut deepest = error;
+    for _ in 0..MAX_DEPTH {
+        match deepest.source() {
+            Some(below) => deepest = below,
+            None => break,
         }
-        next = error.source();
     }
-    text
+    deepest.to_string()
 }
 
 #[cfg(test)]

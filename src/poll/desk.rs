@@ -5,22 +5,24 @@
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
 use super::PollSettings;
+mod commands;
+mod rounds;
+
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
 use super::politeness::{Host, Politeness};
 use super::poller::{Board, Command};
-use super::report::{Outcome, PollNote, PollReport};
-use super::round::{Bench, Found, round};
-use super::schedule::{After, Bounds, Next, phase};
+use super::report::PollReport;
+use super::round::{Bench, Found};
+use super::schedule::{Next, phase};
 use crate::clock::Clock;
-use crate::fetch::{Blame, Fetch, Retry};
 use crate::model::{FeedName, FeedRecord, FeedStanding, PollState, Time};
 use crate::store::{Claim, CommitError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -148,7 +150,7 @@ impl Desk {
                 Some(state) => {
                     let due = state.not_before.unwrap_or(now).max(now.plus(later));
                     // A clock that was wrong when this was written must not stop the feed.
-                    let due = due.min(now.plus(self.bounds(&record).max()));
+                    let due = due.min(now.plus(self.settings.bounds(&record.options).max()));
                     (Memory::from_saved(state, now), due)
                 }
                 None => (Memory::new(&record.name, now), now.plus(later)),
@@ -178,13 +180,9 @@ impl Desk {
         self.stop().await;
     }
 
-    fn bounds(&self, record: &FeedRecord) -> Bounds {
-        Bounds::new(self.settings.min_interval, self.settings.max_interval).of(&record.options)
-    }
-
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
         let name = record.name.clone();
-        let host = Host::of(&record.url, &self.settings.allow_private, self.settings.spacing);
+        let host = self.settings.host(&record.url);
         self.board.remove(&name);
         let feed = Feed {
             record,
@@ -264,234 +262,11 @@ impl Desk {
         }
     }
 
-    /// Begins a round: in turn, or for callers.
-    fn begin(&mut self, name: &FeedName, answers: Vec<Reply>) {
-        let at = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
-        let Some(mut memory) = feed.memory.take() else { return };
-        let cancel = self.cancel.child_token();
-        let asked_for = !answers.is_empty();
-        self.asked_for += usize::from(asked_for);
-        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let token = cancel.clone();
-        let task = self.rounds.spawn(async move {
-            let result = round(&bench, &record, &mut memory, asked_for, at, &token).await;
-            Done { memory, result }
-        });
-        self.names.insert(task.id(), name.clone());
-        feed.running = Some(Running { cancel, answers, in_turn, at, since: Instant::now() });
-        self.board.change(name, |status| {
-            status.in_flight = true;
-            status.next = None;
-        });
-    }
-
-    fn finish(&mut self, done: Result<(Id, Done), JoinError>) {
-        let (id, done) = match done {
-            Ok((id, done)) => (id, Ok(done)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let Some(name) = self.names.remove(&id) else { return };
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
-        let Some(running) = feed.running.take() else { return };
-        if running.in_turn {
-            self.polite.finish(&feed.host, Instant::now());
-        } else {
-            self.asked_for = self.asked_for.saturating_sub(1);
-            self.polite.asked(&feed.host, Instant::now());
-        }
-        let done = done.unwrap_or_else(|error| Done {
-            memory: Memory::new(&name, now),
-            result: Err(RoundError::Defect(error.to_string())),
-        });
-        self.conclude(&name, running, done, now);
-        self.go_on(&name, now);
-    }
-
-    /// Remembers and reports a round that is over.
-    fn conclude(&mut self, name: &FeedName, running: Running, done: Done, now: Time) {
-        let Done { mut memory, result } = done;
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let bounds = Bounds::new(self.settings.min_interval, self.settings.max_interval)
-            .of(&feed.record.options);
-        if matches!(result, Err(RoundError::Cancelled)) {
-            feed.memory = Some(memory);
-            feed.waiting.splice(0..0, running.answers);
-            self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
-            return;
-        }
-        let next = match &result {
-            Ok(found) => {
-                memory.succeeded();
-                memory.plan(name, bounds, now).next(After::Read(found.look_again), now)
-            }
-            Err(error) => {
-                memory.failed(&error.to_string());
-                let after = After::Failed(memory.poll.failures, error.retry());
-                let next = memory.plan(name, bounds, now).next(after, now);
-                // A plain failure is tried again after a restart, whatever the pause.
-                memory.poll.not_before = (error.retry() != Retry::Backoff).then_some(next.at);
-                next
-            }
-        };
-        if matches!(result, Err(RoundError::Fenced)) {
-            self.claim_at = Instant::now();
-        }
-        let committed = result.as_ref().is_ok_and(|found| found.committed);
-        if let Some(state) = memory.to_save(committed) {
-            memory.saved(state.clone());
-            self.unsaved.insert(name.clone(), state);
-            self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
-        }
-        let note = note(&running, &result);
-        log(name, &note);
-        let report = report(&result);
-        let poll = memory.poll.clone();
-        feed.memory = Some(memory);
-        self.board.change(name, |status| {
-            status.in_flight = false;
-            status.failures = poll.failures;
-            status.moved_to = poll.moved_to;
-            status.answered_by = poll.answered_by;
-            if let Ok(found) = &result {
-                status.held.clone_from(&found.held);
-                status.look_again = found.look_again;
-            }
-            status.add(note);
-        });
-        self.schedule(name, next);
-        for answer in running.answers {
-            // Who asked may have gone away.
-            let _ = answer.send(Ok(report.clone()));
-        }
-    }
-
-    /// What was put off until a feed's round was over.
-    fn go_on(&mut self, name: &FeedName, now: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let left = std::mem::take(&mut feed.left);
-        let waiting = std::mem::take(&mut feed.waiting);
-        let successor = feed.successor.take();
-        if std::mem::take(&mut feed.leaving) {
-            self.drop_feed(name);
-        } else if let Some(record) = successor {
-            self.unschedule(name);
-            self.unsaved.remove(name);
-            self.insert(record, Memory::new(name, now), now, "its address changed");
-        }
-        for waiter in left {
-            let _ = waiter.send(());
-        }
-        let refusal = match self.feeds.contains_key(name) {
-            _ if self.cancel.is_cancelled() => Some(PollError::Stopped),
-            false => Some(PollError::Unknown),
-            true => None,
-        };
-        if let Some(refusal) = refusal {
-            for reply in waiting {
-                let _ = reply.send(Err(refusal));
-            }
-        } else if !waiting.is_empty() {
-            self.unschedule(name);
-            self.begin(name, waiting);
-        }
-    }
-
     fn drop_feed(&mut self, name: &FeedName) {
         self.unschedule(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
         self.board.remove(name);
-    }
-
-    fn obey(&mut self, command: Command) {
-        match command {
-            Command::Put(record, reply) => self.put(record, reply),
-            Command::Remove(name, reply) => self.remove(&name, reply),
-            Command::PollNow(name, reply) => self.poll_now(&name, reply),
-            Command::Reconfigure(parts) => {
-                let (settings, fetch) = *parts;
-                self.reconfigure(settings, fetch);
-            }
-        }
-    }
-
-    fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
-        let name = record.name.clone();
-        if record.standing != FeedStanding::Active {
-            return self.remove(&name, reply);
-        }
-        let now = self.clock.now();
-        match self.feeds.get_mut(&name) {
-            Some(feed) if feed.running.is_some() => {
-                feed.leaving = false;
-                let moved = feed.record.url != record.url;
-                // Where only options change, the round in flight is as good as any.
-                if moved {
-                    if let Some(running) = &feed.running {
-                        running.cancel.cancel();
-                    }
-                    feed.successor = Some(record);
-                    feed.left.push(reply);
-                    return;
-                }
-                feed.successor = None;
-                feed.record = record;
-            }
-            Some(feed) if feed.record.url == record.url => feed.record = record,
-            _ => {
-                self.unschedule(&name);
-                self.unsaved.remove(&name);
-                self.insert(record, Memory::new(&name, now), now, "it was added or changed");
-            }
-        }
-        let _ = reply.send(());
-    }
-
-    fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
-        match self.feeds.get_mut(name) {
-            Some(Feed { running: Some(running), leaving, left, .. }) => {
-                running.cancel.cancel();
-                *leaving = true;
-                left.push(reply);
-            }
-            _ => {
-                self.drop_feed(name);
-                let _ = reply.send(());
-            }
-        }
-    }
-
-    fn poll_now(&mut self, name: &FeedName, reply: Reply) {
-        let room = self.asked_for < MAX_ASKED_FOR;
-        let refusal = match self.feeds.get_mut(name) {
-            None => PollError::Unknown,
-            Some(feed) if feed.leaving => PollError::Unknown,
-            Some(feed) if feed.running.is_some() && feed.waiting.len() < MAX_WAITING => {
-                feed.waiting.push(reply);
-                return;
-            }
-            Some(feed) if feed.running.is_none() && room => {
-                self.unschedule(name);
-                self.begin(name, vec![reply]);
-                return;
-            }
-            Some(_) => PollError::TooMany { limit: MAX_WAITING },
-        };
-        let _ = reply.send(Err(refusal));
-    }
-
-    fn reconfigure(&mut self, settings: PollSettings, fetch: Fetch) {
-        self.settings = settings;
-        self.polite.set_at_once(self.settings.at_once);
-        self.bench = Arc::new(Bench { fetch, ..Bench::clone(&self.bench) });
-        for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
-            let allow = &self.settings.allow_private;
-            feed.host = Host::of(&feed.record.url, allow, self.settings.spacing);
-        }
     }
 
     fn wake_at(&self) -> Instant {
@@ -557,46 +332,5 @@ impl Desk {
             );
         }
         self.checkpoint().await;
-    }
-}
-
-fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
-    let found = result.as_ref().ok();
-    PollNote {
-        at: running.at,
-        took: running.since.elapsed(),
-        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
-        asked_for: !running.in_turn,
-        bytes: found.map_or(0, |found| found.bytes),
-        committed: found.is_some_and(|found| found.committed),
-        entries: found.and_then(|found| found.entries),
-        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
-        failure: result.as_ref().err().map(RoundError::failure),
-        notes: found.map(|found| found.notes.clone()).unwrap_or_default(),
-    }
-}
-
-fn report(result: &Result<Found, RoundError>) -> PollReport {
-    let found = result.as_ref().ok();
-    PollReport {
-        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
-        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
-        held: found.and_then(|found| found.held.clone()),
-        until: found.and_then(|found| found.until),
-        error: result.as_ref().err().map(ToString::to_string),
-    }
-}
-
-fn log(feed: &FeedName, note: &PollNote) {
-    let (outcome, took) = (note.outcome.name(), note.took);
-    match &note.failure {
-        Some(failure) if failure.blame == Blame::Gateway => {
-            tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
-        }
-        Some(failure) => {
-            let blame = failure.blame.name();
-            tracing::warn!(%feed, outcome, ?took, blame, error = %failure.error, "a poll failed");
-        }
-        None => tracing::debug!(%feed, outcome, ?took, bytes = note.bytes, "a poll is over"),
     }
 }

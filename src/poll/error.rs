@@ -8,6 +8,9 @@ use crate::store::StoreError;
 /// How often a commit is decided anew because the feed changed under it.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
 
+/// How much of an error is kept and shown, in bytes.
+pub const MAX_ERROR_BYTES: usize = 1024;
+
 /// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundError {
@@ -53,13 +56,24 @@ impl RoundError {
         }
     }
 
+    /// In words, cut to `MAX_ERROR_BYTES`: publishers have a say in it.
+    pub fn words(&self) -> String {
+        let mut text = self.to_string();
+        if text.len() > MAX_ERROR_BYTES {
+            let end = (0..=MAX_ERROR_BYTES).rev().find(|at| text.is_char_boundary(*at));
+            text.truncate(end.unwrap_or(0));
+            text.push('…');
+        }
+        text
+    }
+
     /// As it is told to the operator.
     pub fn failure(&self) -> Failure {
         let status = match self {
             Self::Fetch(error) => error.status(),
             _ => None,
         };
-        Failure { error: self.to_string(), blame: self.blame(), status }
+        Failure { error: self.words(), blame: self.blame(), status }
     }
 }
 
@@ -78,4 +92,19 @@ pub enum PollError {
     /// Polling has stopped, or the feed was removed.
     #[error("polling has stopped")]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_publisher_says_is_cut() {
+        let long = RoundError::Judge(JudgeError::Unreadable("ä".repeat(MAX_ERROR_BYTES)));
+        let words = long.words();
+        assert!(words.len() <= MAX_ERROR_BYTES + '…'.len_utf8());
+        assert!(words.starts_with("ää") && words.ends_with("ä…"));
+        assert_eq!(long.blame(), Blame::Upstream);
+        assert_eq!(RoundError::Fenced.words(), "another node has taken over this feed");
+    }
 }

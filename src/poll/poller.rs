@@ -82,6 +82,7 @@ impl Poller {
         let claim = Arc::new(RwLock::new(claim));
         let bench = Bench {
             store: Arc::clone(&parts.store),
+            clock: Arc::clone(&parts.clock),
             fetch: parts.fetch,
             judge: parts.judge,
             claim: Arc::clone(&claim),

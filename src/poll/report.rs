@@ -81,7 +81,8 @@ pub struct PollNote {
     pub counts: BTreeMap<EventKind, u32>,
     /// What went wrong.
     pub failure: Option<Failure>,
-    /// What an operator may want to know: odd redirects, warnings of the parser.
+    /// What an operator may want to know: odd redirects, warnings of the parser. Kept of the newest
+    /// poll only.
     pub notes: Vec<String>,
 }
 
@@ -188,6 +189,10 @@ impl FeedStatus {
             self.last_change = Some(note.at);
         }
         self.polls.truncate(POLLS_KEPT - 1);
+        // Of thousands of feeds, only the newest remarks are kept.
+        if let Some(last) = self.polls.front_mut() {
+            last.notes = Vec::new();
+        }
         self.polls.push_front(note);
     }
 }
@@ -206,15 +211,17 @@ mod tests {
                 outcome: if n % 2 == 0 { Outcome::Changed } else { Outcome::NotModified },
                 asked_for: false,
                 bytes: 10,
+                committed: false,
                 entries: None,
                 counts: BTreeMap::from([(EventKind::Created, 2)]),
                 failure: None,
-                notes: Vec::new(),
+                notes: vec![format!("note {n}")],
             });
         }
         assert_eq!(status.polls.len(), POLLS_KEPT);
         assert_eq!(status.polls[0].at, Time::from_unix(49));
         assert_eq!(status.last_change, Some(Time::from_unix(48)));
+        assert_eq!(status.polls.iter().map(|poll| poll.notes.len()).sum::<usize>(), 1);
         let totals = status.totals;
         assert_eq!((totals.polls(), totals.changed, totals.bytes), (50, 25, 500));
         assert_eq!((totals.events, totals.millis), (100, 150));

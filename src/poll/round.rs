@@ -4,6 +4,7 @@ use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
 use super::memory::Memory;
 use super::report::Outcome;
+use crate::clock::Clock;
 use crate::fetch::{Answer, Document, Fetch, Fetched};
 use crate::model::{EventKind, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
 use crate::record::Round;
@@ -23,6 +24,8 @@ pub const MAX_JUDGED_AT_ONCE: usize = 4;
 pub struct Bench {
     /// The store.
     pub store: Arc<dyn Store>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
     /// The client.
     pub fetch: Fetch,
     /// The judge.
@@ -78,17 +81,18 @@ pub async fn round(
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     asked_for: bool,
-    now: Time,
     cancel: &CancellationToken,
 ) -> Result<Found, RoundError> {
     let state = bench.store.state(&feed.name).await?;
-    let request = memory.request(feed, state.as_ref(), asked_for, now);
+    let request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
     // Only the fetch is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         fetched = bench.fetch.clone().oneshot(request) => fetched?,
     };
+    // The observation is made when the answer is there, which may be long after the question.
+    let now = bench.clock.now();
     let known = memory.prints(state.as_ref()).map(|prints| prints.body);
     match (fetched.answer.clone(), state) {
         (Answer::Document(document), state)

@@ -1,11 +1,13 @@
 //! Rounds and the polling task, with doubles for everything outside.
 
 mod double;
+mod gateway;
 
 use super::*;
 use crate::fetch::{Blame, FetchError};
 use crate::model::{EventKind, FeedStanding, Time};
 use double::*;
+use gateway::*;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -241,6 +243,17 @@ async fn feeds_come_change_and_go_at_run_time() {
 }
 
 #[tokio::test]
+async fn a_shorter_longest_interval_counts_at_once() {
+    let gateway = Gateway::with_news("one").await;
+    let mut hurried = record("news");
+    hurried.options.max_interval = Some(Duration::from_secs(60));
+    gateway.poller.put(hurried).await.unwrap();
+    let next = gateway.status().next.unwrap();
+    assert!(next.at <= later(60), "{next:?}");
+    assert_eq!(gateway.publisher.requests(), 1, "the feed itself is the same");
+}
+
+#[tokio::test]
 async fn a_feed_that_is_removed_commits_nothing_any_more() {
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
@@ -341,4 +354,42 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     publisher.gate.as_ref().unwrap().add_permits(10_000);
     eventually(|| gateway.poller.totals().polls() >= 500).await;
     assert_eq!(Arc::clone(&gateway.store).writes().0, 500);
+}
+
+/// With the real client and a publisher on a real socket.
+#[tokio::test]
+async fn a_round_over_the_network() {
+    use crate::fetch::publisher::{Publisher as Outside, response};
+    use crate::fetch::{AllowPrivate, FetchSettings, service};
+    let outside = Outside::start(|head| {
+        if head.contains("if-none-match: \"7\"\r\n") {
+            return response("304 Not Modified", "cache-control: max-age=3600\r\n", b"");
+        }
+        response("200 OK", "etag: \"7\"\r\n", b"one")
+    })
+    .await;
+    for (allow_private, expected) in [
+        (AllowPrivate::only([format!("127.0.0.1:{}", outside.port).as_str()]).unwrap(), true),
+        (AllowPrivate::No, false),
+    ] {
+        let store = StoreDouble::new(&[]);
+        let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+        let unused = Publisher::new("");
+        let gateway = Gateway::with_client(&store, &unused, service(settings).unwrap()).await;
+        let mut feed = record("news");
+        feed.url = outside.url("/feed");
+        gateway.poller.put(feed).await.unwrap();
+        gateway.polls("news", 1).await;
+        if !expected {
+            let failure = gateway.status().failure.unwrap();
+            assert_eq!(failure.blame, Blame::Operator);
+            assert!(failure.error.contains("polling.allow_private"), "{}", failure.error);
+            continue;
+        }
+        assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+        assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+        let next = gateway.status().next.unwrap();
+        assert!(next.at >= later(3600) && next.reason.contains("Cache-Control"), "{next:?}");
+    }
+    assert_eq!(outside.heads().len(), 2);
 }

@@ -1,0 +1,65 @@
+//! A publisher for tests: on a port of its own, saying what it is told to, down to the byte.
+
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// What a publisher does with a request, whose head it is given.
+type Script = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
+/// A publisher in this process; everything that it was asked is kept.
+pub(crate) struct Publisher {
+    pub(crate) port: u16,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Publisher {
+    /// Starts one that answers each request with raw bytes.
+    pub(crate) async fn start(script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (seen, script) = (Arc::clone(&heads), Arc::new(script) as Arc<Script>);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (seen, script) = (Arc::clone(&seen), Arc::clone(&script));
+                tokio::spawn(async move {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        match socket.read_u8().await {
+                            Ok(byte) => head.push(byte),
+                            Err(_) => return,
+                        }
+                    }
+                    let head = String::from_utf8(head).unwrap();
+                    seen.lock().unwrap().push(head.clone());
+                    let answer = script(&head);
+                    let _ = socket.write_all(&answer).await;
+                    // An empty answer stands for a publisher that never says anything.
+                    if answer.is_empty() || answer.ends_with(b"STALL") {
+                        std::future::pending::<()>().await;
+                    }
+                });
+            }
+        });
+        Self { port, heads }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The heads of all requests, in lower case.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().iter().map(|head| head.to_lowercase()).collect()
+    }
+}
+
+/// A response with a body and its length.
+pub(crate) fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}");
+    let mut out = format!("{head}connection: close\r\n\r\n").into_bytes();
+    out.extend(body);
+    out
+}

@@ -1,0 +1,118 @@
+//! What the polling task is told while it runs.
+
+use super::{Desk, Feed, MAX_ASKED_FOR, MAX_WAITING, Reply};
+use crate::fetch::Fetch;
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::poll::PollSettings;
+use crate::poll::error::PollError;
+use crate::poll::memory::Memory;
+use crate::poll::poller::Command;
+use crate::poll::round::Bench;
+use crate::poll::schedule::{Next, phase};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+impl Desk {
+    pub(super) fn obey(&mut self, command: Command) {
+        match command {
+            Command::Put(record, reply) => self.put(record, reply),
+            Command::Remove(name, reply) => self.remove(&name, reply),
+            Command::PollNow(name, reply) => self.poll_now(&name, reply),
+            Command::Reconfigure(parts) => {
+                let (settings, fetch) = *parts;
+                self.reconfigure(settings, fetch);
+            }
+        }
+    }
+
+    fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
+        let name = record.name.clone();
+        if record.standing != FeedStanding::Active {
+            return self.remove(&name, reply);
+        }
+        let now = self.clock.now();
+        match self.feeds.get_mut(&name) {
+            Some(feed) if feed.running.is_some() => {
+                feed.leaving = false;
+                let moved = feed.record.url != record.url;
+                // Where only options change, the round in flight is as good as any.
+                if moved {
+                    if let Some(running) = &feed.running {
+                        running.cancel.cancel();
+                    }
+                    feed.successor = Some(record);
+                    feed.left.push(reply);
+                    return;
+                }
+                feed.successor = None;
+                feed.record = record;
+            }
+            Some(feed) if feed.record.url == record.url => {
+                feed.record = record;
+                self.bring_forward(&name);
+            }
+            _ => {
+                self.unschedule(&name);
+                self.unsaved.remove(&name);
+                self.insert(record, Memory::new(&name, now), now, "it was added or changed");
+            }
+        }
+        let _ = reply.send(());
+    }
+
+    fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
+        match self.feeds.get_mut(name) {
+            Some(Feed { running: Some(running), leaving, left, .. }) => {
+                running.cancel.cancel();
+                *leaving = true;
+                left.push(reply);
+            }
+            _ => {
+                self.drop_feed(name);
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    fn poll_now(&mut self, name: &FeedName, reply: Reply) {
+        let room = self.asked_for < MAX_ASKED_FOR;
+        let refusal = match self.feeds.get_mut(name) {
+            None => PollError::Unknown,
+            Some(feed) if feed.leaving => PollError::Unknown,
+            Some(feed) if feed.running.is_some() && feed.waiting.len() < MAX_WAITING => {
+                feed.waiting.push(reply);
+                return;
+            }
+            Some(feed) if feed.running.is_none() && room => {
+                self.unschedule(name);
+                self.begin(name, vec![reply]);
+                return;
+            }
+            Some(_) => PollError::TooMany { limit: MAX_WAITING },
+        };
+        let _ = reply.send(Err(refusal));
+    }
+
+    fn reconfigure(&mut self, settings: PollSettings, fetch: Fetch) {
+        self.settings = settings;
+        self.polite.set_at_once(self.settings.at_once);
+        self.bench = Arc::new(Bench { fetch, ..Bench::clone(&self.bench) });
+        for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
+            feed.host = self.settings.host(&feed.record.url);
+        }
+        let names: Vec<_> = self.feeds.keys().cloned().collect();
+        names.iter().for_each(|name| self.bring_forward(name));
+    }
+
+    /// Brings a poll forward that is later than the longest interval has become.
+    fn bring_forward(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get(name) else { return };
+        let max = self.settings.bounds(&feed.record.options).max();
+        if feed.due.is_some_and(|due| due > now.plus(max)) {
+            let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));
+            self.schedule(name, Next { at, reason: "the longest interval was lowered".into() });
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Rounds: their beginning, and what is done when one is over.
+
+use super::{CHECKPOINT_EVERY, Desk, Done, Reply, Running};
+use crate::fetch::{Blame, Retry};
+use crate::model::{FeedName, Time};
+use crate::poll::error::{PollError, RoundError};
+use crate::poll::memory::Memory;
+use crate::poll::report::{Outcome, PollNote, PollReport};
+use crate::poll::round::{Found, round};
+use crate::poll::schedule::{After, Next};
+use std::sync::Arc;
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+
+impl Desk {
+    /// Begins a round: in turn, or for callers.
+    pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<Reply>) {
+        let at = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
+        let Some(mut memory) = feed.memory.take() else { return };
+        let cancel = self.cancel.child_token();
+        let asked_for = !answers.is_empty();
+        self.asked_for += usize::from(asked_for);
+        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let token = cancel.clone();
+        let task = self.rounds.spawn(async move {
+            let result = round(&bench, &record, &mut memory, asked_for, &token).await;
+            Done { memory, result }
+        });
+        self.names.insert(task.id(), name.clone());
+        feed.running = Some(Running { cancel, answers, in_turn, at, since: Instant::now() });
+        self.board.change(name, |status| {
+            status.in_flight = true;
+            status.next = None;
+        });
+    }
+
+    pub(super) fn finish(&mut self, done: Result<(Id, Done), JoinError>) {
+        let (id, done) = match done {
+            Ok((id, done)) => (id, Ok(done)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(name) = self.names.remove(&id) else { return };
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        let Some(running) = feed.running.take() else { return };
+        if running.in_turn {
+            self.polite.finish(&feed.host, Instant::now());
+        } else {
+            self.asked_for = self.asked_for.saturating_sub(1);
+            self.polite.asked(&feed.host, Instant::now());
+        }
+        let done = done.unwrap_or_else(|error| Done {
+            memory: Memory::new(&name, now),
+            result: Err(RoundError::Defect(error.to_string())),
+        });
+        self.conclude(&name, running, done, now);
+        self.go_on(&name, now);
+    }
+
+    /// Remembers and reports a round that is over.
+    fn conclude(&mut self, name: &FeedName, running: Running, done: Done, now: Time) {
+        let Done { mut memory, result } = done;
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let bounds = self.settings.bounds(&feed.record.options);
+        if matches!(result, Err(RoundError::Cancelled)) {
+            feed.memory = Some(memory);
+            feed.waiting.splice(0..0, running.answers);
+            self.board.change(name, |status| status.in_flight = false);
+            self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
+            return;
+        }
+        let next = match &result {
+            Ok(found) => {
+                memory.succeeded();
+                memory.plan(name, bounds, now).next(After::Read(found.look_again), now)
+            }
+            Err(error) => {
+                memory.failed(&error.words());
+                let after = After::Failed(memory.poll.failures, error.retry());
+                let next = memory.plan(name, bounds, now).next(after, now);
+                // A plain failure is tried again after a restart, whatever the pause.
+                memory.poll.not_before = (error.retry() != Retry::Backoff).then_some(next.at);
+                next
+            }
+        };
+        if matches!(result, Err(RoundError::Fenced)) {
+            self.claim_at = Instant::now();
+        }
+        let committed = result.as_ref().is_ok_and(|found| found.committed);
+        if let Some(state) = memory.to_save(committed) {
+            memory.saved(state.clone());
+            self.unsaved.insert(name.clone(), state);
+            self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
+        }
+        let note = note(&running, &result);
+        log(name, &note);
+        let report = report(&result);
+        let poll = memory.poll.clone();
+        // Feeds whose addresses all redirect to one host wait in that host's line.
+        let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
+        feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
+        feed.memory = Some(memory);
+        self.board.change(name, |status| {
+            status.in_flight = false;
+            status.failures = poll.failures;
+            status.moved_to = poll.moved_to;
+            status.answered_by = poll.answered_by;
+            if let Ok(found) = &result {
+                status.held.clone_from(&found.held);
+                status.look_again = found.look_again;
+            }
+            status.add(note);
+        });
+        self.schedule(name, next);
+        for answer in running.answers {
+            // Who asked may have gone away.
+            let _ = answer.send(Ok(report.clone()));
+        }
+    }
+
+    /// What was put off until a feed's round was over.
+    fn go_on(&mut self, name: &FeedName, now: Time) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let left = std::mem::take(&mut feed.left);
+        let waiting = std::mem::take(&mut feed.waiting);
+        let successor = feed.successor.take();
+        if std::mem::take(&mut feed.leaving) {
+            self.drop_feed(name);
+        } else if let Some(record) = successor {
+            self.unschedule(name);
+            self.unsaved.remove(name);
+            self.insert(record, Memory::new(name, now), now, "its address changed");
+        }
+        for waiter in left {
+            let _ = waiter.send(());
+        }
+        let refusal = match self.feeds.contains_key(name) {
+            _ if self.cancel.is_cancelled() => Some(PollError::Stopped),
+            false => Some(PollError::Unknown),
+            true => None,
+        };
+        if let Some(refusal) = refusal {
+            for reply in waiting {
+                let _ = reply.send(Err(refusal));
+            }
+        } else if !waiting.is_empty() {
+            self.unschedule(name);
+            self.begin(name, waiting);
+        }
+    }
+}
+
+fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
+    let found = result.as_ref().ok();
+    PollNote {
+        at: running.at,
+        took: running.since.elapsed(),
+        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
+        asked_for: !running.in_turn,
+        bytes: found.map_or(0, |found| found.bytes),
+        committed: found.is_some_and(|found| found.committed),
+        entries: found.and_then(|found| found.entries),
+        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
+        failure: result.as_ref().err().map(RoundError::failure),
+        notes: found.map(|found| found.notes.clone()).unwrap_or_default(),
+    }
+}
+
+fn report(result: &Result<Found, RoundError>) -> PollReport {
+    let found = result.as_ref().ok();
+    PollReport {
+        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
+        counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
+        held: found.and_then(|found| found.held.clone()),
+        until: found.and_then(|found| found.until),
+        error: result.as_ref().err().map(RoundError::words),
+    }
+}
+
+fn log(feed: &FeedName, note: &PollNote) {
+    let (outcome, took) = (note.outcome.name(), note.took);
+    match &note.failure {
+        Some(failure) if failure.blame == Blame::Gateway => {
+            tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
+        }
+        Some(failure) => {
+            let blame = failure.blame.name();
+            tracing::warn!(%feed, outcome, ?took, blame, error = %failure.error, "a poll failed");
+        }
+        None => tracing::debug!(%feed, outcome, ?took, bytes = note.bytes, "a poll is over"),
+    }
+}
