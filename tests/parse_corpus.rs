@@ -2,7 +2,7 @@
 //! `single/`). Nothing is checked where it is not set.
 
 use std::path::{Path, PathBuf};
-use tidegate::model::{Completeness, FeedDocument};
+use tidegate::model::{Completeness, FeedDocument, Format};
 use tidegate::parse::{Limits, decode, document, own, pieces};
 
 fn files(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -26,6 +26,9 @@ fn check(path: &Path, parsed: &FeedDocument<'_>) {
     assert!(whole == parsed.text, "{} does not come back", path.display());
     let skeleton = &parsed.skeleton;
     assert!(skeleton.text.is_char_boundary(skeleton.slots.entries), "{}", path.display());
+    if parsed.format != Format::JsonFeed {
+        spliced(path, parsed);
+    }
     for entry in &parsed.entries {
         let markup = own(parsed, entry);
         let place = |at: usize| markup.xml.is_char_boundary(at);
@@ -34,6 +37,28 @@ fn check(path: &Path, parsed: &FeedDocument<'_>) {
             assert!(markup.xml.get(range).is_some(), "{}", path.display());
         }
     }
+}
+
+/// The repaired entries put back into the skeleton are a document without faults that says the same.
+fn spliced(path: &Path, parsed: &FeedDocument<'_>) {
+    let name = path.display();
+    let (before, behind) = parsed.skeleton.text.split_at(parsed.skeleton.slots.entries);
+    let entries: String = parsed.entries.iter().map(|entry| entry.markup.as_ref()).collect();
+    let text = format!("{before}{entries}{behind}");
+    let limits = Limits::default();
+    let again = document(&text, None, &limits).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let said: Vec<_> =
+        again.warnings.iter().filter(|w| !w.message.contains("no namespace")).collect();
+    assert!(said.is_empty(), "{name}: {said:?}");
+    assert_eq!(again.completeness, Completeness::Full, "{name}");
+    assert_eq!(again.entries.len(), parsed.entries.len(), "{name}");
+    for (one, other) in again.entries.iter().zip(&parsed.entries) {
+        assert_eq!(one.fields, other.fields, "{name}");
+        assert_eq!(one.markup, other.markup, "{name}");
+        assert_eq!(one.native_id, other.native_id, "{name}");
+    }
+    assert_eq!(again.skeleton.text, parsed.skeleton.text, "{name}");
+    assert_eq!(again.skeleton.slots, parsed.skeleton.slots, "{name}");
 }
 
 #[test]

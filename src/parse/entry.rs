@@ -194,8 +194,11 @@ impl<'a, 'l> Builder<'a, 'l> {
     /// Character data inside the entry.
     pub fn text(&mut self, text: Cow<'a, str>) {
         if let Some((_, markup)) = &mut self.markup {
+            // White space between elements means nothing.
             if !is_blank(&text) {
                 escape_into(markup, &text);
+            } else if !text.is_empty() && !markup.ends_with(['>', ' ']) {
+                markup.push(' ');
             }
         } else if let Some(part) = self.parts.last_mut() {
             if part.text.is_empty() {

@@ -48,8 +48,8 @@ struct Outline<'a, 'l> {
     tombstones: Vec<EntryTombstone>,
     builder: Option<Builder<'a, 'l>>,
     context: Arc<Context>,
-    /// How many elements are open with the one that is passed over.
-    skipping: Option<usize>,
+    /// How many elements are open with the one that is passed over, and the edits before it.
+    skipping: Option<(usize, usize)>,
     last_entry_end: Option<usize>,
     cost: usize,
 }
@@ -108,7 +108,7 @@ impl<'a> Outline<'a, '_> {
             return self.root();
         }
         if ns == Ns::Sx {
-            self.skipping = Some(self.walker.open.len());
+            self.skipping = Some((self.walker.open.len(), self.walker.edits.len()));
             return Ok(());
         }
         if let Some(builder) = &mut self.builder {
@@ -193,8 +193,8 @@ impl<'a> Outline<'a, '_> {
         if inside && self.plan.first_entry.is_none() {
             self.plan.first_entry = Some(start);
         }
-        // The edits of its own start tag are the entry's, too.
-        let first_edit = self.walker.edits.partition_point(|edit| edit.range.start < start);
+        // The edits of its own start tag are the entry's, too; what was inserted before it is not.
+        let first_edit = self.walker.edits.partition_point(|edit| edit.range.start <= start);
         self.walker.enter_entry();
         self.builder = Builder::new(&self.walker, dialect, self.limits, first_edit);
         if self.builder.is_none() {
@@ -257,7 +257,7 @@ impl<'a> Outline<'a, '_> {
             _ => false,
         };
         if take_out {
-            self.skipping = Some(depth);
+            self.skipping = Some((depth, self.walker.edits.len()));
         } else if head_depth.is_some_and(|head_depth| depth > head_depth) {
             self.head.open(dialect, frame, attributes, depth - head_depth.unwrap_or(depth));
         }
@@ -271,9 +271,10 @@ impl<'a> Outline<'a, '_> {
         end: usize,
     ) -> Result<(), ParseError> {
         let depth = self.walker.open.len();
-        if let Some(skipped) = self.skipping {
+        if let Some((skipped, edits)) = self.skipping {
             if depth < skipped {
                 self.skipping = None;
+                self.walker.edits.truncate(edits);
                 self.walker.edit(frame.start..end, "")?;
             }
             return Ok(());
@@ -297,6 +298,12 @@ impl<'a> Outline<'a, '_> {
             if self.plan.container.is_none() {
                 self.plan.container = Some(content_end);
                 self.plan.has_channel = is_channel;
+                if !frame.empty && content_end == end {
+                    // A cut closes the elements around it, too.
+                    let around = self.walker.open.iter().filter(|_| self.walker.is_cut);
+                    let names = std::iter::once(frame.name).chain(around.map(|f| f.name));
+                    self.plan.inserted = names.map(|name| name.len() + "</>".len()).sum();
+                }
                 if frame.empty {
                     self.walker.edit(end.saturating_sub(2)..end, ">")?;
                     self.walker.edit(end..end, format!("</{}>", frame.name))?;

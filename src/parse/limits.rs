@@ -48,7 +48,7 @@ impl Default for Limits {
             path: 4096,
             projection: 256 << 20,
             repairs: 500_000,
-            restarts: 256,
+            restarts: 128,
             warnings: 64,
             head_values: 10_000,
         }

@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub root_end: usize,
     /// The end of the content of the feed or channel.
     pub container: Option<usize>,
+    /// Bytes that end tags inserted behind that place take, where it has no end tag of its own.
+    pub inserted: usize,
     /// Whether that was a channel.
     pub has_channel: bool,
     /// Whether it was written as an empty-element tag.
@@ -68,7 +70,7 @@ impl Plan {
         let entries = match (self.first_entry, self.container) {
             (Some(first), _) => edits.behind(first),
             (None, Some(container)) if self.was_empty => edits.before(container),
-            (None, Some(container)) => edits.behind(container),
+            (None, Some(container)) => edits.behind(container).saturating_sub(self.inserted),
             (None, None) => edits.behind(self.root_end),
         };
         let slots = SkeletonSlots {

@@ -27,6 +27,9 @@ impl<'a> Walker<'a> {
         if let Some(step) = self.entry_begins(&span, name, empty)? {
             return Ok(step);
         }
+        if name.len() > self.limits.name {
+            return self.too_much("bytes in one name", self.limits.name, span.start);
+        }
         let inner = span.start + 1 + name.len()..span.end - if empty { 2 } else { 1 };
         let mut written = std::mem::take(&mut self.written);
         let lexed = lex(self.text, inner, self.limits.attributes, &mut written);
@@ -39,9 +42,7 @@ impl<'a> Walker<'a> {
             Ok(()) if self.open.len() >= self.limits.depth => {
                 self.too_much("elements inside each other", self.limits.depth, span.start)
             }
-            Ok(()) if long || name.len() > self.limits.name => {
-                self.too_much("bytes in one name", self.limits.name, span.start)
-            }
+            Ok(()) if long => self.too_much("bytes in one name", self.limits.name, span.start),
             Ok(()) => self.opened(&span, name, empty, &written),
         };
         written.clear();
@@ -59,7 +60,6 @@ impl<'a> Walker<'a> {
         let (scope, bases, langs) = (self.scope.len(), self.bases.len(), self.langs.len());
         self.attributes.clear();
         for (number, attribute) in written.iter().enumerate() {
-            self.spell(attribute)?;
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
             let uri = self.value(&attribute.value)?;
             let again = written.iter().take(number).any(|other| other.name == attribute.name);
@@ -67,6 +67,7 @@ impl<'a> Walker<'a> {
                 self.take_out(attribute, "a namespace declaration that XML forbids is taken out")?;
                 continue;
             }
+            self.spell(attribute)?;
             if uri.len() > self.limits.name || self.scope.len() >= self.limits.namespaces {
                 self.scope.truncate(scope);
                 let limit = self.limits.namespaces;
@@ -96,6 +97,7 @@ impl<'a> Walker<'a> {
         if self.attributes.iter().any(|other| other.local == local && other.ns == ns) {
             return self.take_out(written, "an attribute that is there already is taken out");
         }
+        self.spell(written)?;
         let value = self.value(&written.value)?;
         if ns == Ns::Xml {
             self.inherit(local, &value, written.start);

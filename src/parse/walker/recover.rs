@@ -92,7 +92,8 @@ impl<'a> Walker<'a> {
         let pending = || Pending { span: span.clone(), token: Token::Start { name, empty } };
         if self.fence > 0 {
             let entry = self.open.get(self.fence - 1).map_or("", |frame| frame.name);
-            if entry == name && (self.open.len() == self.fence || in_leaf()) {
+            // An empty one inside is odd, but it closes itself.
+            if !empty && entry == name && (self.open.len() == self.fence || in_leaf()) {
                 return Ok(Some(Some(self.tear(pending(), "an entry begins inside an entry"))));
             }
         } else if self.entry_name == Some(local) && in_leaf() {
@@ -110,7 +111,9 @@ impl<'a> Walker<'a> {
     /// Closes the entry and gives it up; `next` is read again around it.
     fn tear(&mut self, next: Pending<'a>, why: &str) -> Step<'a> {
         let at = next.span.start;
-        self.fault(at, why);
+        if !self.is_cut {
+            self.fault(at, why);
+        }
         self.pending = Some(next);
         self.drop_entry();
         Step::Torn { at }
@@ -256,15 +259,15 @@ impl<'a> Walker<'a> {
             self.rooted = true;
             return Step::End;
         }
-        self.is_cut = true;
-        if self.fence > 0 {
-            let next = Pending { span: at..at, token: Token::Eof };
-            return match self.tear(next, "the document is cut") {
-                Step::Torn { .. } => Step::Torn { at: self.text.len() },
-                other => other,
-            };
+        if !std::mem::replace(&mut self.is_cut, true) {
+            self.fault(at, "the document is cut");
         }
-        self.fault(at, "the document is cut");
+        let end = self.text.len();
+        if self.fence > 0 {
+            // What is left of the entry goes with it, up to the very end.
+            let next = Pending { span: end..end, token: Token::Eof };
+            return self.tear(next, "the document is cut");
+        }
         self.closing = Some(Closing { keep: 0, at, tag: None });
         self.pending = Some(Pending { span: at..at, token: Token::Eof });
         Step::Text(Cow::Borrowed(""))

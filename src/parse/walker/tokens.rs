@@ -108,6 +108,8 @@ impl<'a> Walker<'a> {
     /// The name of a tag whose end takes `end` bytes.
     fn start_name(&self, span: &Range<usize>, end: usize) -> &'a str {
         let tag = cut(self.text, span.start + 1..span.end.saturating_sub(end));
+        // A name that is longer than it may be need not be known whole.
+        let tag = text::shortened(tag, self.limits.name.saturating_add(1));
         tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default()
     }
 
@@ -136,7 +138,7 @@ impl<'a> Walker<'a> {
         }
         if text.starts_with('&') {
             self.warn(span.start, "a bare '&' is taken for itself");
-            self.edit(span.start + 1..span.start + 1, "amp;")?;
+            self.edit(span.start..span.start + 1, "&amp;")?;
         }
         if text.contains("]]>") {
             for (at, _) in text.match_indices("]]>") {
@@ -189,7 +191,7 @@ impl<'a> Walker<'a> {
             }
             Reference::Bare => {
                 self.warn(span.start, "a bare '&' is taken for itself");
-                self.edit(span.start + 1..span.start + 1, "amp;")
+                self.edit(span.start..span.start + 1, "&amp;")
             }
         }
     }

@@ -1,0 +1,374 @@
+//! Broken and hostile documents: what is whole is kept, nothing fails, and everything ends.
+
+use proptest::prelude::*;
+use tidegate::model::{Completeness, FeedDocument, Format};
+use tidegate::parse::{Limits, ParseError, decode, document, own, pieces};
+
+fn read(text: &str) -> Result<FeedDocument<'_>, ParseError> {
+    document(text, None, &Limits::default())
+}
+
+fn titles(feed: &FeedDocument<'_>) -> Vec<String> {
+    feed.entries.iter().map(|e| e.title.clone().unwrap_or_default().into_owned()).collect()
+}
+
+fn rss(items: &str) -> String {
+    format!("<rss version='2.0'><channel><title>c</title>{items}</channel></rss>")
+}
+
+/// What holds for every document that parses, whatever it is.
+fn check(text: &str) {
+    let Ok(feed) = read(text) else { return };
+    assert_eq!(pieces(&feed).collect::<String>(), text);
+    let mut reached = 0;
+    for entry in &feed.entries {
+        assert!(entry.span.start >= reached && entry.span.end > entry.span.start);
+        reached = entry.span.end;
+        let markup = own(&feed, entry);
+        assert!(markup.xml.get(..markup.slots.attributes).is_some());
+        if let Some(id) = &markup.slots.id {
+            assert!(markup.xml.get(id.clone()).is_some());
+        }
+        assert!(entry.native_id.as_ref().is_none_or(|id| !id.trim().is_empty()));
+    }
+    let slots = &feed.skeleton.slots;
+    let (before, behind) = feed.skeleton.text.split_at(slots.entries);
+    for range in [&slots.id, &slots.updated, &slots.version].into_iter().flatten() {
+        assert!(feed.skeleton.text.get(range.clone()).is_some());
+    }
+    if feed.format == Format::JsonFeed {
+        return;
+    }
+    // Repaired entries in the repaired skeleton are a document that is whole.
+    let entries: String = feed.entries.iter().map(|e| e.markup.as_ref()).collect();
+    let again = format!("{before}{entries}{behind}");
+    let again = read(&again).unwrap_or_else(|e| panic!("{e} in {again:?} from {text:?}"));
+    assert_eq!(again.completeness, Completeness::Full, "{:?} from {text:?}", again.text);
+    assert_eq!(again.entries.len(), feed.entries.len(), "{:?} from {text:?}", again.text);
+}
+
+fn salvaged(text: &str) -> (Vec<String>, String) {
+    let feed = read(text).unwrap();
+    check(text);
+    let Completeness::Salvaged(reason) = &feed.completeness else { panic!("{text} is whole") };
+    (titles(&feed), reason.clone())
+}
+
+#[test]
+fn soft_faults_leave_a_document_whole() {
+    for item in [
+        "<item><title>a</title><link>x?a=1&b=2</link></item>",
+        "<item><title>a</title><description>&nbsp;&eacute;&foo; & &#0; &#x1F;</description></item>",
+        "<item><title>a\u{1}\u{FFFE}</title></item>",
+        "<item><title>a</title><x y='1' y='2'/></item>",
+        "<item><title>a</title><x y=1 z/></item>",
+        "<item><title>a</title><x y='1'z='2'/></item>",
+        "<item><title>a</title><!-- a -- b --></item>",
+        "<item><title>a</title>]]></item>",
+        "<item><title>a</title><?php echo 1 ?><??></item>",
+        "<item><title>a</title><item/></item>",
+    ] {
+        for text in [
+            rss(item),
+            format!("\n {}", rss(item)),
+            format!("Warning: mysql\n<?xml version='1.0'?>{}", rss(item)),
+            format!("<br /><b>Warning</b>: x<?xml version='1.0'?>{}", rss(item)),
+            format!("{}\n<!-- cached -->\n<script>x</script>", rss(item)),
+        ] {
+            let feed = read(&text).unwrap();
+            assert_eq!(feed.completeness, Completeness::Full, "{text}");
+            assert_eq!(titles(&feed), ["a"], "{text}");
+            check(&text);
+        }
+    }
+}
+
+#[test]
+fn repairs_are_as_small_as_they_can_be() {
+    let text = rss("<item><a b=1 b='2' c='&x&lt;&eacute;'>&nbsp;&#12;x & y</a></item>");
+    let feed = read(&text).unwrap();
+    assert_eq!(
+        feed.entries[0].markup,
+        "<item><a b=\"1\"  c='&amp;x&lt;&#233;'>&#160;x &amp; y</a></item>"
+    );
+    check(&text);
+}
+
+#[test]
+fn a_broken_entry_costs_no_other() {
+    let good = "<item><title>b</title></item>";
+    for (bad, expected) in [
+        ("<item><title>a</title><description>x</a></description></item>", vec!["a", "b"]),
+        ("<item><title>a</title><description><b>x</description></item>", vec!["a", "b"]),
+        ("<item><title>a</title>1 < 2</item>", vec!["a", "b"]),
+        ("<item><title>a</title><d e='x>y</d></item>", vec!["a", "b"]),
+        ("<item><title>a</title>", vec!["b"]),
+        ("<item><title>a", vec!["b"]),
+        ("<item><title>a</title><![CDATA[ no end </item>", vec!["b"]),
+        ("<item><title>a</title><!-- no end </item>", vec!["b"]),
+        ("<item><title>a</title><guid>x</item>", vec!["b"]),
+    ] {
+        let (found, reason) = salvaged(&rss(&format!("{bad}{good}")));
+        assert_eq!(found, expected, "{bad}: {reason}");
+    }
+}
+
+#[test]
+fn a_broken_head_costs_no_entry() {
+    for head in
+        ["<title>x", "</b>", "<image><url>y</image>", "<managingEditor><a></managingEditor>"]
+    {
+        let text = format!("<rss><channel>{head}<item><title>a</title></item></channel></rss>");
+        assert_eq!(salvaged(&text).0, ["a"], "{head}");
+    }
+    let text = rss("<item><title>a</title></item>") + "<item><title>b</title></item>";
+    assert_eq!(salvaged(&text).0, ["a"]);
+}
+
+#[test]
+fn every_cut_of_a_feed_ends_well() {
+    for name in ["atom10.xml", "rss20.xml", "rss10.xml", "feed11.json", "atom03.xml"] {
+        let text = std::fs::read_to_string(format!("tests/fixtures/feeds/{name}")).unwrap();
+        let whole = read(&text).unwrap().entries.len();
+        let mut most = 0;
+        for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            let cut = &text[..at];
+            check(cut);
+            if let Ok(feed) = read(cut) {
+                // Only white space may be missing from a document that passes for whole.
+                let full = feed.completeness == Completeness::Full;
+                assert!(!full || text[at..].trim().is_empty(), "{name} cut at {at}");
+                assert!(feed.entries.len() >= most && feed.entries.len() <= whole);
+                most = feed.entries.len();
+            } else {
+                assert_eq!(most, 0, "{name} cut at {at}");
+            }
+        }
+        assert_eq!(most, whole, "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_feed_says_what_it_is() {
+    let message = |text: &str| read(text).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(read(""), Err(ParseError::Empty));
+    assert_eq!(read(" \n\u{FEFF}\0"), Err(ParseError::Empty));
+    for page in [
+        "<!DOCTYPE html><html><head><title>Log in &amp; go</title></head><body><br></html>",
+        "<html xmlns='http://www.w3.org/1999/xhtml'><title>Log in &amp; go</title></html>",
+    ] {
+        let said = message(page);
+        assert!(said.contains("an HTML page titled \"Log in & go\""), "{said}");
+    }
+    for (text, what) in [
+        ("<opml version='2.0'><body/></opml>", "OPML"),
+        ("<urlset/>", "a sitemap"),
+        ("<entry xmlns='http://www.w3.org/2005/Atom'/>", "a single Atom entry"),
+        ("<svg/>", "another kind (<svg>)"),
+        ("hello", "plain text"),
+        ("[1,2]", "a JSON list"),
+        ("{\"a\":1}", "no JSON Feed"),
+        ("<!-- x -->", "without any element"),
+        (
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><x/></rdf:RDF>",
+            "nothing of a feed",
+        ),
+        ("<rss version='2.0'/>", "nothing of a feed"),
+        ("<feed/>", "nothing of a feed"),
+    ] {
+        let said = message(text);
+        assert!(said.contains(what), "{text}: {said}");
+    }
+    for text in [
+        "<rss><channel><item><title>a",
+        "<rss><channel><title>x</title></channel",
+        "<rss><chan",
+        "{\"version\":\"https://jsonfeed.org/version/1\",\"items\":[{\"id\":\"1\"",
+    ] {
+        assert!(matches!(read(text), Err(ParseError::NothingWhole { .. })), "{text}");
+    }
+}
+
+#[test]
+fn entities_are_not_expanded() {
+    let lol = |n: usize| format!("<!ENTITY l{n} \"{}\">", format!("&l{};", n - 1).repeat(10));
+    let bomb: String = (1..20).map(lol).collect();
+    let text = format!(
+        "<!DOCTYPE rss [<!ENTITY l0 \"lol\">{bomb}]>{}",
+        rss("<item><title>&l19;</title></item>")
+    );
+    let feed = read(&text).unwrap();
+    assert_eq!(titles(&feed), ["&l19;"]);
+    assert!(!feed.skeleton.text.contains("ENTITY"));
+    check(&text);
+}
+
+#[test]
+fn limits_cost_an_entry_inside_and_the_document_outside() {
+    let good = "<item><title>b</title></item>";
+    let deep = "<x>".repeat(1000);
+    let wide: String = (0..100_000).map(|n| format!(" a{n}='1'")).collect();
+    let spaces: String = (0..1000).map(|n| format!(" xmlns:a{n}='urn:{n}'")).collect();
+    let many = "<x>1</x>".repeat(20_000);
+    let closed = "</x>".repeat(1000);
+    for bad in [
+        format!("<item>{deep}{closed}</item>"),
+        format!("<item>{deep}</item>"),
+        format!("<item><x{wide}/></item>"),
+        format!("<item><x{spaces}/></item>"),
+        format!("<item>{many}</item>"),
+        format!("<item><{}/></item>", "x".repeat(5000)),
+        format!("<item><title>{}</title></item>", "x".repeat(9 << 20)),
+    ] {
+        let text = rss(&format!("{bad}{good}"));
+        let feed = read(&text).unwrap();
+        assert_eq!(titles(&feed), ["b"]);
+        assert!(matches!(feed.completeness, Completeness::Salvaged(_)));
+    }
+    for bad in [format!("{deep}{closed}"), format!("<x{wide}/>")] {
+        let refused = read(&rss(&bad)).map(|_| ());
+        assert!(matches!(refused, Err(ParseError::Limit { .. })), "{refused:?}");
+    }
+    let entries = Limits { entries: 2, ..Limits::default() };
+    let refused = document(&rss(&good.repeat(3)), None, &entries).map(|_| ());
+    assert!(matches!(refused, Err(ParseError::Limit { what: "entries", limit: 2, .. })));
+    let small = Limits { decoded: 10, ..Limits::default() };
+    assert!(matches!(document(&rss(good), None, &small), Err(ParseError::TooLarge { .. })));
+    let repairs = Limits { repairs: 5, ..Limits::default() };
+    let refused = document(&rss(&"& ".repeat(9)), None, &repairs).map(|_| ());
+    assert!(matches!(refused, Err(ParseError::Limit { what: "repairs", .. })));
+}
+
+#[test]
+fn warnings_are_kept_within_their_limit() {
+    let text = rss(&format!("<item><title>a</title>{}</item>", "& ".repeat(10_000)));
+    let feed = read(&text).unwrap();
+    assert_eq!(feed.warnings.len(), Limits::default().warnings);
+    assert_eq!(feed.completeness, Completeness::Full);
+}
+
+/// Documents that make a careless parser read the same bytes again and again. They are large enough
+/// that a quadratic one would not come back.
+#[test]
+fn repeated_breaks_are_read_once() {
+    for piece in [
+        "<item><!--",
+        "<item><![CDATA[",
+        "<item><a b=\"",
+        "<3",
+        "</x>",
+        "<item><?a",
+        "<a>",
+        "<!DOCTYPE [",
+        "&",
+        "<item>",
+    ] {
+        let text = rss(&piece.repeat((2 << 20) / piece.len()));
+        let _ = read(&text);
+    }
+    let text = format!(
+        "{{\"version\":\"https://jsonfeed.org/version/1\",\"items\":{}",
+        "[".repeat(1 << 20)
+    );
+    assert!(read(&text).is_err());
+}
+
+fn fixture() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "atom10.xml",
+        "atom03.xml",
+        "rss20.xml",
+        "rss091.xml",
+        "rss10.xml",
+        "rss090.xml",
+        "feed11.json",
+    ])
+    .prop_map(|name| std::fs::read_to_string(format!("tests/fixtures/feeds/{name}")).unwrap())
+}
+
+/// Pieces that put structure in doubt.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "",
+        "<",
+        ">",
+        "&",
+        "\"",
+        "'",
+        "/",
+        "</",
+        "/>",
+        "<item>",
+        "</item>",
+        "<entry>",
+        "</entry>",
+        "</channel>",
+        "</feed>",
+        "</rss>",
+        "<title>",
+        "</title>",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "--",
+        "<?",
+        "?>",
+        "&nbsp;",
+        "&#0;",
+        "\0",
+        "\u{FEFF}",
+        "\u{FFFF}",
+        "xmlns:a=''",
+        " a=1",
+        "<x:y>",
+        "</guid>",
+        "<guid>",
+        "<guid/>",
+        "<item/>",
+        "<br>",
+        "=",
+        "<!DOCTYPE x>",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "é",
+        "<?xml version='1.0'?>",
+        "<sx:sync>",
+        "<id/>",
+        "<channel/>",
+        "x:",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_feeds_come_back_whole(
+        text in fixture(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..30, piece()), 1..6),
+    ) {
+        let mut text = text;
+        for (at, cut, piece) in changes {
+            let ceil = |mut at: usize| {
+                while !text.is_char_boundary(at) { at += 1; }
+                at
+            };
+            let start = ceil(at.index(text.len() + 1).min(text.len()));
+            let end = ceil((start + cut).min(text.len()));
+            text.replace_range(start..end, piece);
+        }
+        check(&text);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let limits = Limits::default();
+        if let Ok(decoded) = decode(&bytes, None, &limits) {
+            check(&decoded.text);
+        }
+    }
+}
