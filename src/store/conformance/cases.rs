@@ -91,8 +91,7 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
         events.reverse();
         assert_eq!(events, change.events);
         let tail = store.tail(Epoch(0), 9).await.unwrap();
-        let announced =
-            Announced { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
+        let announced = Announced { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
         assert_eq!(tail, [Sealed { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
         assert_eq!(*store.sealed().borrow(), Epoch(1));
         drop(store);
