@@ -1,5 +1,6 @@
 //! What a change must hold before any store takes it. Pure; both stores ask the same questions.
 
+use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError};
 use crate::model::{Change, FeedState, Known, Revision, SyncId, Tick};
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,7 @@ pub(super) fn check(
         return Err(CommitError::Conflict(revision));
     }
     ticks(change, before.and_then(|state| state.tick)).map_err(|what| invalid(change, what))?;
+    sizes(change)?;
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
@@ -57,6 +59,27 @@ pub(super) fn check(
 
 fn invalid(change: &Change, what: String) -> CommitError {
     CommitError::Store(StoreError::Invalid { feed: change.feed.clone(), what })
+}
+
+/// Bytes that no store takes, however they are kept.
+fn sizes(change: &Change) -> Result<(), StoreError> {
+    let feed = &change.feed;
+    let versions = change.versions.iter();
+    let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
+    let latest = change.latest.iter().map(|(id, markup)| (id, markup));
+    for (id, markup) in versions.chain(latest) {
+        bounded(markup.xml.len(), || format!("the item {id} of the feed {feed}"))?;
+    }
+    let skeleton = change.skeleton.as_ref().map_or(0, |skeleton| skeleton.text.len());
+    bounded(skeleton, || format!("the document around the entries of {feed}"))
+}
+
+fn bounded(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
+    if size > VALUE_LIMIT {
+        Err(StoreError::TooLarge { what: what(), size, limit: VALUE_LIMIT })
+    } else {
+        Ok(())
+    }
 }
 
 /// A tick comes with versions only, and later than the last one (CONTRACT, Words).

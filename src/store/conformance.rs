@@ -1,1 +1,121 @@
+//! One suite for every store: what the trait's documentation promises, as tests.
 
+mod cases;
+mod limits;
+mod make;
+mod model;
+mod together;
+
+use super::{Claim, MemoryStore, SledStore, Store};
+use crate::clock::ManualClock;
+use crate::model::EndpointId;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A store that can be closed and opened again.
+trait Bench: Sized {
+    /// A new, empty store.
+    fn new() -> Self;
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+    /// Its clock.
+    fn clock(&self) -> &ManualClock;
+    /// Closes it and opens it again, as a restart does.
+    async fn reopen(self) -> Self;
+
+    /// The claim on all feeds.
+    async fn claim(&self) -> Claim {
+        let mut claims = self.store().claims(1, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(claims.len(), 1);
+        claims.remove(0)
+    }
+}
+
+fn endpoint() -> EndpointId {
+    EndpointId::own("gate.example").unwrap()
+}
+
+struct InMemory {
+    store: Arc<MemoryStore>,
+    clock: ManualClock,
+}
+
+impl Bench for InMemory {
+    fn new() -> Self {
+        let clock = ManualClock::at(make::time(0));
+        let store = Arc::new(MemoryStore::new(endpoint(), Arc::new(clock.clone())));
+        Self { store, clock }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    async fn reopen(self) -> Self {
+        let store = Arc::new(self.store.reopen());
+        self.store.close().await.unwrap();
+        Self { store, clock: self.clock }
+    }
+}
+
+struct OnDisk {
+    store: Arc<SledStore>,
+    clock: ManualClock,
+    folder: tempfile::TempDir,
+}
+
+impl OnDisk {
+    fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
+        let clock_too = Arc::new(clock.clone());
+        let store = SledStore::open(folder.path(), Some(endpoint()), clock_too).unwrap();
+        Self { store: Arc::new(store), clock, folder }
+    }
+}
+
+impl Bench for OnDisk {
+    fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap(), ManualClock::at(make::time(0)))
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    async fn reopen(self) -> Self {
+        self.store.close().await.unwrap();
+        Self::open(self.folder, self.clock)
+    }
+}
+
+/// Runs each named case on every store.
+macro_rules! on_every_store {
+    ($($case:ident)+) => {
+        mod memory {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    super::$case(<crate::store::conformance::InMemory as
+                        crate::store::conformance::Bench>::new()).await;
+                }
+            )+
+        }
+        mod on_disk {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::$case(<crate::store::conformance::OnDisk as
+                        crate::store::conformance::Bench>::new()).await;
+                }
+            )+
+        }
+    };
+}
+use on_every_store;

@@ -202,8 +202,7 @@ impl SledStore {
         let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take()?;
         let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = Arc::clone(&self.shared);
-        let mark =
-            Mark { endpoint: self.endpoint.clone(), fence: self.fence, epoch: Epoch(0) };
+        let mark = Mark { endpoint: self.endpoint.clone(), fence: self.fence, epoch: Epoch(0) };
         Some(move || {
             let Open { requests, trees, folder } = open;
             drop(requests);

@@ -71,8 +71,9 @@ pub(in crate::store) fn any_markup() -> impl Strategy<Value = Markup> {
             updated,
         },
     );
-    (format(), ".{0,400}", context(), slots, card)
-        .prop_map(|(format, xml, context, slots, card)| Markup { format, xml, context, slots, card })
+    (format(), ".{0,400}", context(), slots, card).prop_map(
+        |(format, xml, context, slots, card)| Markup { format, xml, context, slots, card },
+    )
 }
 
 pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
@@ -270,14 +271,15 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             max_interval,
         },
     );
-    (feed(), text(), source, standing, options)
-        .prop_map(|(name, url, source, standing, options)| FeedRecord {
+    (feed(), text(), source, standing, options).prop_map(
+        |(name, url, source, standing, options)| FeedRecord {
             name,
             url,
             source,
             standing,
             options,
-        })
+        },
+    )
 }
 
 pub(in crate::store) fn any_announced() -> impl Strategy<Value = Announced> {

@@ -1,8 +1,8 @@
 //! Feed states on disk, and what is left of purged feeds.
 
+use super::Record;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
-use super::Record;
 use crate::model::{Character, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};

@@ -84,10 +84,8 @@ impl Committer {
     fn serve(&mut self, group: Vec<Request>) {
         let gates = self.gates(&group);
         // A gate is poisoned only where this very thread panicked, which ends it.
-        let shut: Vec<_> = gates
-            .iter()
-            .map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner))
-            .collect();
+        let shut: Vec<_> =
+            gates.iter().map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner)).collect();
         let mut round = Round {
             epoch: Epoch(self.sealed.0.0 + 1),
             changes: 0,

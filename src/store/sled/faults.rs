@@ -1,0 +1,152 @@
+//! What can go wrong with a store on disk, and what must not happen then.
+
+mod barrier;
+mod damage;
+mod folder;
+mod leaks;
+
+use super::SledStore;
+use crate::clock::ManualClock;
+use crate::model::*;
+use crate::store::{Claim, Store, StoreError};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(path: &Path) -> Result<SledStore, StoreError> {
+    open_as(path, Some("gate.example"))
+}
+
+fn open_as(path: &Path, endpoint: Option<&str>) -> Result<SledStore, StoreError> {
+    let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
+    SledStore::open(path, endpoint, clock())
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
+}
+
+/// The error of an opening that must fail.
+fn refused(result: Result<SledStore, StoreError>) -> StoreError {
+    match result {
+        Ok(_) => panic!("the store opened"),
+        Err(error) => error,
+    }
+}
+
+async fn claim(store: &SledStore) -> Claim {
+    store.claims(1, Duration::from_secs(1)).await.unwrap().remove(0)
+}
+
+fn news() -> FeedName {
+    FeedName::new("news").unwrap()
+}
+
+/// A change to one item of the feed `news`, on top of what the store has.
+async fn change(store: &SledStore, text: &str) -> Change {
+    let before = store.state(&news()).await.unwrap();
+    let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
+    let seconds = i64::try_from(revision.0).unwrap() + 1;
+    let tick = Tick::at(Time::from_unix(1_795_191_605 + seconds));
+    let id = SyncId::new("a").unwrap();
+    let updates = Count::new(u32::try_from(revision.0).unwrap() + 1).unwrap();
+    let update = Update { sequence: updates, stamp: Stamp::When(tick.time()) };
+    let state = FeedState {
+        revision,
+        tick: Some(tick),
+        window_start: None,
+        complete_start: None,
+        render: revision.0 + 1,
+        shown: tick.time(),
+        format: Format::Atom10,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: None,
+        character: Character::default(),
+        hold: None,
+        ripens: None,
+        current: 1,
+        living: 1,
+        tombstones: 0,
+        minted: 1,
+    };
+    let known = Known {
+        id: id.clone(),
+        native: "urn:a".to_owned(),
+        native_shown: "urn:a".to_owned(),
+        published_id: "urn:a".to_owned(),
+        aliases: Vec::new(),
+        title: "a".to_owned(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates,
+        history: History::new(update),
+        tick,
+        first_seen: tick.time(),
+        standing: Standing::Current,
+        absence: None,
+        prints: Vec::new(),
+        bytes: 0,
+    };
+    let markup = Markup {
+        format: Format::Atom10,
+        xml: text.to_owned(),
+        context: Context::default(),
+        slots: Slots::default(),
+        card: Card::default(),
+    };
+    let skeleton = Skeleton {
+        format: Format::Atom10,
+        text: "<feed/>".to_owned(),
+        slots: SkeletonSlots::default(),
+        context: Context::default(),
+        title: String::new(),
+        link: None,
+    };
+    Change {
+        feed: news(),
+        base: revision,
+        at: tick.time(),
+        tick: Some(tick),
+        state,
+        skeleton: Some(skeleton),
+        order: Some(vec![id.clone()]),
+        known: vec![known],
+        versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
+        latest: Vec::new(),
+        events: Vec::new(),
+    }
+}
+
+/// Text that does not compress.
+fn noise(length: usize) -> String {
+    let mut seed = 7u64;
+    let mut text = String::with_capacity(length + 16);
+    while text.len() < length {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push_str(&format!("{:x}", seed >> 16));
+    }
+    text
+}
+
+/// All files of a folder with their bytes.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            for (inner, bytes) in files(&entry.path()) {
+                found.insert(format!("{name}/{inner}"), bytes);
+            }
+        } else {
+            found.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    found
+}

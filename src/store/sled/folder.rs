@@ -84,8 +84,7 @@ impl Folder {
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
         let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
         let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
-        self.write_mark(&text)
-            .map_err(|source| StoreError::Io { doing: "write its mark", source })
+        self.write_mark(&text).map_err(|source| StoreError::Io { doing: "write its mark", source })
     }
 
     fn write_mark(&self, text: &str) -> io::Result<()> {

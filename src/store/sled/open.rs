@@ -51,9 +51,8 @@ pub(super) fn engine(folder: &Folder) -> Result<Trees, StoreError> {
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
-        let opened = catch_unwind(AssertUnwindSafe(|| {
-            config.open().and_then(|db| Trees::open(&db, &path))
-        }));
+        let opened =
+            catch_unwind(AssertUnwindSafe(|| config.open().and_then(|db| Trees::open(&db, &path))));
         match opened {
             Ok(Ok(trees)) => return Ok(trees),
             Ok(Err(error)) if locked(&error) => {
@@ -127,10 +126,7 @@ pub(super) fn open(
 }
 
 /// Whose store it is and its last fence; `None` where it is new.
-fn identity(
-    trees: &Trees,
-    mark: Option<&Mark>,
-) -> Result<Option<(EndpointId, u64)>, StoreError> {
+fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<(EndpointId, u64)>, StoreError> {
     let get = |key| trees.db().get(key).map_err(|error| trees.failed("read", error));
     let Some(format) = get(FORMAT_KEY)? else {
         let empty = Class::ALL.iter().all(|class| trees.tree(*class).is_empty());
@@ -144,11 +140,7 @@ fn identity(
     match format.map_err(|_| damaged(trees, "the format number is no number"))? {
         FORMAT => {}
         found if found > FORMAT => {
-            return Err(StoreError::Newer {
-                path: trees.path().to_owned(),
-                found,
-                known: FORMAT,
-            });
+            return Err(StoreError::Newer { path: trees.path().to_owned(), found, known: FORMAT });
         }
         _ => return Err(damaged(trees, "the format number is none that was ever written")),
     }

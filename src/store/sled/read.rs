@@ -199,17 +199,14 @@ pub(super) fn logged(
     let damaged = |what: &str| trees.damaged(Class::Log, key, what);
     let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
     let value = trees.whole(Class::Log, key, root)?;
-    let record: LogRecord = decode(&value)
-        .map_err(|error| trees.damaged(Class::Log, key, error))?;
-    let (at, announced) =
-        record.read().map_err(|error| trees.damaged(Class::Log, key, error))?;
+    let record: LogRecord =
+        decode(&value).map_err(|error| trees.damaged(Class::Log, key, error))?;
+    let (at, announced) = record.read().map_err(|error| trees.damaged(Class::Log, key, error))?;
     Ok((Epoch(epoch), at, announced))
 }
 
 /// The last change of the log, where there is one.
-pub(super) fn last_logged(
-    trees: &Trees,
-) -> Result<Option<(Epoch, Time)>, StoreError> {
+pub(super) fn last_logged(trees: &Trees) -> Result<Option<(Epoch, Time)>, StoreError> {
     match trees.tree(Class::Log).last().map_err(|error| trees.failed("read", error))? {
         Some((key, root)) => logged(trees, &key, &root).map(|(epoch, at, _)| Some((epoch, at))),
         None => Ok(None),

@@ -1,0 +1,458 @@
+//! What the trait promises, one promise a case.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    an_empty_store_answers_nothing
+    a_commit_is_there_whole_and_after_a_restart
+    the_base_must_be_the_feeds_revision
+    older_fences_and_strange_claims_are_refused
+    the_newest_bytes_are_answered
+    tombstones_keep_the_last_bytes_and_come_back
+    views_are_in_their_order
+    a_change_that_contradicts_itself_is_refused
+    epochs_are_numbered_and_closed
+    the_time_of_an_epoch_never_goes_back
+    records_and_poll_states_are_kept
+    a_purged_feed_is_gone_and_its_successor_goes_on_above
+    a_successor_without_a_tick_keeps_the_floor
+    a_closed_store_says_so
+}
+
+const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
+
+fn texts(view: &View) -> Vec<&str> {
+    view.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
+}
+
+fn ids(view: &View) -> Vec<&str> {
+    view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
+}
+
+async fn an_empty_store_answers_nothing(bench: impl Bench) {
+    let store = bench.store();
+    let news = feed("news");
+    assert_eq!(store.endpoint().as_str(), "gate.example");
+    assert!(store.feeds().await.unwrap().is_empty());
+    assert!(store.state(&news).await.unwrap().is_none());
+    assert!(store.snapshot(&news).await.unwrap().is_none());
+    assert!(store.view(&news, Select::All).await.unwrap().is_none());
+    assert!(store.item(&news, &id("a")).await.unwrap().is_none());
+    assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
+    assert!(store.events(&news, 9).await.unwrap().is_empty());
+    assert!(store.poll_states().await.unwrap().is_empty());
+    assert!(store.tail(Epoch(0), 9).await.unwrap().is_empty());
+    assert_eq!(*store.sealed().borrow(), Epoch(0));
+    store.purge_feed(&news).await.unwrap();
+}
+
+async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let change = Draft::on(&*store, "news", 1).await.item("b", "B").item("a", "A");
+    let change = change.order(&["a", "b"]).done();
+    let committed = store.commit(&claim, change.clone()).await.unwrap();
+    assert_eq!(committed, Committed { revision: Revision(1), epoch: Some(Epoch(1)) });
+    let state = FeedState { revision: Revision(1), ..change.state.clone() };
+
+    drop(store);
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        let news = feed("news");
+        assert_eq!(store.state(&news).await.unwrap().unwrap(), state);
+        let mut snapshot = store.snapshot(&news).await.unwrap().unwrap();
+        snapshot.known.sort_by(|a, b| b.id.cmp(&a.id));
+        assert_eq!((&snapshot.state, &snapshot.known), (&state, &change.known));
+        assert_eq!(snapshot.order, [id("a"), id("b")]);
+        let view = store.view(&news, Select::Current).await.unwrap().unwrap();
+        assert_eq!((&view.state, &view.skeleton), (&state, &skeleton("<feed/>")));
+        assert_eq!(texts(&view), ["<entry>A</entry>", "<entry>B</entry>"]);
+        let item = store.item(&news, &id("a")).await.unwrap().unwrap();
+        assert_eq!(item, view.items[0]);
+        assert_eq!(item.shared.winner.data, markup("A"));
+        assert_eq!(item.shared.winner.history, change.known[1].history);
+        assert_eq!((item.tick, item.published_id.as_str()), (tick(1), "urn:a"));
+        let versions = store.versions(&news, &id("a"), 9).await.unwrap();
+        let update = change.known[1].history.topmost().clone();
+        let note = VersionNote {
+            updates: Count::ONE,
+            update,
+            deleted: false,
+            tick: tick(1),
+            title: "a 1".to_owned(),
+            reason: "a test".to_owned(),
+        };
+        assert_eq!(versions, [note]);
+        let mut events = store.events(&news, 9).await.unwrap();
+        events.reverse();
+        assert_eq!(events, change.events);
+        let tail = store.tail(Epoch(0), 9).await.unwrap();
+        let announced = Announced { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
+        assert_eq!(tail, [Sealed { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
+        assert_eq!(*store.sealed().borrow(), Epoch(1));
+        drop(store);
+        bench = bench.reopen().await;
+    }
+}
+
+async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let first = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    store.commit(&claim, first.clone()).await.unwrap();
+    let again = store.commit(&claim, first).await;
+    assert!(matches!(again, Err(CommitError::Conflict(Revision(1)))), "{again:?}");
+    let mut ahead = Draft::on(&*store, "news", 2).await.item("a", "later").done();
+    ahead.base = Revision(2);
+    let ahead = store.commit(&claim, ahead).await;
+    assert!(matches!(ahead, Err(CommitError::Conflict(Revision(1)))), "{ahead:?}");
+    let mut strange = Draft::on(&*store, "other", 1).await.item("a", "A").done();
+    strange.base = Revision(1);
+    let strange = store.commit(&claim, strange).await;
+    assert!(matches!(strange, Err(CommitError::Conflict(Revision(0)))), "{strange:?}");
+    let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
+    assert_eq!(texts(&view), ["<entry>A</entry>"]);
+    assert_eq!(store.tail(Epoch(0), 9).await.unwrap().len(), 1);
+}
+
+async fn older_fences_and_strange_claims_are_refused(bench: impl Bench) {
+    let old = bench.claim().await;
+    assert_eq!(bench.claim().await, old, "a claim that is held is not given out anew");
+    let bench = bench.reopen().await;
+    let store = bench.store();
+    let new = bench.claim().await;
+    assert!(new.fence > old.fence);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    let poll = [poll_state("news")];
+    let ahead = Claim { fence: new.fence + 1, ..new };
+    let elsewhere = Claim { shard: 1, ..new };
+    for claim in [old, ahead, elsewhere] {
+        let refused = store.commit(&claim, change.clone()).await;
+        assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+        let refused = store.checkpoint(&claim, &poll).await;
+        assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+    }
+    assert!(store.state(&feed("news")).await.unwrap().is_none());
+    assert!(store.poll_states().await.unwrap().is_empty());
+    store.commit(&new, change).await.unwrap();
+}
+
+async fn the_newest_bytes_are_answered(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let newest = async |expected: &str| {
+        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+        assert_eq!(item.shared.winner.data, markup(expected));
+        let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
+        assert_eq!(view.items, [item]);
+    };
+    let change = Draft::on(&*store, "news", 1).await.item("a", "one").done();
+    store.commit(&claim, change).await.unwrap();
+    newest("one").await;
+    for text in ["counter 1", "counter 2"] {
+        let change = Draft::on(&*store, "news", 2).await.latest("a", text).done();
+        let committed = store.commit(&claim, change).await.unwrap();
+        assert_eq!(committed.epoch, None);
+        newest(text).await;
+    }
+    let large = "0123456789abcdef".repeat(9_000);
+    let change = Draft::on(&*store, "news", 3).await.item("a", &large).done();
+    store.commit(&claim, change).await.unwrap();
+    newest(&large).await;
+    let change = Draft::on(&*store, "news", 4).await.item("a", "four").latest("a", "both");
+    let refused = store.commit(&claim, change.done()).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
+    newest(&large).await;
+    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
+    let numbers: Vec<u32> = versions.iter().map(|note| note.updates.value()).collect();
+    assert_eq!(numbers, [2, 1]);
+    assert_eq!(store.versions(&feed("news"), &id("a"), 1).await.unwrap(), versions[..1]);
+}
+
+async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    for (seconds, step) in (1..).zip(["one", "counter", "-", "two"]) {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = match step {
+            "-" => draft.tombstone("a"),
+            "counter" => draft.latest("a", step),
+            text => draft.item("a", text),
+        };
+        store.commit(&claim, draft.done()).await.unwrap();
+        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+        let bytes = if step == "-" { "counter" } else { step };
+        assert_eq!(item.shared.winner.data, markup(bytes));
+        assert_eq!(item.shared.winner.deleted, step == "-");
+        assert_eq!(matches!(item.standing, Standing::Deleted { .. }), step == "-");
+    }
+    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
+    let deleted: Vec<bool> = versions.iter().map(|note| note.deleted).collect();
+    assert_eq!(deleted, [false, true, false]);
+}
+
+async fn views_are_in_their_order(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let change = Draft::on(&*store, "news", 1).await.item("c", "C").item("b", "B");
+    store.commit(&claim, change.order(&["c", "b"]).done()).await.unwrap();
+    let change = Draft::on(&*store, "news", 2).await.item("z", "Z").item("a", "A");
+    store.commit(&claim, change.order(&["z", "a", "c"]).done()).await.unwrap();
+    let change = Draft::on(&*store, "news", 3).await.tombstone("c");
+    let change = change.touch("b", Standing::Retired { since: time(3) }).order(&["a", "z"]);
+    store.commit(&claim, change.done()).await.unwrap();
+
+    // A feed whose name continues this one's must not show up in it.
+    let change = Draft::on(&*store, "news-2", 9).await.item("x", "X").order(&["x"]);
+    store.commit(&claim, change.done()).await.unwrap();
+
+    let view = async |select| store.view(&feed("news"), select).await.unwrap().unwrap();
+    assert_eq!(ids(&view(Select::Current).await), ["a", "z"]);
+    assert_eq!(ids(&view(Select::All).await), ["b", "a", "z", "c"]);
+    assert_eq!(ids(&view(Select::After(tick(1))).await), ["a", "z", "c"]);
+    assert_eq!(ids(&view(Select::After(tick(2))).await), ["c"]);
+    assert!(view(Select::After(tick(3))).await.items.is_empty());
+    assert_eq!(ids(&view(Select::After(Tick::at(Time::MIN))).await), ["b", "a", "z", "c"]);
+    assert!(view(Select::After(Tick::at(Time::MAX))).await.items.is_empty());
+}
+
+async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let first = Draft::on(&*store, "news", 5).await.item("a", "A").order(&["a"]).done();
+    store.commit(&claim, first).await.unwrap();
+    let before = store.view(&feed("news"), Select::All).await.unwrap();
+    let good = || async { Draft::on(&*store, "news", 6).await.item("a", "new").item("b", "B") };
+    let breaks: [(&str, fn(&mut Change)); 13] = [
+        ("it has versions and no tick", |c| c.tick = None),
+        ("it has the tick 2026-11-20T16:20:11Z and no versions", |c| c.versions.clear()),
+        ("its tick 2026-11-20T16:20:10Z is not after the last one", |c| c.tick = Some(tick(5))),
+        ("its state does not bear its tick 2026-11-20T16:20:11Z", |c| c.state.tick = None),
+        ("it has two ledger entries for a", |c| c.known.push(c.known[0].clone())),
+        ("it has two versions of a", |c| c.versions.push(c.versions[0].clone())),
+        ("it has a version of a and no ledger entry for it", |c| drop(c.known.remove(0))),
+        ("the version of a bears another tick than the change", |c| c.known[0].tick = tick(5)),
+        ("the version of a lives and has no bytes", |c| c.versions[0].markup = None),
+        ("newest bytes of x, which is not known", |c| c.latest = vec![(id("x"), markup("X"))]),
+        ("it has newest bytes of y twice", |c| {
+            c.latest = vec![(id("y"), markup("X")), (id("y"), markup("Y"))];
+        }),
+        ("the order names x, which is not known", |c| c.order = Some(vec![id("b"), id("x")])),
+        ("the item b is new without a version", |c| drop(c.versions.pop())),
+    ];
+    for (what, spoil) in breaks {
+        let mut change = good().await.done();
+        spoil(&mut change);
+        let said = store.commit(&claim, change).await.unwrap_err().to_string();
+        let sentence = format!(
+            "a change to the feed news cannot be stored: {what}; this is a fault of the program"
+        );
+        assert_eq!(said, sentence);
+        assert_eq!(store.view(&feed("news"), Select::All).await.unwrap(), before);
+    }
+    let strange = Draft::on(&*store, "news", 6).await.tombstone("x").done();
+    let said = store.commit(&claim, strange).await.unwrap_err().to_string();
+    assert!(said.contains("the tombstone of x has no bytes to keep"), "{said}");
+    assert_eq!(*store.sealed().borrow(), Epoch(1));
+    store.commit(&claim, good().await.done()).await.unwrap();
+}
+
+async fn epochs_are_numbered_and_closed(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let mut sealed = store.sealed();
+    for seconds in 1..=4 {
+        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        let epoch = store.commit(&claim, change).await.unwrap().epoch.unwrap();
+        assert!(sealed.has_changed().unwrap(), "acknowledged before it could be seen");
+        assert_eq!(*sealed.borrow_and_update(), epoch);
+        let change = Draft::on(&*store, "news", seconds).await.latest("a", "no tick").done();
+        assert_eq!(store.commit(&claim, change).await.unwrap().epoch, None);
+        assert!(!sealed.has_changed().unwrap());
+    }
+    let all = store.tail(Epoch(0), 99).await.unwrap();
+    let numbers: Vec<u64> = all.iter().map(|sealed| sealed.epoch.0).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert_eq!(store.tail(Epoch(1), 2).await.unwrap(), all[1..3]);
+    assert!(store.tail(Epoch(4), 9).await.unwrap().is_empty());
+    assert!(store.tail(Epoch(u64::MAX), 9).await.unwrap().is_empty());
+    assert!(store.tail(Epoch(0), 0).await.unwrap().is_empty());
+    drop(store);
+
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    assert_eq!(*store.sealed().borrow(), Epoch(4));
+    let change = Draft::on(&*store, "news", 5).await.item("a", "A").done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().epoch, Some(Epoch(5)));
+    assert_eq!(store.tail(Epoch(0), 4).await.unwrap(), all);
+}
+
+async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
+    let mut bench = bench;
+    for (clock, seconds) in [(50, 1), (20, 2), (60, 3)] {
+        bench = bench.reopen().await;
+        let (store, claim) = (bench.store(), bench.claim().await);
+        bench.clock().set(time(clock));
+        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let tail = bench.store().tail(Epoch(0), 9).await.unwrap();
+    let at: Vec<Time> = tail.iter().map(|sealed| sealed.at).collect();
+    assert_eq!(at, [time(50), time(50), time(60)]);
+}
+
+fn poll_state(name: &str) -> PollState {
+    PollState {
+        feed: feed(name),
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+        answered_by: None,
+        moved_to: None,
+        failures: 0,
+        last_error: None,
+        refreshed: None,
+        not_before: Some(time(9)),
+    }
+}
+
+fn record(name: &str) -> FeedRecord {
+    FeedRecord {
+        name: feed(name),
+        url: format!("https://example.org/{name}"),
+        source: FeedSource::Api,
+        standing: FeedStanding::Active,
+        options: FeedOptions::default(),
+    }
+}
+
+async fn records_and_poll_states_are_kept(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    for name in ["b", "a-1", "a"] {
+        store.put_feed(&record(name)).await.unwrap();
+    }
+    let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
+    store.put_feed(&paused).await.unwrap();
+    store.checkpoint(&claim, &[poll_state("b"), poll_state("a")]).await.unwrap();
+    let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
+    store.checkpoint(&claim, std::slice::from_ref(&failed)).await.unwrap();
+    store.checkpoint(&claim, &[]).await.unwrap();
+    drop(store);
+
+    let store = bench.reopen().await.store();
+    let feeds = store.feeds().await.unwrap();
+    assert_eq!(feeds, [paused, record("a-1"), record("b")]);
+    assert_eq!(store.poll_states().await.unwrap(), [failed, poll_state("b")]);
+    assert!(store.state(&feed("a")).await.unwrap().is_none(), "a record is no commit");
+}
+
+async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let news = feed("news");
+    for name in ["news", "news-2"] {
+        store.put_feed(&record(name)).await.unwrap();
+        store.checkpoint(&claim, &[poll_state(name)]).await.unwrap();
+        let large = "y".repeat(100_000);
+        let change = Draft::on(&*store, name, 50).await.item("a", &large).order(&["a"]);
+        store.commit(&claim, change.done()).await.unwrap();
+        let change = Draft::on(&*store, name, 60).await.latest("a", "newer").done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let other = store.view(&feed("news-2"), Select::All).await.unwrap();
+    store.purge_feed(&news).await.unwrap();
+    drop(store);
+
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        assert_eq!(store.feeds().await.unwrap(), [record("news-2")]);
+        assert_eq!(store.poll_states().await.unwrap(), [poll_state("news-2")]);
+        assert!(store.state(&news).await.unwrap().is_none());
+        assert!(store.snapshot(&news).await.unwrap().is_none());
+        assert!(store.view(&news, Select::All).await.unwrap().is_none());
+        assert!(store.item(&news, &id("a")).await.unwrap().is_none());
+        assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
+        assert!(store.events(&news, 9).await.unwrap().is_empty());
+        assert_eq!(store.tail(Epoch(0), 9).await.unwrap().len(), 2);
+        assert_eq!(store.view(&feed("news-2"), Select::All).await.unwrap(), other);
+        drop(store);
+        bench = bench.reopen().await;
+    }
+
+    // The clock went back meanwhile: the successor's first tick would lie below the old one.
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", 7).await.item("a", "A").item("b", "B").done();
+    change.state.window_start = Some(tick(6));
+    let committed = store.commit(&claim, change).await.unwrap();
+    assert_eq!(committed.revision, Revision(3));
+    let view = store.view(&news, Select::After(tick(50))).await.unwrap().unwrap();
+    let state = &view.state;
+    assert!(state.window_start > Some(tick(50)), "{:?}", state.window_start);
+    assert!(state.tick > state.window_start, "{:?}", state.tick);
+    assert!(state.render > 2 && state.shown > time(0), "a cached document would match");
+    assert_eq!(ids(&view), ["a", "b"]);
+    assert!(view.items.iter().all(|item| Some(item.tick) == state.tick));
+    let snapshot = store.snapshot(&news).await.unwrap().unwrap();
+    assert!(snapshot.known.iter().all(|known| Some(known.tick) == state.tick));
+    let events = store.events(&news, 9).await.unwrap();
+    assert!(events.len() == 2 && events.iter().all(|event| event.tick == state.tick));
+    let tail = store.tail(Epoch(2), 9).await.unwrap();
+    assert_eq!(Some(tail[0].changes[0].tick), state.tick);
+    let newest = store.versions(&news, &id("a"), 9).await.unwrap();
+    assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
+
+    // From here on nothing is lifted.
+    let change = Draft::on(&*store, "news", 70).await.item("a", "AA").done();
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
+}
+
+async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
+    store.commit(&claim, change).await.unwrap();
+    store.purge_feed(&feed("news")).await.unwrap();
+    let change = Draft::on(&*store, "news", 1).await.done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(2));
+    drop(store);
+
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    store.purge_feed(&feed("news")).await.unwrap();
+    let change = Draft::on(&*store, "news", 2).await.done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(3));
+    let change = Draft::on(&*store, "news", 3).await.item("a", "A").done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(4));
+    let state = store.state(&feed("news")).await.unwrap().unwrap();
+    assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
+}
+
+async fn a_closed_store_says_so(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    store.close().await.unwrap();
+    let closed = |error: &StoreError| matches!(error, StoreError::Closed);
+    assert!(closed(&store.close().await.unwrap_err()));
+    assert!(closed(&store.claims(1, FOREVER).await.unwrap_err()));
+    assert!(closed(&store.feeds().await.unwrap_err()));
+    assert!(closed(&store.put_feed(&record("a")).await.unwrap_err()));
+    assert!(closed(&store.purge_feed(&news).await.unwrap_err()));
+    assert!(closed(&store.state(&news).await.unwrap_err()));
+    assert!(closed(&store.snapshot(&news).await.unwrap_err()));
+    assert!(closed(&store.view(&news, Select::All).await.unwrap_err()));
+    assert!(closed(&store.item(&news, &id("a")).await.unwrap_err()));
+    assert!(closed(&store.versions(&news, &id("a"), 1).await.unwrap_err()));
+    assert!(closed(&store.events(&news, 1).await.unwrap_err()));
+    assert!(closed(&store.poll_states().await.unwrap_err()));
+    assert!(closed(&store.tail(Epoch(0), 1).await.unwrap_err()));
+    let commit = store.commit(&claim, change).await.unwrap_err();
+    assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
+    let checkpoint = store.checkpoint(&claim, &[poll_state("a")]).await.unwrap_err();
+    assert!(matches!(checkpoint, CommitError::Store(StoreError::Closed)), "{checkpoint:?}");
+}

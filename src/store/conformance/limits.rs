@@ -1,0 +1,108 @@
+//! What is kept is bounded, and what is too large is refused.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::limits::VALUE_LIMIT;
+use crate::store::*;
+
+on_every_store! {
+    the_oldest_versions_go_first
+    the_newest_bytes_outlive_their_version
+    the_oldest_events_go_first
+    more_events_than_are_kept_leave_the_last
+    what_is_too_large_is_refused
+}
+
+async fn the_oldest_versions_go_first(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let count = i64::try_from(VERSIONS_KEPT).unwrap() + 3;
+    for seconds in 1..=count {
+        let change = Draft::on(&*store, "news", seconds).await.item("a", &seconds.to_string());
+        store.commit(&claim, change.done()).await.unwrap();
+    }
+    let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
+    let ticks: Vec<Tick> = versions.iter().map(|note| note.tick).collect();
+    let expected: Vec<Tick> = (4..=count).rev().map(tick).collect();
+    assert_eq!(ticks, expected);
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.winner.data, markup(&count.to_string()));
+}
+
+async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 0).await.item("a", "kept").done();
+    store.commit(&claim, change).await.unwrap();
+    let count = i64::try_from(VERSIONS_KEPT).unwrap() + 3;
+    for seconds in 1..=count {
+        let change = Draft::on(&*store, "news", seconds).await.tombstone("a").done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
+    assert_eq!(versions.len(), VERSIONS_KEPT);
+    assert!(versions.iter().all(|note| note.deleted));
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.winner.data, markup("kept"));
+    let change = Draft::on(&*store, "news", count + 1).await.item("a", "new").done();
+    store.commit(&claim, change).await.unwrap();
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.winner.data, markup("new"));
+}
+
+async fn events_of(store: &dyn Store) -> Vec<String> {
+    let events = store.events(&feed("news"), usize::MAX).await.unwrap();
+    events.into_iter().map(|event| event.title).collect()
+}
+
+async fn the_oldest_events_go_first(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let (rounds, each) = (8, 90);
+    for round in 0..rounds {
+        let mut change = Draft::on(&*store, "news", round).await.done();
+        let titles = (0..each).map(|number| (round * each + number).to_string());
+        change.events = titles.map(|title| event(&title, None)).collect();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let kept = i64::try_from(EVENTS_KEPT).unwrap();
+    let newest = (0..rounds * each).rev().take(EVENTS_KEPT).map(|number| number.to_string());
+    assert!(rounds * each > kept);
+    assert_eq!(events_of(&*store).await, newest.collect::<Vec<_>>());
+    drop(store);
+
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", rounds).await.done();
+    change.events = vec![event("last", None)];
+    store.commit(&claim, change).await.unwrap();
+    let events = events_of(&*store).await;
+    assert_eq!((events.len(), events[0].as_str()), (EVENTS_KEPT, "last"));
+    assert_eq!(events[1], (rounds * each - 1).to_string());
+}
+
+async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for (round, extra) in [(0, 7), (1, 2000)] {
+        let mut change = Draft::on(&*store, "news", round).await.done();
+        let count = EVENTS_KEPT + extra;
+        change.events = (0..count).map(|number| event(&number.to_string(), None)).collect();
+        store.commit(&claim, change).await.unwrap();
+        let expected: Vec<String> = (extra..count).rev().map(|n| n.to_string()).collect();
+        assert_eq!(events_of(&*store).await, expected);
+    }
+}
+
+async fn what_is_too_large_is_refused(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
+    let refused = store.commit(&claim, change).await.unwrap_err();
+    match refused {
+        CommitError::Store(StoreError::TooLarge { what, size, limit }) => {
+            assert_eq!(what, "the item a of the feed news");
+            assert!(size > limit && limit == VALUE_LIMIT);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(store.state(&feed("news")).await.unwrap().is_none());
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    store.commit(&claim, change).await.unwrap();
+}

@@ -1,0 +1,205 @@
+//! Changes for tests, plausible and short to write.
+
+use crate::model::*;
+use crate::store::Store;
+use std::collections::HashMap;
+
+/// A time some seconds after the start of the tests.
+pub(super) fn time(seconds: i64) -> Time {
+    Time::from_unix(1_795_191_605 + seconds)
+}
+
+pub(super) fn tick(seconds: i64) -> Tick {
+    Tick::at(time(seconds))
+}
+
+pub(super) fn feed(name: &str) -> FeedName {
+    FeedName::new(name).unwrap()
+}
+
+pub(super) fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}
+
+pub(super) fn markup(text: &str) -> Markup {
+    Markup {
+        format: Format::Atom10,
+        xml: format!("<entry>{text}</entry>"),
+        context: Context::default(),
+        slots: Slots { attributes: 6, inner: Some(7), ..Slots::default() },
+        card: Card { title: format!("title of {text}"), ..Card::default() },
+    }
+}
+
+pub(super) fn skeleton(text: &str) -> Skeleton {
+    Skeleton {
+        format: Format::Atom10,
+        text: text.to_owned(),
+        slots: SkeletonSlots::default(),
+        context: Context::default(),
+        title: "feed".to_owned(),
+        link: None,
+    }
+}
+
+pub(super) fn state() -> FeedState {
+    FeedState {
+        revision: Revision(0),
+        tick: None,
+        window_start: None,
+        complete_start: None,
+        render: 0,
+        shown: time(0),
+        format: Format::Atom10,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: None,
+        character: Character::default(),
+        hold: None,
+        ripens: None,
+        current: 0,
+        living: 0,
+        tombstones: 0,
+        minted: 0,
+    }
+}
+
+pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
+    let by = EndpointId::own("gate.example").unwrap();
+    let updates = Count::new(updates).unwrap();
+    let stamp = Stamp::Both { when: tick.time(), by };
+    Known {
+        id: id(name),
+        native: format!("urn:{name}"),
+        native_shown: format!("urn:{name}"),
+        published_id: format!("urn:{name}"),
+        aliases: Vec::new(),
+        title: format!("{name} {}", updates.value()),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates,
+        history: History::new(Update { sequence: updates, stamp }),
+        tick,
+        first_seen: time(0),
+        standing: Standing::Current,
+        absence: None,
+        prints: vec![(1, 2), (3, 4)],
+        bytes: 5,
+    }
+}
+
+pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
+    Event {
+        kind: EventKind::Updated,
+        id: id(name),
+        native_id: format!("urn:{name}"),
+        old_native_id: None,
+        title: name.to_owned(),
+        tick,
+        reason: "a test".to_owned(),
+        at: time(0),
+        seen_gone: None,
+    }
+}
+
+/// A change on top of what a store has of a feed.
+pub(super) struct Draft {
+    pub(super) change: Change,
+    tick: Tick,
+    before: HashMap<SyncId, Known>,
+}
+
+impl Draft {
+    /// A change to `name` at the given second.
+    pub(super) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
+        let snapshot = store.snapshot(&feed(name)).await.unwrap();
+        let known = snapshot.iter().flat_map(|snapshot| snapshot.known.clone());
+        let before = known.map(|known| (known.id.clone(), known)).collect();
+        let state = snapshot.map(|snapshot| snapshot.state);
+        Self::over(name, state, before, seconds)
+    }
+
+    /// A change over a state and a ledger.
+    pub(super) fn over(
+        name: &str,
+        before: Option<FeedState>,
+        ledger: HashMap<SyncId, Known>,
+        seconds: i64,
+    ) -> Self {
+        let first = before.is_none();
+        let state = before.unwrap_or_else(state);
+        let change = Change {
+            feed: feed(name),
+            base: state.revision,
+            at: time(seconds),
+            tick: None,
+            skeleton: first.then(|| skeleton("<feed/>")),
+            order: None,
+            known: Vec::new(),
+            versions: Vec::new(),
+            latest: Vec::new(),
+            events: Vec::new(),
+            state,
+        };
+        Self { change, tick: tick(seconds), before: ledger }
+    }
+
+    fn entry(&mut self, name: &str) -> Known {
+        let updates = self.before.get(&id(name)).map_or(1, |known| known.updates.value() + 1);
+        known(name, updates, self.tick)
+    }
+
+    fn version(mut self, known: Known, markup: Option<Markup>) -> Self {
+        let id = known.id.clone();
+        self.change.tick = Some(self.tick);
+        self.change.state.tick = Some(self.tick);
+        self.change.state.render += 1;
+        self.change.events.push(event(id.as_str(), Some(self.tick)));
+        self.change.versions.push(NewVersion { id, markup, reason: "a test".to_owned() });
+        self.change.known.push(known);
+        self
+    }
+
+    /// A new version with these bytes.
+    pub(super) fn item(mut self, name: &str, text: &str) -> Self {
+        let known = self.entry(name);
+        self.version(known, Some(markup(text)))
+    }
+
+    /// A tombstone.
+    pub(super) fn tombstone(mut self, name: &str) -> Self {
+        let mut known = self.entry(name);
+        known.standing = Standing::Deleted { since: self.tick.time() };
+        self.version(known, None)
+    }
+
+    /// Newest bytes without a version.
+    pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
+        self.change.latest.push((id(name), markup(text)));
+        self.change.state.render += 1;
+        self
+    }
+
+    /// A change to the ledger only.
+    pub(super) fn touch(mut self, name: &str, standing: Standing) -> Self {
+        let mut known = self.before.get(&id(name)).unwrap().clone();
+        known.standing = standing;
+        known.bytes += 1;
+        self.change.known.push(known);
+        self
+    }
+
+    /// An order of the reader view.
+    pub(super) fn order(mut self, names: &[&str]) -> Self {
+        self.change.order = Some(names.iter().map(|name| id(name)).collect());
+        self
+    }
+
+    pub(super) fn done(self) -> Change {
+        self.change
+    }
+}

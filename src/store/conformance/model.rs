@@ -1,0 +1,305 @@
+//! Random histories against the simplest store that can be written down: the list of the changes
+//! that were accepted, folded anew for every question.
+
+use super::make::*;
+use super::{Bench, InMemory, OnDisk};
+use crate::model::*;
+use crate::store::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+
+const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
+const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
+
+#[derive(Debug, Clone)]
+enum Act {
+    Version(usize),
+    Tombstone,
+    Touch,
+    Latest(usize),
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Commit { feed: usize, acts: Vec<(usize, Act)>, order: Option<Vec<usize>>, stale: bool },
+    Checkpoint { feed: usize, failures: u32 },
+    PutFeed { feed: usize },
+    Purge { feed: usize },
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let act = prop_oneof![
+        4 => prop_oneof![9 => 0..300usize, 1 => 6_990..30_000usize].prop_map(Act::Version),
+        1 => Just(Act::Tombstone),
+        1 => Just(Act::Touch),
+        2 => (0..9_000usize).prop_map(Act::Latest),
+    ];
+    let acts = vec((0..ITEMS.len(), act), 0..4);
+    let order = proptest::option::of(vec(0..ITEMS.len(), 0..4));
+    let feed = || 0..FEEDS.len();
+    prop_oneof![
+        12 => (feed(), acts, order, prop::bool::weighted(0.1))
+            .prop_map(|(feed, acts, order, stale)| Step::Commit { feed, acts, order, stale }),
+        2 => (feed(), 0..9u32).prop_map(|(feed, failures)| Step::Checkpoint { feed, failures }),
+        1 => feed().prop_map(|feed| Step::PutFeed { feed }),
+        1 => feed().prop_map(|feed| Step::Purge { feed }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// A feed as the list of what was done to it since it was last purged.
+#[derive(Default)]
+struct Told {
+    changes: Vec<Change>,
+    /// The revision that a purged predecessor had.
+    floor: u64,
+}
+
+impl Told {
+    fn revision(&self) -> u64 {
+        self.changes.last().map_or(0, |change| change.state.revision.0)
+    }
+
+    fn ledger(&self) -> HashMap<SyncId, Known> {
+        let known = self.changes.iter().flat_map(|change| &change.known);
+        known.map(|known| (known.id.clone(), known.clone())).collect()
+    }
+
+    fn order(&self) -> Vec<SyncId> {
+        self.changes.iter().rev().find_map(|change| change.order.clone()).unwrap_or_default()
+    }
+
+    fn item(&self, id: &SyncId) -> Option<Item> {
+        let known = self.ledger().remove(id)?;
+        let bytes = self.changes.iter().rev().find_map(|change| {
+            let version = change.versions.iter().find(|version| version.id == *id);
+            let latest = change.latest.iter().find(|(latest, _)| latest == id);
+            let version = version.and_then(|version| version.markup.as_ref());
+            latest.map(|(_, markup)| markup).or(version).cloned()
+        });
+        Some(assemble(known, bytes.unwrap()))
+    }
+
+    fn items(&self, after: Option<Tick>) -> Vec<Item> {
+        let ledger = self.ledger();
+        let mut ids: Vec<_> = ledger.values().map(|known| (known.tick, &known.id)).collect();
+        ids.sort();
+        ids.retain(|(tick, _)| after.is_none_or(|after| *tick > after));
+        ids.into_iter().map(|(_, id)| self.item(id).unwrap()).collect()
+    }
+
+    fn versions(&self, id: &SyncId) -> Vec<VersionNote> {
+        let mut notes = Vec::new();
+        for change in self.changes.iter().rev() {
+            for version in change.versions.iter().filter(|version| version.id == *id) {
+                let known = change.known.iter().find(|known| known.id == *id).unwrap();
+                notes.push(note(known, &version.reason));
+            }
+        }
+        notes
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    feeds: BTreeMap<FeedName, Told>,
+    records: BTreeMap<FeedName, FeedRecord>,
+    polls: BTreeMap<FeedName, PollState>,
+    log: Vec<Announced>,
+    seconds: i64,
+}
+
+impl Model {
+    /// The change that a step stands for, made to fit what is known. Ticks rise by two seconds, so that
+    /// a successor of a purged feed needs no lifting here (that has cases of its own).
+    fn change(
+        &mut self,
+        feed: usize,
+        acts: &[(usize, Act)],
+        order: Option<&[usize]>,
+        stale: bool,
+    ) -> Change {
+        self.seconds += 2;
+        let told = self.feeds.entry(super::make::feed(FEEDS[feed])).or_default();
+        let ledger = told.ledger();
+        let state = told.changes.last().map(|change| change.state.clone());
+        let mut draft = Draft::over(FEEDS[feed], state, ledger.clone(), self.seconds);
+        let mut done = Vec::new();
+        for (item, act) in acts {
+            let name = ITEMS[*item];
+            if done.contains(item) {
+                continue;
+            }
+            done.push(*item);
+            let text = |length: &usize| {
+                // Hard to compress, so that it is cut into pieces.
+                let words =
+                    (0..length / 6).map(|n| (n * 2_654_435_761 + self.seconds as usize) % 999_983);
+                words.map(|word| format!("{word:x}")).collect::<String>()
+            };
+            let exists = ledger.contains_key(&id(name));
+            draft = match act {
+                Act::Version(length) => draft.item(name, &text(length)),
+                _ if !exists => draft.item(name, "first"),
+                Act::Tombstone => draft.tombstone(name),
+                Act::Touch => draft.touch(name, Standing::Retired { since: time(self.seconds) }),
+                Act::Latest(length) => draft.latest(name, &text(length)),
+            };
+        }
+        if let Some(order) = order {
+            let known =
+                |item: &&usize| ledger.contains_key(&id(ITEMS[**item])) || done.contains(item);
+            let names: Vec<&str> = order.iter().filter(known).map(|item| ITEMS[*item]).collect();
+            draft = draft.order(&names);
+        }
+        let mut change = draft.done();
+        if stale {
+            change.base = Revision(change.base.0 + 1);
+        }
+        change
+    }
+
+    fn accept(&mut self, mut change: Change) -> Committed {
+        let told = self.feeds.get_mut(&change.feed).unwrap();
+        let revision = Revision(told.revision().max(told.floor) + 1);
+        change.state.revision = revision;
+        let mut epoch = None;
+        if let Some(tick) = change.tick {
+            let versions = u32::try_from(change.versions.len()).unwrap();
+            self.log.push(Announced { feed: change.feed.clone(), tick, revision, versions });
+            epoch = Some(Epoch(u64::try_from(self.log.len()).unwrap()));
+        }
+        told.changes.push(change);
+        Committed { revision, epoch }
+    }
+
+    async fn agrees_with(&self, store: &dyn Store) {
+        assert_eq!(
+            store.feeds().await.unwrap(),
+            self.records.values().cloned().collect::<Vec<_>>()
+        );
+        let polls: Vec<_> = self.polls.values().cloned().collect();
+        assert_eq!(store.poll_states().await.unwrap(), polls);
+        let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+        let log: Vec<_> = tail.into_iter().flat_map(|sealed| sealed.changes).collect();
+        assert_eq!(log, self.log);
+        for name in FEEDS {
+            let name = feed(name);
+            let told = self.feeds.get(&name).filter(|told| !told.changes.is_empty());
+            let state =
+                told.and_then(|told| told.changes.last()).map(|change| change.state.clone());
+            assert_eq!(store.state(&name).await.unwrap(), state);
+            let Some(told) = told else {
+                assert!(store.view(&name, Select::All).await.unwrap().is_none());
+                continue;
+            };
+            let snapshot = store.snapshot(&name).await.unwrap().unwrap();
+            let known: HashMap<_, _> =
+                snapshot.known.into_iter().map(|known| (known.id.clone(), known)).collect();
+            assert_eq!((Some(snapshot.state), known), (state, told.ledger()));
+            assert_eq!(snapshot.order, told.order());
+            let view = async |select| store.view(&name, select).await.unwrap().unwrap().items;
+            assert_eq!(view(Select::All).await, told.items(None));
+            let middle = tick(self.seconds / 2);
+            assert_eq!(view(Select::After(middle)).await, told.items(Some(middle)));
+            let current: Vec<_> = told.order().iter().filter_map(|id| told.item(id)).collect();
+            assert_eq!(view(Select::Current).await, current);
+            for item in ITEMS {
+                let item = id(item);
+                assert_eq!(store.item(&name, &item).await.unwrap(), told.item(&item));
+                let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
+                assert_eq!(versions, told.versions(&item));
+            }
+            let events: Vec<_> =
+                told.changes.iter().flat_map(|change| change.events.clone()).collect();
+            let newest: Vec<_> = events.into_iter().rev().collect();
+            assert_eq!(store.events(&name, usize::MAX).await.unwrap(), newest);
+        }
+    }
+}
+
+async fn follow<B: Bench>(steps: Vec<Step>) {
+    let mut bench = B::new();
+    let mut model = Model::default();
+    for step in steps {
+        let (store, claim) = (bench.store(), bench.claim().await);
+        match step {
+            Step::Commit { feed, acts, order, stale } => {
+                let change = model.change(feed, &acts, order.as_deref(), stale);
+                let result = store.commit(&claim, change.clone()).await;
+                if stale {
+                    assert!(matches!(result, Err(CommitError::Conflict(_))), "{result:?}");
+                } else {
+                    let mut change = change;
+                    // What is lifted over a purged predecessor is taken from the store.
+                    let state = store.state(&change.feed).await.unwrap().unwrap();
+                    assert!(state.render >= change.state.render);
+                    (change.state.render, change.state.shown) = (state.render, state.shown);
+                    assert_eq!(result.unwrap(), model.accept(change));
+                }
+            }
+            Step::Checkpoint { feed, failures } => {
+                let state = PollState {
+                    feed: super::make::feed(FEEDS[feed]),
+                    etag: Some("\"e\"".repeat(failures as usize * 400)),
+                    last_modified: None,
+                    answered_by: None,
+                    moved_to: None,
+                    failures,
+                    last_error: None,
+                    refreshed: None,
+                    not_before: None,
+                };
+                store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
+                model.polls.insert(state.feed.clone(), state);
+            }
+            Step::PutFeed { feed } => {
+                let record = FeedRecord {
+                    name: super::make::feed(FEEDS[feed]),
+                    url: format!("https://example.org/{}", model.seconds),
+                    source: FeedSource::Api,
+                    standing: FeedStanding::Active,
+                    options: FeedOptions::default(),
+                };
+                store.put_feed(&record).await.unwrap();
+                model.records.insert(record.name.clone(), record);
+            }
+            Step::Purge { feed } => {
+                let name = super::make::feed(FEEDS[feed]);
+                store.purge_feed(&name).await.unwrap();
+                model.records.remove(&name);
+                model.polls.remove(&name);
+                let told = model.feeds.entry(name).or_default();
+                *told = Told { floor: told.floor.max(told.revision()), changes: Vec::new() };
+            }
+            Step::Reopen => {
+                drop(store);
+                bench = bench.reopen().await;
+            }
+        }
+        model.agrees_with(&*bench.store()).await;
+    }
+}
+
+fn run<B: Bench>(steps: Vec<Step>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(follow::<B>(steps));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #[test]
+    fn memory_agrees_with_the_model(steps in vec(step(), 1..40)) {
+        run::<InMemory>(steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
+        run::<OnDisk>(steps);
+    }
+}

@@ -1,0 +1,115 @@
+//! Many writers and readers at once.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::store::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+on_every_store! {
+    writers_of_many_feeds_share_epochs_and_lose_nothing
+    one_of_two_changes_on_the_same_base_wins
+    a_reader_sees_one_revision
+}
+
+async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) {
+    const FEEDS: usize = 12;
+    const ROUNDS: i64 = 6;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut writers = JoinSet::new();
+    for number in 0..FEEDS {
+        let (store, claim) = (Arc::clone(&store), claim.clone());
+        writers.spawn(async move {
+            let name = format!("feed-{number}");
+            let mut told = Vec::new();
+            for seconds in 1..=ROUNDS {
+                let change = Draft::on(&*store, &name, seconds).await.item("a", "A").done();
+                let committed = store.commit(&claim, change).await.unwrap();
+                let epoch = committed.epoch.unwrap();
+                // Whoever was told finds the change in its epoch, and the epoch closed.
+                let found = store.tail(Epoch(epoch.0 - 1), 1).await.unwrap().remove(0);
+                assert_eq!(found.epoch, epoch);
+                let mine = found.changes.iter().find(|change| change.feed.as_str() == name);
+                assert_eq!(mine.map(|mine| mine.revision), Some(committed.revision));
+                told.push(found);
+            }
+            told
+        });
+    }
+    let told: Vec<Sealed> = writers.join_all().await.into_iter().flatten().collect();
+    let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+    let numbers: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
+    let newest = store.sealed().borrow().0;
+    assert_eq!(numbers, (1..=newest).collect::<Vec<_>>());
+    let changes: Vec<_> = tail.iter().flat_map(|sealed| &sealed.changes).collect();
+    assert_eq!(changes.len(), FEEDS * usize::try_from(ROUNDS).unwrap());
+    let places: BTreeSet<_> = changes.iter().map(|change| (&change.feed, change.tick)).collect();
+    assert_eq!(places.len(), changes.len());
+    // Nothing was added to an epoch after it was seen.
+    assert!(told.iter().all(|seen| tail.contains(seen)));
+}
+
+async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for round in 1..=5 {
+        let mut writers = JoinSet::new();
+        for writer in 0..4 {
+            let change = Draft::on(&*store, "news", round).await.item("a", &writer.to_string());
+            let (store, claim) = (Arc::clone(&store), claim.clone());
+            writers.spawn(async move { (writer, store.commit(&claim, change.done()).await) });
+        }
+        let (won, lost): (Vec<_>, Vec<_>) =
+            writers.join_all().await.into_iter().partition(|(_, result)| result.is_ok());
+        assert_eq!(won.len(), 1);
+        let revision = crate::model::Revision(u64::try_from(round).unwrap());
+        for (_, result) in lost {
+            assert!(matches!(result, Err(CommitError::Conflict(at)) if at == revision));
+        }
+        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+        assert_eq!(item.shared.winner.data, markup(&won[0].0.to_string()));
+    }
+}
+
+async fn a_reader_sees_one_revision(bench: impl Bench) {
+    const ROUNDS: i64 = 30;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let names = ["a", "b", "c", "d"];
+    let write = async |seconds: i64| {
+        let mut draft = Draft::on(&*store, "news", seconds).await;
+        for name in names {
+            draft = draft.item(name, &seconds.to_string());
+        }
+        let mut change = draft.order(&names).done();
+        change.skeleton = Some(skeleton(&seconds.to_string()));
+        store.commit(&claim, change).await.unwrap();
+    };
+    write(1).await;
+    let mut readers = JoinSet::new();
+    for select in [Select::Current, Select::All] {
+        let store = Arc::clone(&store);
+        readers.spawn(async move {
+            loop {
+                let view = store.view(&feed("news"), select).await.unwrap().unwrap();
+                let revision = i64::try_from(view.state.revision.0).unwrap();
+                assert_eq!(view.state.tick, Some(tick(revision)));
+                assert_eq!(view.skeleton.text, revision.to_string());
+                assert_eq!(view.items.len(), names.len());
+                for item in view.items {
+                    assert_eq!(item.shared.winner.data, markup(&revision.to_string()));
+                }
+                let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
+                assert!(snapshot.known.iter().all(|known| Some(known.tick) == snapshot.state.tick));
+                if revision >= ROUNDS {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    for seconds in 2..=ROUNDS {
+        write(seconds).await;
+        tokio::task::yield_now().await;
+    }
+    readers.join_all().await;
+}

@@ -1,0 +1,182 @@
+//! A damaged store refuses to start, or answers an error where the damage lies; it never panics,
+//! never starts anew, and deletes nothing.
+
+use super::*;
+use crate::store::Select;
+use crate::store::sled::keys;
+use crate::store::sled::trees::Class;
+use std::fs;
+
+/// A closed store with some data.
+async fn used() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let claim = claim(&store).await;
+    for _ in 0..5 {
+        let change = change(&store, &noise(30_000)).await;
+        store.commit(&claim, change).await.unwrap();
+    }
+    store.close().await.unwrap();
+    folder
+}
+
+fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
+    assert!(matches!(error, StoreError::Damaged { .. }), "{hint}: {error:?}");
+    assert!(error.to_string().contains(&folder.display().to_string()), "{hint}: {error}");
+}
+
+#[tokio::test]
+async fn a_database_cut_short_is_no_new_store() {
+    for keep in [0, 1, 100, 5000] {
+        let folder = used().await;
+        let db = folder.path().join("db");
+        fs::File::options().write(true).open(&db).unwrap().set_len(keep).unwrap();
+        let said = refused(open(folder.path()));
+        assert_damaged(&said, folder.path(), &format!("cut to {keep}"));
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_no_new_store() {
+    let folder = used().await;
+    for name in ["db", "conf"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for name in files(folder.path()).keys().filter(|name| name.starts_with("snap")) {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let said = refused(open(folder.path()));
+    assert_damaged(&said, folder.path(), "gone");
+    assert_eq!(
+        said.to_string(),
+        format!(
+            "the store in {} is damaged: the store was used, and is empty now; nothing was \
+             changed: restore the folder from a copy, or move it away and start anew",
+            folder.path().display()
+        )
+    );
+}
+
+#[tokio::test]
+async fn an_older_database_under_a_newer_mark_is_noticed() {
+    let folder = used().await;
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["db", "conf"] {
+        fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let store = open(folder.path()).unwrap();
+    let claim = claim(&store).await;
+    let change = change(&store, "newer").await;
+    store.commit(&claim, change).await.unwrap();
+    store.close().await.unwrap();
+    for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("snap")) {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for name in ["db", "conf"] {
+        fs::copy(copy.path().join(name), folder.path().join(name)).unwrap();
+    }
+    assert_damaged(&refused(open(folder.path())), folder.path(), "older");
+}
+
+#[tokio::test]
+async fn damaged_settings_and_marks_refuse_to_open() {
+    for name in ["conf", "mark"] {
+        for damage in [&b""[..], b"\xff\xfe garbage", b"segment_size: x\n"] {
+            let folder = used().await;
+            let said = refused(open(folder.path()));
+            assert_damaged(&said, folder.path(), name);
+            assert_eq!(fs::read(folder.path().join(name)).unwrap(), damage);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_newer_format_is_left_alone() {
+    let folder = used().await;
+    let store = open(folder.path()).unwrap();
+    let trees = store.opened().unwrap().trees;
+    trees.db().insert(b"\0format", &2u32.to_be_bytes()).unwrap();
+    drop(trees);
+    store.close().await.unwrap();
+    let said = refused(open(folder.path()));
+    assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_record_names_its_place() {
+    let folder = used().await;
+    let store = open(folder.path()).unwrap();
+    let trees = store.opened().unwrap().trees;
+    let ledger = trees.tree(Class::Ledger);
+    let key = keys::item(&news(), &SyncId::new("a").unwrap());
+    ledger.insert(&key, b"\0\x01\0garbage").unwrap();
+    let said = store.snapshot(&news()).await.unwrap_err();
+    assert_damaged(&said, folder.path(), "record");
+    assert!(said.to_string().contains(r"in ledger at news\x00a\x00: "), "{said}");
+    ledger.remove(&key).unwrap();
+    let said = store.view(&news(), Select::All).await.unwrap_err();
+    assert!(said.to_string().contains("it is missing"), "{said}");
+    // A state that cannot be read is found at the start, before anything is served from it.
+    trees.tree(Class::States).insert(keys::feed(&news()), b"\0\x09\0").unwrap();
+    drop(trees);
+    drop(store);
+    let said = refused(open(folder.path()));
+    assert_damaged(&said, folder.path(), "state");
+    assert!(said.to_string().contains("its layout has version 9"), "{said}");
+}
+
+/// Wherever a byte is wrong, opening and reading answer; what is answered is what was stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flipped_bytes_never_pass_for_data() {
+    let folder = used().await;
+    let whole = files(folder.path());
+    let store = open(folder.path()).unwrap();
+    let expected = store.view(&news(), Select::All).await.unwrap();
+    store.close().await.unwrap();
+    let length = whole["db"].len();
+    let (mut opened, mut damaged) = (0, 0);
+    for round in 0..40 {
+        let copy = tempfile::tempdir().unwrap();
+        for (name, bytes) in &whole {
+            fs::create_dir_all(copy.path().join(name).parent().unwrap()).unwrap();
+            fs::write(copy.path().join(name), bytes).unwrap();
+        }
+        let mut bytes = whole["db"].clone();
+        let place = length * round / 40 + round * 7919 % 1000;
+        for byte in bytes.iter_mut().skip(place).take(4) {
+            *byte ^= 0xff;
+        }
+        fs::write(copy.path().join("db"), &bytes).unwrap();
+        let before = files(copy.path());
+        match open(copy.path()) {
+            Ok(store) => match store.view(&news(), Select::All).await {
+                Ok(view) => {
+                    opened += 1;
+                    assert_eq!(view, expected, "at {place}");
+                }
+                Err(_) => damaged += 1,
+            },
+            Err(error) => {
+                damaged += 1;
+                assert_damaged(&error, copy.path(), &format!("at {place}"));
+                let after = files(copy.path());
+                let d: Vec<_> = after
+                    .iter()
+                    .filter(|(n, b)| before.get(*n) != Some(b))
+                    .map(|(n, b)| {
+                        (
+                            n,
+                            b.len(),
+                            before
+                                .get(n)
+                                .map(|x| x.iter().zip(b.iter()).filter(|(a, b)| a != b).count()),
+                        )
+                    })
+                    .collect();
+                eprintln!("{place} {d:?}");
+            }
+        }
+    }
+    assert_eq!(opened + damaged, 40);
+    eprintln!("{opened} {damaged} {length} {:?}", whole.keys());
+}
