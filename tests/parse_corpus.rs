@@ -1,6 +1,8 @@
 //! Real documents, where `TIDEGATE_CORPUS` names the folder that holds them unpacked (`replay/` and
 //! `single/`). Nothing is checked where it is not set.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
+
 use std::path::{Path, PathBuf};
 use tidegate::model::{Completeness, FeedDocument, Format};
 use tidegate::parse::{Limits, decode, document, own, pieces};
@@ -99,5 +101,30 @@ fn every_document_parses_or_says_why_and_comes_back_whole() {
     }
     if let Some(file) = std::env::var_os("TIDEGATE_CORPUS_REPORT") {
         std::fs::write(file, report).unwrap();
+    }
+}
+
+/// Every item of a well-formed document is found. Items inside others (in conflicts of sharing
+/// feeds) are none of the feed's own.
+#[test]
+fn well_formed_documents_give_all_their_items() {
+    let Some(corpus) = corpus() else { return };
+    let single = corpus.join("single");
+    let manifest = std::fs::read_to_string(single.join("manifest.jsonl")).unwrap();
+    for line in manifest.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if line["wellformed"] != true {
+            continue;
+        }
+        let file = line["file"].as_str().unwrap();
+        let bytes = std::fs::read(single.join(file)).unwrap();
+        let limits = Limits::default();
+        let decoded = decode(&bytes, None, &limits).unwrap();
+        let parsed = document(&decoded.text, None, &limits).unwrap();
+        assert_eq!(parsed.completeness, Completeness::Full, "{file}");
+        let items = usize::try_from(line["items"].as_u64().unwrap()).unwrap();
+        let nested = decoded.text.matches("<sx:conflict ").count();
+        let found = parsed.entries.len();
+        assert!(found == items || (nested > 0 && found + nested == items), "{file}: {found}");
     }
 }

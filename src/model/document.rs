@@ -107,8 +107,8 @@ pub struct Entry<'a> {
     /// Whether that id is also the entry's address (RSS `guid` without `isPermaLink="false"` that
     /// holds an http(s) URL; `rdf:about`).
     pub id_is_permalink: bool,
-    /// The absolute address of the entry's page: Atom `alternate`, RSS `link`, JSON `url`, else a
-    /// permalink guid.
+    /// The address of the entry's page, absolute where that was possible: Atom `alternate`, RSS
+    /// `link`, JSON `url`, else a permalink guid.
     pub link: Option<Cow<'a, str>>,
     /// The title as plain text (markup removed where its type says that it is HTML).
     pub title: Option<Cow<'a, str>>,

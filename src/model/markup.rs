@@ -55,9 +55,11 @@ impl Card {
 
 /// An entry that stands alone: the publisher's bytes, decoded, with what they inherit.
 ///
-/// The bytes are those of the document but for three repairs that `parse` makes, all needed to
-/// republish safely: the upstream's `sx:*` elements are taken out, references to HTML entities that
-/// XML does not know are written as numbers, and characters that XML forbids are dropped.
+/// The bytes are those of the document but for repairs that `parse` makes, all needed to republish
+/// safely: the upstream's `sx:*` elements are taken out, references to HTML entities that XML does
+/// not know are written as numbers, characters that XML forbids are dropped, and what no XML
+/// processor would read (a bare `&`, attributes without quotes, tags that do not match) is written
+/// so that all do. An empty-element tag of the id is written as a pair of tags.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Markup {
     /// The format of the document that the entry came from.
@@ -90,8 +92,8 @@ pub struct SkeletonSlots {
 
 /// The document around its entries, decoded: prolog, feed element and feed-level elements.
 ///
-/// The upstream's `self`, `hub` and archive and paging links, its `sx:sharing`, `fh:*` and RSS
-/// `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
+/// The upstream's `self`, `hub`, SUP and archive and paging links, its `sx:sharing`, `fh:*`,
+/// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
 /// taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Skeleton {

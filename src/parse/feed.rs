@@ -1,5 +1,6 @@
 //! The feed element: what is an entry, what is the head, what is left for the skeleton.
 
+mod other;
 mod skeleton;
 
 use super::dialect::{Dialect, plain, relation};
@@ -11,14 +12,13 @@ use super::text::{self, is_blank};
 use super::walker::{Frame, Step, Walker};
 use super::{Limits, ParseError};
 use crate::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Format};
+use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use url::Url;
 
-/// How far an HTML page is searched for its title, in bytes.
-const TITLE_WINDOW: usize = 64 << 10;
 /// The relations of links that are taken out of the skeleton: those that name the document itself,
 /// its hub, its SUP document, or its neighbours (RFC 5005, READINGS 3).
 const REPLACED: &[&str] = &[
@@ -205,7 +205,7 @@ impl<'a> Outline<'a, '_> {
     }
 
     fn checked(&mut self, done: Result<(), TooMuch>, at: usize) -> Result<(), ParseError> {
-        let Err(TooMuch { what, limit }) = done else { return Ok(()) };
+        let Some(TooMuch { what, limit }) = done.err() else { return Ok(()) };
         let why = format!("an entry has more than {limit} {what}");
         match self.walker.abandon(at, why)? {
             Step::Torn { at } => self.drop_entry(at),
@@ -245,14 +245,13 @@ impl<'a> Outline<'a, '_> {
             }
             (_, "cloud") => own && !dialect.is_atom(),
             (_, "items") => own && dialect.is_rdf(),
-            (_, "link") if dialect.is_atom_link(frame.ns, frame.local, attributes) => {
-                if head_depth == Some(depth - 1) {
-                    self.head.link(attributes, self.walker.base(), self.limits);
-                    let rel = relation(attributes);
-                    REPLACED.iter().any(|replaced| replaced.eq_ignore_ascii_case(rel))
-                } else {
-                    false
-                }
+            (_, "link")
+                if head_depth == Some(depth - 1)
+                    && dialect.is_atom_link(frame.ns, frame.local, attributes) =>
+            {
+                self.head.link(attributes, self.walker.base(), self.limits);
+                let rel = relation(attributes);
+                REPLACED.iter().any(|replaced| replaced.eq_ignore_ascii_case(rel))
             }
             _ => false,
         };
@@ -424,35 +423,6 @@ impl<'a> Outline<'a, '_> {
         }
         Ok(())
     }
-}
-
-/// What a document is whose first element is no feed's.
-fn no_feed(text: &str, frame: &Frame<'_>) -> ParseError {
-    let at = frame.start;
-    let local = frame.local.to_ascii_lowercase();
-    let before = cut(text, 0..at).to_ascii_lowercase();
-    let page = ["html", "head", "body", "script", "meta", "title", "div", "p", "br", "center"];
-    if page.contains(&local.as_str()) || before.contains("<!doctype html") {
-        return ParseError::Html { title: page_title(text), at };
-    }
-    let what = match local.as_str() {
-        "entry" => "a single Atom entry".to_owned(),
-        "opml" => "a subscription list (OPML)".to_owned(),
-        "urlset" | "sitemapindex" => "a sitemap".to_owned(),
-        _ => format!("an XML document of another kind (<{}>)", text::shortened(frame.name, 64)),
-    };
-    ParseError::NotAFeed { what, at }
-}
-
-/// The title of a web page, for people.
-pub(super) fn page_title(text: &str) -> Option<String> {
-    let window = text::shortened(text, TITLE_WINDOW).to_ascii_lowercase();
-    let open = window.find("<title")?;
-    let start = open + window.get(open..)?.find('>')? + 1;
-    let end = start + window.get(start..)?.find("</title")?;
-    let title = text::plain(text.get(start..end)?, false);
-    let title = text::shortened(&title, 100).to_owned();
-    (!title.is_empty()).then_some(title)
 }
 
 /// What an element's text is taken as.

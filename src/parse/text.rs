@@ -131,10 +131,7 @@ pub(super) fn plain(html: &str, known_only: bool) -> String {
         out.push_str(cut(rest, 0..at));
         rest = cut(rest, at..rest.len());
         let used = if rest.starts_with('<') {
-            match tag_length(rest, known_only) {
-                0 => 0,
-                length => length,
-            }
+            tag_length(rest, known_only)
         } else {
             decode(rest, &mut out)
         };

@@ -1,5 +1,8 @@
 //! What the elements of an entry mean.
 
+// Texts are passed as `&Cow` because copying one that is borrowed copies nothing.
+#![allow(clippy::ptr_arg)]
+
 use super::super::date::date;
 use super::super::dialect::{Dialect, plain, relation};
 use super::super::links::{is_web, resolve};
