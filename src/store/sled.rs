@@ -14,6 +14,7 @@ mod open;
 mod plan;
 mod purge;
 mod read;
+mod rehearsal;
 mod request;
 mod shared;
 mod trees;
@@ -84,9 +85,15 @@ impl SledStore {
         barrier: impl FnOnce(&Trees, &Folder) -> Result<Box<dyn Barrier>, StoreError>,
     ) -> Result<Self, StoreError> {
         let folder = Folder::take(path)?;
-        let trees = Arc::new(open::engine(&folder)?);
+        let mark = folder.mark()?;
+        let (noted, reached) = folder.reached()?;
+        if let Some(mark) = &mark {
+            rehearsal::rehearse(&folder, mark, noted)?;
+        }
+        let trees = Arc::new(open::engine(folder.path(), folder.path())?);
+        let found = open::inspect(&trees, mark.as_ref(), noted)?;
         let mut barrier = barrier(&trees, &folder)?;
-        let opened = open::open(&folder, &trees, &mut *barrier, endpoint)?;
+        let opened = open::open(&folder, &trees, &mut *barrier, found, endpoint)?;
         let feeds = opened.held.iter().map(|(feed, held)| {
             let published = Published::new(held.state.clone());
             (feed.clone(), published)
@@ -96,6 +103,7 @@ impl SledStore {
             trees: Arc::clone(&trees),
             shared: Arc::clone(&shared),
             barrier,
+            reached,
             clock,
             held: opened.held,
             floors: opened.floors,
@@ -183,15 +191,21 @@ impl From<Unanswered> for CommitError {
     }
 }
 
-/// Waits for the committer, and notes what the store has reached. Blocks.
-fn settle(committer: Option<JoinHandle<()>>, shared: &Shared, mark: &Mark, folder: &Folder) {
+/// Waits for the committer, lets go of the engine and notes what the store has reached. Blocks.
+fn settle(committer: Option<JoinHandle<()>>, open: Open, shared: &Shared, mut mark: Mark) {
+    let Open { requests, trees, folder } = open;
+    drop(requests);
     let ended = committer.is_some_and(|thread| thread.join().is_ok());
-    let mark = Mark { epoch: *shared.sealed.borrow(), ..mark.clone() };
-    if ended
-        && shared.health().is_ok()
-        && let Err(error) = folder.set_mark(&mark)
-    {
-        // The mark of the start still stands, which only notices less.
+    // A reader that is still at work lets the engine write after this; then the files as they
+    // stand prove nothing.
+    let last = Arc::into_inner(trees).map(drop).is_some();
+    if !ended || shared.health().is_err() {
+        return;
+    }
+    mark.epoch = *shared.sealed.borrow();
+    mark.digest = if last { rehearsal::digest(folder.path()).ok() } else { None };
+    if let Err(error) = folder.set_mark(&mark) {
+        // The mark of the start still stands; the next start tries its recovery on a copy.
         tracing::warn!(error = %error, "the store could not note where it ended");
     }
 }
@@ -202,14 +216,9 @@ impl SledStore {
         let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take()?;
         let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = Arc::clone(&self.shared);
-        let mark = Mark { endpoint: self.endpoint.clone(), fence: self.fence, epoch: Epoch(0) };
-        Some(move || {
-            let Open { requests, trees, folder } = open;
-            drop(requests);
-            settle(committer, &shared, &mark, &folder);
-            drop(trees);
-            drop(folder);
-        })
+        let (endpoint, fence) = (self.endpoint.clone(), self.fence);
+        let mark = Mark { endpoint, fence, epoch: Epoch(0), digest: None };
+        Some(move || settle(committer, open, &shared, mark))
     }
 }
 

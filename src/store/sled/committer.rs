@@ -2,6 +2,7 @@
 //! one barrier for all of them, and only then publishes and answers.
 
 use super::barrier::Barrier;
+use super::folder::Reached;
 use super::keys;
 use super::plan::{Place, encoded, plan};
 use super::purge;
@@ -37,6 +38,7 @@ pub(super) struct Committer {
     pub(super) trees: Arc<Trees>,
     pub(super) shared: Arc<Shared>,
     pub(super) barrier: Box<dyn Barrier>,
+    pub(super) reached: Reached,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) held: HashMap<FeedName, Held>,
     pub(super) floors: HashMap<FeedName, Floor>,
@@ -275,6 +277,10 @@ impl Committer {
         }
         if round.changes > 0 {
             self.sealed = (round.epoch, round.at);
+            if let Err(error) = self.reached.note(round.epoch) {
+                // It serves only to notice damage; the store itself is durable.
+                tracing::warn!(error = %error, "the store could not note what it has reached");
+            }
             self.shared.sealed.send_replace(round.epoch);
         }
     }

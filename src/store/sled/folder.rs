@@ -4,13 +4,16 @@
 use crate::model::EndpointId;
 use crate::store::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Held from open to close; the lock goes with the process, whatever ends it.
 const LOCK: &str = "lock";
 /// What the store had reached when it was last opened or closed.
 const MARK: &str = "mark";
+/// The last epoch that became durable, since the mark was made.
+const REACHED: &str = "reached";
 /// A mark before it is renamed into its place.
 const NEW_MARK: &str = "mark.new";
 /// The first line of a mark.
@@ -34,6 +37,33 @@ pub(super) struct Mark {
     pub(super) fence: u64,
     /// The last closed epoch.
     pub(super) epoch: Epoch,
+    /// The fingerprint of the engine's files as a close left them; `None` while it is open.
+    pub(super) digest: Option<u128>,
+}
+
+/// Notes each epoch as it becomes durable, without waiting for the disk: the note may be behind
+/// the store after a loss of power, and is never ahead of it.
+pub(super) struct Reached(File);
+
+impl Reached {
+    /// Notes an epoch.
+    pub(super) fn note(&mut self, epoch: Epoch) -> io::Result<()> {
+        let number = epoch.0.to_le_bytes();
+        let check = xxh3_64(&number).to_le_bytes();
+        self.0.seek(SeekFrom::Start(0))?;
+        self.0.write_all(&[number, check].concat())
+    }
+
+    /// The last epoch noted; zero where there is no note, or half of one.
+    fn read(&mut self) -> Epoch {
+        let (mut number, mut check) = ([0; 8], [0; 8]);
+        let read = self.0.seek(SeekFrom::Start(0)).and_then(|_| {
+            self.0.read_exact(&mut number)?;
+            self.0.read_exact(&mut check)
+        });
+        let whole = read.is_ok() && xxh3_64(&number) == u64::from_le_bytes(check);
+        Epoch(if whole { u64::from_le_bytes(number) } else { 0 })
+    }
 }
 
 impl Folder {
@@ -80,10 +110,23 @@ impl Folder {
         })
     }
 
+    /// The note of the last durable epoch: what it says, and where to write the next.
+    pub(super) fn reached(&self) -> Result<(Epoch, Reached), StoreError> {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(self.path.join(REACHED));
+        let file = file.map_err(|source| StoreError::Io { doing: "open its notes", source })?;
+        let mut reached = Reached(file);
+        Ok((reached.read(), reached))
+    }
+
     /// Writes the mark, whole or not at all, and makes the names in the folder durable.
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
-        let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
-        let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
+        let Mark { endpoint, fence, epoch: Epoch(epoch), digest } = mark;
+        let digest = digest.map_or_else(|| "none".to_owned(), |digest| format!("{digest:032x}"));
+        let text = format!(
+            "{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\nfiles {digest}\n"
+        );
         self.write_mark(&text).map_err(|source| StoreError::Io { doing: "write its mark", source })
     }
 
@@ -104,5 +147,9 @@ fn read(text: &str) -> Option<Mark> {
     let endpoint = EndpointId::own(line("endpoint ")?).ok()?;
     let fence = line("fence ")?.parse().ok()?;
     let epoch = Epoch(line("epoch ")?.parse().ok()?);
-    lines.next().is_none().then_some(Mark { endpoint, fence, epoch })
+    let digest = match line("files ")? {
+        "none" => None,
+        digits => Some(u128::from_str_radix(digits, 16).ok()?),
+    };
+    lines.next().is_none().then_some(Mark { endpoint, fence, epoch, digest })
 }

@@ -13,6 +13,7 @@ use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, enc
 use crate::store::{Epoch, StoreError};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::Duration;
 
 /// The format that is written.
@@ -41,13 +42,22 @@ pub(super) struct Opened {
     pub(super) sealed: (Epoch, Time),
 }
 
-/// Opens sled in the folder.
-pub(super) fn engine(folder: &Folder) -> Result<Trees, StoreError> {
-    let path = folder.path().display().to_string();
-    let config = ::sled::Config::new()
-        .path(folder.path())
-        .cache_capacity(CACHE)
-        .flush_every_ms(Some(FLUSH_EVERY));
+/// What was found in a store that is whole.
+pub(super) struct Found {
+    /// Whose store it is and its last fence; `None` where it is new.
+    identity: Option<(EndpointId, u64)>,
+    held: HashMap<FeedName, Held>,
+    floors: HashMap<FeedName, Floor>,
+    /// Purged feeds whose data was not all removed.
+    sweeping: Vec<(FeedName, Floor)>,
+    sealed: (Epoch, Time),
+}
+
+/// Opens sled in the folder `path`; messages speak of the folder `shown`.
+pub(super) fn engine(path: &Path, shown: &Path) -> Result<Trees, StoreError> {
+    let config =
+        ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
+    let path = shown.display().to_string();
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
@@ -82,27 +92,36 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("without a word").chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Checks what is stored, raises the fence, mends an unfinished purge and reads what is kept in
-/// memory. Durable on return.
+/// Reads what is kept in memory, and checks that the store has everything up to its mark and up to
+/// `reached`. Writes nothing.
+pub(super) fn inspect(
+    trees: &Trees,
+    mark: Option<&Mark>,
+    reached: Epoch,
+) -> Result<Found, StoreError> {
+    let identity = identity(trees, mark)?;
+    let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
+    if let (Some(mark), Some((endpoint, fence))) = (mark, &identity) {
+        let behind = *fence < mark.fence || sealed.0 < mark.epoch.max(reached);
+        if behind || *endpoint != mark.endpoint {
+            return Err(damaged(trees, "what is stored is older than what the store had reached"));
+        }
+    }
+    let (floors, sweeping) = floors(trees)?;
+    Ok(Found { identity, held: states(trees)?, floors, sweeping, sealed })
+}
+
+/// Decides whose store it is, raises the fence and mends an unfinished purge. Durable on return.
 pub(super) fn open(
     folder: &Folder,
     trees: &Trees,
     barrier: &mut dyn Barrier,
+    found: Found,
     configured: Option<EndpointId>,
 ) -> Result<Opened, StoreError> {
-    let mark = folder.mark()?;
-    let found = identity(trees, mark.as_ref())?;
-    let (held, floors, sweeping) = (states(trees)?, floors(trees)?, sweeping(trees)?);
-    let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
-    if let (Some(mark), Some((endpoint, fence))) = (&mark, &found) {
-        let behind = *fence < mark.fence || sealed.0 < mark.epoch;
-        if behind || *endpoint != mark.endpoint {
-            let what = "what is stored is older than when the store was last opened or closed";
-            return Err(damaged(trees, what));
-        }
-    }
+    let Found { identity, held, floors, sweeping, sealed } = found;
     let used = !(held.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
-    let (stored, fence) = match found {
+    let (stored, fence) = match identity {
         Some((stored, fence)) => (Some(stored), fence + 1),
         None => (None, 1),
     };
@@ -121,8 +140,9 @@ pub(super) fn open(
     barrier
         .pass()
         .map_err(|source| StoreError::Io { doing: "make its opening durable", source })?;
-    folder.set_mark(&Mark { endpoint: endpoint.clone(), fence, epoch: sealed.0 })?;
-    Ok(Opened { endpoint, fence, held, floors, sealed })
+    let mark = Mark { endpoint, fence, epoch: sealed.0, digest: None };
+    folder.set_mark(&mark)?;
+    Ok(Opened { endpoint: mark.endpoint, fence, held, floors, sealed })
 }
 
 /// Whose store it is and its last fence; `None` where it is new.
@@ -171,26 +191,20 @@ fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
         .collect()
 }
 
-fn floors(trees: &Trees) -> Result<HashMap<FeedName, Floor>, StoreError> {
-    trees
-        .scan::<FloorRecord>(Class::Floors, Vec::new())
-        .map(|entry| {
-            let (key, record) = entry?;
-            Ok((name(trees, Class::Floors, &key)?, record.floor()))
-        })
-        .collect()
-}
+/// The marks of purged feeds, and those whose data was not all removed.
+type Floors = (HashMap<FeedName, Floor>, Vec<(FeedName, Floor)>);
 
-/// Purged feeds whose data was not all removed.
-fn sweeping(trees: &Trees) -> Result<Vec<(FeedName, Floor)>, StoreError> {
-    let mut feeds = Vec::new();
+fn floors(trees: &Trees) -> Result<Floors, StoreError> {
+    let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
     for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
         let (key, record) = entry?;
+        let feed = name(trees, Class::Floors, &key)?;
         if record.sweeping {
-            feeds.push((name(trees, Class::Floors, &key)?, record.floor()));
+            sweeping.push((feed.clone(), record.floor()));
         }
+        floors.insert(feed, record.floor());
     }
-    Ok(feeds)
+    Ok((floors, sweeping))
 }
 
 fn name(trees: &Trees, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {

@@ -72,3 +72,22 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "no folder");
     open(&folder.path().join("a/b/c")).unwrap();
 }
+
+/// A close notes what its files are, so that the next start need not try its recovery on a copy.
+#[tokio::test]
+async fn a_closed_store_needs_no_rehearsal() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..3 {
+        let store = open(folder.path()).unwrap();
+        let claim = claim(&store).await;
+        let change = change(&store, &noise(40_000)).await;
+        store.commit(&claim, change).await.unwrap();
+        let taken = store.opened().unwrap().folder;
+        assert_eq!(taken.mark().unwrap().unwrap().digest, None, "open files prove nothing");
+        drop(taken);
+        store.close().await.unwrap();
+        let taken = crate::store::sled::folder::Folder::take(folder.path()).unwrap();
+        let noted = taken.mark().unwrap().unwrap().digest;
+        assert_eq!(noted, Some(crate::store::sled::rehearsal::digest(folder.path()).unwrap()));
+    }
+}

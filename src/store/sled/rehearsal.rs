@@ -1,0 +1,100 @@
+//! Trying a recovery on a copy, where the files are not those that the last close left.
+//!
+//! sled recovers in place: what follows the first damaged entry it takes for a write that was cut
+//! off, and overwrites it. After a crash that is right; where the damage lies in the middle, it
+//! would destroy what could still be saved. So a recovery must first prove, on a copy, that it finds
+//! everything that was durable.
+
+use super::folder::{Folder, Mark};
+use super::open::{engine, inspect};
+use crate::store::{Epoch, StoreError};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Where the copy stands, in the folder itself.
+const COPY: &str = "rehearsal";
+/// The bytes that are hashed at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// The engine's files in a folder, in a fixed order.
+fn engine_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name == "db" || name == "conf" || name.starts_with("snap.") {
+            found.push(entry.path());
+        } else if name == "blobs" {
+            for blob in fs::read_dir(entry.path())? {
+                found.push(blob?.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A fingerprint of the engine's files: their names, lengths and bytes.
+pub(super) fn digest(folder: &Path) -> io::Result<u128> {
+    let mut hash = Xxh3::new();
+    let mut buffer = vec![0; CHUNK];
+    for path in engine_files(folder)? {
+        let inner = path.strip_prefix(folder).unwrap_or(&path);
+        hash.update(inner.as_os_str().as_encoded_bytes());
+        let mut file = fs::File::open(&path)?;
+        hash.update(&file.metadata()?.len().to_le_bytes());
+        loop {
+            let read = io::Read::read(&mut file, &mut buffer)?;
+            match buffer.get(..read) {
+                Some(bytes) if read > 0 => hash.update(bytes),
+                _ => break,
+            }
+        }
+    }
+    Ok(hash.digest128())
+}
+
+/// Makes sure that opening the store will find everything up to `reached`. Where the files are as
+/// the last close left them, there is nothing to recover; otherwise the recovery is tried first.
+pub(super) fn rehearse(folder: &Folder, mark: &Mark, reached: Epoch) -> Result<(), StoreError> {
+    let path = folder.path();
+    let copy = path.join(COPY);
+    let failed = |source| StoreError::Io { doing: "look at its files before opening them", source };
+    clear(&copy).map_err(failed)?;
+    if mark.digest.is_some() && mark.digest == Some(digest(path).map_err(failed)?) {
+        return Ok(());
+    }
+    tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
+    let outcome = match copy_engine(path, &copy) {
+        Ok(()) => {
+            engine(&copy, path).and_then(|trees| inspect(&trees, Some(mark), reached).map(drop))
+        }
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            tracing::warn!("the disk has no room for a copy: the store is recovered without one");
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    };
+    clear(&copy).map_err(failed)?;
+    outcome
+}
+
+fn copy_engine(from: &Path, to: &Path) -> io::Result<()> {
+    for path in engine_files(from)? {
+        let target = to.join(path.strip_prefix(from).unwrap_or(&path));
+        fs::create_dir_all(target.parent().unwrap_or(to))?;
+        fs::copy(&path, &target)?;
+    }
+    Ok(())
+}
+
+/// Removes the copy, this one or one that a crash left behind.
+fn clear(copy: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(copy) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
