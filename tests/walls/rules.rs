@@ -69,6 +69,11 @@ pub const ROOMS: &[Room] = &[
         &["reqwest"],
     ),
     room("poll", &["app", "cli", "demo", "serve"], &["sled", "reqwest"]),
+    room(
+        "replay",
+        &["app", "cli", "clock", "demo", "fetch", "poll", "render", "serve"],
+        &["sled", "reqwest", "std::net", "getrandom"],
+    ),
     room("serve", &["app", "cli", "demo", "fetch", "poll"], &["sled", "reqwest"]),
 ];
 
