@@ -3,6 +3,9 @@
 //! `cargo bench` measures over invented documents of realistic shape; with `TIDEGATE_CORPUS` set to
 //! a folder of recorded feeds also over those. Throughput is of the document's decoded bytes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::string_slice)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write as _;
 use std::hint::black_box;

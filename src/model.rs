@@ -22,6 +22,7 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
-    Absence, Character, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot, Standing,
+    Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,
+    Standing,
 };
 pub use time::{Tick, Time, TimeError};

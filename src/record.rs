@@ -1,11 +1,13 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
 mod character;
+mod decide;
 mod draft;
 mod mint;
 mod next;
 mod window;
 
+pub use decide::decide;
 pub use mint::published_id;
 pub use next::{look_again, take_in};
 pub use window::age;

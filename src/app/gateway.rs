@@ -75,8 +75,13 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        let desk =
-            Arc::new(Desk::new(Arc::clone(&store), poller, config.clone(), public_url.clone()));
+        let desk = Arc::new(Desk::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            poller,
+            config.clone(),
+            public_url.clone(),
+        ));
         let settings = serve::Settings {
             public_url,
             admin_token,

@@ -1,14 +1,16 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 use super::{AppError, feeds, translate};
+use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding};
 use crate::poll::{self, PollError, Poller};
+use crate::record::{self, Round};
 use crate::serve::{
     Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
     PollOutcome, PollReport, Put, PutFeed, Totals,
 };
-use crate::store::{Claim, Store, StoreError};
+use crate::store::{Claim, CommitError, Store, StoreError};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +18,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
+/// How often a decision is made anew because the feed changed under it.
+const DECIDE_ATTEMPTS: u32 = 5;
+
 /// The operator's desk.
 pub(super) struct Desk {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     poller: Poller,
     config: RwLock<Config>,
     public_url: String,
@@ -34,13 +40,14 @@ fn internal(error: &StoreError) -> OperatorError {
 impl Desk {
     pub(super) fn new(
         store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
         poller: Poller,
         config: Config,
         public_url: String,
     ) -> Self {
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
-        Self { store, poller, config, public_url, closing, changing: Mutex::new(()) }
+        Self { store, clock, poller, config, public_url, closing, changing: Mutex::new(()) }
     }
 
     pub(super) fn closing(&self) {
@@ -113,6 +120,33 @@ impl Desk {
             held,
             pending_absences,
         })
+    }
+
+    /// Commits what the operator decides about a held document.
+    async fn decide(&self, record: &FeedRecord, decision: Decision) -> Result<(), OperatorError> {
+        for _ in 0..DECIDE_ATTEMPTS {
+            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
+            let round = Round {
+                feed: &record.name,
+                endpoint: self.store.endpoint(),
+                options: &record.options,
+                snapshot: snapshot.as_ref(),
+                now: self.clock.now(),
+                window: self.window(),
+            };
+            let Some(change) = record::decide(&round, decision).change else {
+                let nothing = format!("nothing of the feed {} is held", record.name);
+                return Err(OperatorError::Conflict(nothing));
+            };
+            match self.store.commit(&self.claim(), change).await {
+                Ok(_) => return Ok(()),
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(OperatorError::Internal(error.to_string())),
+            }
+        }
+        Err(OperatorError::Internal(
+            "the feed changed while this was decided; try again".to_owned(),
+        ))
     }
 
     fn refuse_if_filed(&self, record: &FeedRecord) -> Result<(), OperatorError> {
@@ -218,17 +252,18 @@ impl Operator for Desk {
         })
     }
 
-    async fn hold(&self, feed: &FeedName, _action: HoldAction) -> Result<(), OperatorError> {
-        self.record(feed).await?;
-        let state = self.store.state(feed).await.map_err(|e| internal(&e))?;
-        match state.and_then(|state| state.hold) {
-            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
-            Some(_) => Err(OperatorError::Unsupported(
-                "deciding about a held document is not part of this version; it is released when \
-                 it is confirmed and dropped when it heals"
-                    .to_owned(),
-            )),
+    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        let decision = match action {
+            HoldAction::Release => Decision::Release,
+            HoldAction::Drop => Decision::Drop,
+        };
+        self.decide(&record, decision).await?;
+        // A released document comes out with the poll that finds it again.
+        if decision == Decision::Release {
+            self.poller.poll_now(feed).await.map_err(stopped)?;
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::clock::ManualClock;
 use crate::config::{Polling, Publish};
 use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints};
 use crate::poll::{Bounds, Rhythm, replay_interval};
-use crate::replay::{self, Line, Series, Summary};
+use crate::replay::{self, Line, Series, Stage, Summary};
 use crate::store::{MemoryStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -73,14 +73,18 @@ async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<
         oldest_first.for_each(|change| rhythm.changed(*change));
         replay_interval(&feed, bounds, rhythm, &hints, None, now)
     };
-    let window = Publish::default().window;
-    let options = FeedOptions::default();
-    replay::series(&store, claim, feed.clone(), series, options, window, &interval, print)
-        .await
-        .map_err(|error| match error {
-            replay::ReplayError::Read { .. } => AppError::Input(said(&error)),
-            _ => AppError::run("the replay failed", said(&error)),
-        })
+    let stage = Stage {
+        store: &store,
+        claim,
+        feed: feed.clone(),
+        options: FeedOptions::default(),
+        window: Publish::default().window,
+        interval: &interval,
+    };
+    replay::series(stage, series, print).await.map_err(|error| match error {
+        replay::ReplayError::Read { .. } => AppError::Input(said(&error)),
+        _ => AppError::run("the replay failed", said(&error)),
+    })
 }
 
 fn print(out: &mut impl Write, line: &Line, json: bool) -> std::io::Result<()> {

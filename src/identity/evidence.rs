@@ -425,10 +425,10 @@ pub(super) fn second_round(sides: &mut Sides<'_>) {
     for rule in &RULES {
         let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
         for (at, entry) in sides.document.entries.iter().enumerate() {
-            if let (true, Some(native)) = (sides.is_entry_free(at), sides.names.get(at)) {
-                if let Some(value) = (rule.entry)(entry, native) {
-                    found.entry(value).or_default().0.push(at);
-                }
+            if let (true, Some(native)) = (sides.is_entry_free(at), sides.names.get(at))
+                && let Some(value) = (rule.entry)(entry, native)
+            {
+                found.entry(value).or_default().0.push(at);
             }
         }
         if found.is_empty() {
@@ -436,12 +436,12 @@ pub(super) fn second_round(sides: &mut Sides<'_>) {
         }
         for (at, known) in sides.snapshot.known.iter().enumerate() {
             let reachable = rule.reaches_back || known.standing == Standing::Current;
-            if reachable && sides.is_known_free(at) {
-                if let Some(value) = (rule.known)(known) {
-                    if let Some(both) = found.get_mut(&value) {
-                        both.1.push(at);
-                    }
-                }
+            if reachable
+                && sides.is_known_free(at)
+                && let Some(value) = (rule.known)(known)
+                && let Some(both) = found.get_mut(&value)
+            {
+                both.1.push(at);
             }
         }
         let mut pairs: Vec<(usize, usize)> = Vec::new();

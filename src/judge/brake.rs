@@ -17,6 +17,9 @@ pub struct Braked {
 
 /// A share of fewer items than this says nothing.
 const LEAST_ITEMS: usize = 4;
+/// Where a publisher comes with so many different documents in a row that say the same, it means
+/// it.
+const INSISTING_DOCUMENTS: u32 = 3;
 /// How often a held document must be seen before it is believed.
 const AGREEING_POLLS: u32 = 3;
 /// How long at least.
@@ -79,14 +82,18 @@ fn is_another_site(scene: &Scene<'_>) -> bool {
 }
 
 /// Whether a hold has been confirmed: seen often enough for long enough.
-pub fn hold_is_ripe(hold: &Hold, observations: u32, now: Time) -> bool {
+pub fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
+    let observations = hold.observations;
     let stood = now.since(hold.since);
+    let insists = hold.documents >= INSISTING_DOCUMENTS
+        && matches!(hold.kind.as_str(), "mass-changed" | "re-keyed");
     let least = match hold.kind.as_str() {
         "empty" => LONGEST_HOLD,
         "other-feed" | "shrunken" => LONG_HOLD,
         _ => SHORT_HOLD,
     };
-    (stood >= LONGEST_HOLD && observations > 1)
+    insists
+        || (stood >= LONGEST_HOLD && observations > 1)
         || (stood >= least && observations >= AGREEING_POLLS)
 }
 

@@ -116,6 +116,15 @@ impl Known {
     }
 }
 
+/// What an operator decides about a held document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// It is taken in at the next look.
+    Release,
+    /// It is not taken in; another document is judged anew.
+    Drop,
+}
+
 /// A document that is held back by the brake.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
@@ -127,8 +136,12 @@ pub struct Hold {
     pub since: Time,
     /// Full observations that agreed, the first one included, up to the last commit.
     pub observations: u32,
-    /// Fingerprint of what the held documents have in common: their identities.
-    pub shape: u64,
+    /// How many different documents were held in a row, up to the last commit.
+    pub documents: u32,
+    /// Fingerprint of the last of them.
+    pub body: u64,
+    /// What the operator decided about it.
+    pub decision: Option<Decision>,
 }
 
 /// What has been learned of how a feed behaves.

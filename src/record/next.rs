@@ -6,8 +6,8 @@ use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Conclusion, Scene, Window};
 use crate::model::{
-    Character, Completeness, Entry, EventKind, FeedDocument, FeedState, Hold, Known, Revision,
-    Snapshot, Standing, SyncId, Time,
+    Character, Completeness, Decision, Entry, EventKind, FeedDocument, FeedState, Hold, Known,
+    Revision, Snapshot, Standing, SyncId, Time,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -48,7 +48,7 @@ pub fn take_in(
     };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
-    if let Some(held) = hold(&scene, &window, &mut draft) {
+    if let Some(held) = hold(&scene, &window, short(prints.body), &mut draft) {
         return Ok(draft.into_verdict(Some(held)));
     }
     let mut taken = Taken { draft, scene, names: &names, ids: HashMap::new() };
@@ -118,8 +118,14 @@ fn compare(snapshot: &Snapshot, document: &FeedDocument<'_>, pair: &Pair) -> Opt
     Some(Compared { prints, bytes, changes })
 }
 
+/// The part of a fingerprint that is enough to tell two documents of a feed apart.
+#[allow(clippy::cast_possible_truncation)]
+const fn short(print: u128) -> u64 {
+    print as u64
+}
+
 /// Applies the brake: the reason where the document stays held.
-fn hold(scene: &Scene<'_>, window: &Window, draft: &mut Draft<'_>) -> Option<String> {
+fn hold(scene: &Scene<'_>, window: &Window, body: u64, draft: &mut Draft<'_>) -> Option<String> {
     let before = scene.snapshot.state.hold.as_ref();
     let Some(braked) = judge::brake(scene, window) else {
         if before.is_some() {
@@ -128,16 +134,30 @@ fn hold(scene: &Scene<'_>, window: &Window, draft: &mut Draft<'_>) -> Option<Str
         }
         return None;
     };
-    let same = before.filter(|hold| hold.kind == braked.kind);
+    match before.and_then(|hold| hold.decision.map(|decision| (hold, decision))) {
+        Some((_, Decision::Release)) => {
+            draft.state.hold = None;
+            draft.state_changed = true;
+            return None;
+        }
+        Some((dropped, Decision::Drop)) if dropped.body == body => {
+            return Some(format!("{}: {} (dropped by the operator)", dropped.kind, dropped.reason));
+        }
+        _ => {}
+    }
+    let same = before.filter(|hold| hold.kind == braked.kind && hold.decision.is_none());
+    let another = same.is_none_or(|hold| hold.body != body);
     let hold = Hold {
         reason: braked.reason,
         kind: braked.kind.to_owned(),
         since: same.map_or(scene.now, |hold| hold.since),
         observations: same.map_or(0, |hold| hold.observations).saturating_add(1),
-        shape: 0,
+        documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
+        body,
+        decision: None,
     };
     draft.state_changed = true;
-    if judge::hold_is_ripe(&hold, hold.observations, scene.now) {
+    if judge::hold_is_ripe(&hold, scene.now) {
         draft.state.hold = None;
         return None;
     }

@@ -2,7 +2,7 @@
 
 use super::report::{Line, Outcome, PrintedEvent};
 use super::source::{Recorded, Series};
-use crate::model::{EndpointId, Event, FeedName, FeedOptions, Time};
+use crate::model::{EndpointId, Event, FeedName, FeedOptions, Snapshot, Time};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
@@ -37,16 +37,26 @@ const HELD_POLLS_LIMIT: u32 = 200;
 /// Pending evidence is looked at again at most so often while a document is in force.
 const LOOKS_LIMIT: u32 = 200;
 
-/// A series that is being replayed into a store.
-pub struct Replayed<'a> {
-    store: &'a dyn Store,
-    claim: Claim,
-    feed: FeedName,
+/// Where a series is replayed to, and under which settings.
+pub struct Stage<'a> {
+    /// The store.
+    pub store: &'a dyn Store,
+    /// The right to commit to it.
+    pub claim: Claim,
+    /// The feed that the documents are of.
+    pub feed: FeedName,
+    /// What the operator says of it.
+    pub options: FeedOptions,
+    /// How long changes stay in the sync view.
+    pub window: Duration,
+    /// How far polls are apart, given the times of the last changes, newest first, and the time.
+    pub interval: &'a dyn Fn(&[Time], Time) -> Duration,
+}
+
+/// A series that is being replayed.
+struct Replayed<'a> {
+    stage: Stage<'a>,
     endpoint: EndpointId,
-    options: FeedOptions,
-    window: Duration,
-    /// How far polls are apart, given the times of the last changes, newest first.
-    interval: &'a dyn Fn(&[Time], Time) -> Duration,
     changes: Vec<Time>,
     /// The times of the documents so far, with their numbers.
     times: Vec<(Time, u64)>,
@@ -59,25 +69,15 @@ pub struct Replayed<'a> {
 /// The most times of changes that are remembered.
 const CHANGES_KEPT: usize = 16;
 
-/// Replays a series into a store, giving each line to `print` as it is done.
+/// Replays a series, giving each line to `print` as it is done.
 pub async fn series(
-    store: &dyn Store,
-    claim: Claim,
-    feed: FeedName,
+    stage: Stage<'_>,
     series: &Series,
-    options: FeedOptions,
-    window: Duration,
-    interval: &dyn Fn(&[Time], Time) -> Duration,
     mut print: impl FnMut(Line),
 ) -> Result<(), ReplayError> {
     let mut replayed = Replayed {
-        store,
-        claim,
-        feed,
-        endpoint: store.endpoint().clone(),
-        options,
-        window,
-        interval,
+        endpoint: stage.store.endpoint().clone(),
+        stage,
         changes: Vec::new(),
         times: Vec::new(),
         last: None,
@@ -151,6 +151,17 @@ impl Replayed<'_> {
         Ok(line)
     }
 
+    fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Round<'b> {
+        Round {
+            feed: &self.stage.feed,
+            endpoint: &self.endpoint,
+            options: &self.stage.options,
+            snapshot,
+            now,
+            window: self.stage.window,
+        }
+    }
+
     /// Takes the document in and keeps what comes of it.
     async fn take(
         &mut self,
@@ -159,30 +170,14 @@ impl Replayed<'_> {
         now: Time,
         line: &mut Line,
     ) -> Result<Verdict, ReplayError> {
-        let snapshot = self.store.snapshot(&self.feed).await?;
-        let round = Round {
-            feed: &self.feed,
-            endpoint: &self.endpoint,
-            options: &self.options,
-            snapshot: snapshot.as_ref(),
-            now,
-            window: self.window,
-        };
-        let verdict = record::take_in(&round, document, prints)?;
+        let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
+        let verdict = record::take_in(&self.round(snapshot.as_ref(), now), document, prints)?;
         self.keep(verdict, now, line).await
     }
 
     async fn look(&mut self, now: Time) -> Result<Verdict, ReplayError> {
-        let snapshot = self.store.snapshot(&self.feed).await?;
-        let round = Round {
-            feed: &self.feed,
-            endpoint: &self.endpoint,
-            options: &self.options,
-            snapshot: snapshot.as_ref(),
-            now,
-            window: self.window,
-        };
-        Ok(record::look_again(&round, self.same)?)
+        let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
+        Ok(record::look_again(&self.round(snapshot.as_ref(), now), self.same)?)
     }
 
     async fn keep(
@@ -197,7 +192,7 @@ impl Replayed<'_> {
                 self.changes.insert(0, now);
                 self.changes.truncate(CHANGES_KEPT);
             }
-            self.store.commit(&self.claim, change).await?;
+            self.stage.store.commit(&self.stage.claim, change).await?;
             self.same = 0;
         }
         Ok(verdict)
@@ -213,9 +208,9 @@ impl Replayed<'_> {
     ) -> Result<(), ReplayError> {
         let mut now = from;
         for _ in 0..LOOKS_LIMIT {
-            let state = self.store.state(&self.feed).await?;
+            let state = self.stage.store.state(&self.stage.feed).await?;
             let Some(ripens) = state.and_then(|s| s.ripens) else { return Ok(()) };
-            let apart = (self.interval)(&self.changes, now).max(Duration::from_secs(60));
+            let apart = (self.stage.interval)(&self.changes, now).max(Duration::from_secs(60));
             // The polls until the evidence is ripe, at least one.
             let wait = ripens.since(now).as_secs().div_ceil(apart.as_secs()).max(1);
             let step = Duration::from_secs(apart.as_secs().saturating_mul(wait));

@@ -236,7 +236,9 @@ impl Judge for JudgeDouble {
                 kind: "empty".into(),
                 since: round.now,
                 observations: 1,
-                shape: 0,
+                documents: 1,
+                body: 0,
+                decision: None,
             });
         }
         let trivial = text.contains("trivial");

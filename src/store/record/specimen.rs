@@ -152,15 +152,17 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
 pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     let marks = (any::<u64>(), of(tick()), of(tick()), of(tick()), any::<u64>(), time());
     let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
-    let hold = (text(), text(), time(), any::<u32>(), any::<u64>()).prop_map(
-        |(reason, kind, since, observations, shape)| Hold {
+    let decision = of(select(&[Decision::Release, Decision::Drop][..]));
+    let hold = (text(), text(), time(), any::<u32>(), any::<u32>(), any::<u64>(), decision)
+        .prop_map(|(reason, kind, since, observations, documents, body, decision)| Hold {
             reason,
             kind,
             since,
             observations,
-            shape,
-        },
-    );
+            documents,
+            body,
+            decision,
+        });
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
     (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
         |(

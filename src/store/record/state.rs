@@ -3,7 +3,7 @@
 use super::Record;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
-use crate::model::{Character, FeedState, Hold, Revision};
+use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,9 @@ struct HoldRecord {
     kind: String,
     since: Seconds,
     observations: u32,
-    shape: u64,
+    documents: u32,
+    body: u64,
+    decision: Option<bool>,
 }
 
 impl From<&Hold> for HoldRecord {
@@ -64,7 +66,9 @@ impl From<&Hold> for HoldRecord {
             kind: hold.kind.clone(),
             since: hold.since.into(),
             observations: hold.observations,
-            shape: hold.shape,
+            documents: hold.documents,
+            body: hold.body,
+            decision: hold.decision.map(|d| d == Decision::Release),
         }
     }
 }
@@ -76,7 +80,13 @@ impl From<HoldRecord> for Hold {
             kind: record.kind,
             since: record.since.into(),
             observations: record.observations,
-            shape: record.shape,
+            documents: record.documents,
+            body: record.body,
+            decision: record.decision.map(
+                |release| {
+                    if release { Decision::Release } else { Decision::Drop }
+                },
+            ),
         }
     }
 }
