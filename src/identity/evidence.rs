@@ -28,6 +28,8 @@ pub enum Basis {
     SameTitleAndPlace,
     /// The same last part of the address and the same date or place.
     SameSlug,
+    /// The same date, borne by no other, in the same place.
+    SameDateAndPlace,
 }
 
 impl Basis {
@@ -49,6 +51,7 @@ impl Basis {
             Self::SameText => "the same title and text",
             Self::SameTitleAndPlace => "the same title in the same place",
             Self::SameSlug => "the same address name with the same date or place",
+            Self::SameDateAndPlace => "the same date in the same place",
         }
     }
 }
@@ -129,7 +132,6 @@ impl<'a> Sides<'a> {
         let below_new = (entry + 1..self.entry_pair.len()).find_map(known_of);
         (above_old.is_some() && above_old == above_new)
             || (below_old.is_some() && below_old == below_new)
-            || (self.snapshot.order.len() == 1 && self.entry_pair.len() == 1)
     }
 
     pub(super) fn into_matching(self) -> Matching {
@@ -192,7 +194,7 @@ fn known_slug(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         basis: Basis::SameAddress,
         reaches_back: true,
@@ -214,28 +216,36 @@ const RULES: [Rule; 8] = [
         reaches_back: false,
         entry: |entry, _| entry.link.as_deref().map(plain_link),
         known: |known| known.link.as_deref().map(plain_link),
-        also: link_is_own,
+        also: |sides, entry, known| {
+            sides.is_near(entry, known)
+                && sides.is_own(
+                    entry,
+                    known,
+                    |e| e.link.map(plain_link),
+                    |k| k.link.map(plain_link),
+                )
+        },
     },
     Rule {
         basis: Basis::SameEnclosure,
         reaches_back: false,
         entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
         known: |known| known.enclosure.as_deref().map(plain_link),
-        also: |_, _, _| true,
+        also: |sides, entry, known| sides.is_near(entry, known),
     },
     Rule {
         basis: Basis::SameTitleAndSlug,
         reaches_back: false,
         entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
         known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
-        also: |_, _, _| true,
+        also: |sides, entry, known| sides.is_near(entry, known),
     },
     Rule {
         basis: Basis::SameText,
         reaches_back: false,
         entry: entry_title,
         known: known_title,
-        also: same_text,
+        also: |sides, entry, known| sides.is_near(entry, known) && same_text(sides, entry, known),
     },
     Rule {
         basis: Basis::SameTitleAndPlace,
@@ -249,42 +259,82 @@ const RULES: [Rule; 8] = [
         reaches_back: false,
         entry: entry_slug,
         known: known_slug,
-        also: |sides, entry, known| sides.same_date(entry, known) || sides.same_place(entry, known),
+        also: |sides, entry, known| {
+            (sides.same_date(entry, known) || sides.same_place(entry, known))
+                && sides.is_own(entry, known, |e| e.slug(), |k| k.slug())
+        },
+    },
+    Rule {
+        basis: Basis::SameDateAndPlace,
+        reaches_back: false,
+        entry: |entry, _| entry.published.map(|p| p.to_string()),
+        known: |known| known.published.map(|p| p.to_string()),
+        also: |sides, entry, known| sides.same_place(entry, known),
     },
 ];
 
+/// A side of a possible pair, as the rules that want a value to be an entry's own see it.
+#[derive(Clone, Copy)]
+struct Face<'a> {
+    native: &'a str,
+    link: Option<&'a str>,
+}
+
+impl Face<'_> {
+    fn slug(self) -> Option<String> {
+        slug(self.native).or_else(|| slug(self.link?))
+    }
+}
+
+/// A post that goes by another id was published about when it was before, in days.
+const NEAR_DAYS: u64 = 14;
+
 impl Sides<'_> {
+    /// Whether the item may have been replaced by the entry: it stands in the same place, or bears
+    /// about the same date. Where neither side is dated, nothing speaks against it.
+    fn is_near(&self, entry: usize, known: usize) -> bool {
+        let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
+        let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));
+        let near = match (new, old) {
+            (Some(new), Some(old)) => {
+                new.since(old).max(old.since(new)).as_secs() <= NEAR_DAYS * 86_400
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        near || self.same_place(entry, known)
+    }
+
+    /// Whether no other entry of the document, and no other item of the last one, bears the value.
+    fn is_own(
+        &self,
+        entry: usize,
+        known: usize,
+        of_entry: fn(Face<'_>) -> Option<String>,
+        of_known: fn(Face<'_>) -> Option<String>,
+    ) -> bool {
+        let entry_value = |at: usize| {
+            let e = self.document.entries.get(at)?;
+            of_entry(Face { native: &self.names.get(at)?.shown, link: e.link.as_deref() })
+        };
+        let known_value = |at: usize| {
+            let k = self.snapshot.known.get(at)?;
+            of_known(Face { native: &k.native_shown, link: k.link.as_deref() })
+        };
+        let Some(value) = entry_value(entry) else { return false };
+        let others = |at: &usize| *at != known && self.place.get(*at).is_some_and(Option::is_some);
+        !(0..self.document.entries.len())
+            .any(|at| at != entry && entry_value(at).as_ref() == Some(&value))
+            && !(0..self.snapshot.known.len())
+                .filter(others)
+                .any(|at| known_value(at).as_ref() == Some(&value))
+    }
+
     fn same_date(&self, entry: usize, known: usize) -> bool {
         let entry = self.document.entries.get(entry).and_then(|e| e.published);
         let known = self.snapshot.known.get(known).and_then(|k| k.published);
         entry.is_some() && entry == known
     }
-}
-
-/// Whether no other entry of the document, and no other item of the last one, bears the link.
-fn link_is_own(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
-    let Some(link) = sides.document.entries.get(entry).and_then(|e| e.link.as_deref()) else {
-        return false;
-    };
-    let link = plain_link(link);
-    let in_document = sides
-        .document
-        .entries
-        .iter()
-        .filter(|e| e.link.as_deref().map(plain_link).as_ref() == Some(&link))
-        .count();
-    let in_last = sides
-        .snapshot
-        .known
-        .iter()
-        .enumerate()
-        .filter(|(at, k)| {
-            *at == known
-                || (sides.place.get(*at).is_some_and(Option::is_some)
-                    && k.link.as_deref().map(plain_link).as_ref() == Some(&link))
-        })
-        .count();
-    in_document == 1 && in_last == 1
 }
 
 /// Whether an element with text of the entry (its description, summary or content) has the
