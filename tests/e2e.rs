@@ -22,6 +22,8 @@ mod formats;
 mod identity;
 #[path = "e2e/outages.rs"]
 mod outages;
+#[path = "e2e/story.rs"]
+mod story;
 #[path = "e2e/support/mod.rs"]
 mod support;
 #[path = "e2e/upkeep.rs"]

@@ -124,9 +124,12 @@ async fn entries_that_share_an_id_are_told_apart() {
     stage.subscriber.consume().await;
     assert_eq!(stage.subscriber.living(), ["Post 1", "Post 2", "Post 3", "Post 4"]);
     stage.hours(1);
-    stage.publishes(&same(2..=5));
-    assert_eq!(stage.poll_alone().await.events, "created 1, retired 1");
+    let mut edited = same(1..=4);
+    edited[1].text = "Only this one is told anew.".to_owned();
+    stage.publishes(&edited);
+    assert_eq!(stage.poll_alone().await.events, "updated 1");
     stage.subscriber.consume().await;
-    assert_eq!(stage.subscriber.living().len(), 5);
+    let updates = |day| stage.subscriber.item(&format!("Post {day}")).0;
+    assert_eq!([updates(1), updates(2), updates(3), updates(4)], [1, 1, 2, 1]);
     stage.end().await;
 }

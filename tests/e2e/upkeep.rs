@@ -142,9 +142,10 @@ async fn a_new_url_keeps_the_history() {
     let before = stage.state().await;
     let mut config = stage.config().clone();
     config.feeds[0].url = stage.publisher.address("/moved").parse().unwrap();
-    stage.gateway().reload(&config).await.unwrap();
     let document = Format::Rss20.document(&posts(2..=7));
     stage.publisher.set("/moved", Answer::document("application/rss+xml", document));
+    stage.hours(1);
+    stage.gateway().reload(&config).await.unwrap();
     let step = stage.poll().await;
     assert_eq!((step.held, step.error), (None, None));
     assert_eq!(step.events, "created 1, retired 1");
