@@ -42,9 +42,12 @@ impl Judge<'_> {
     fn one(&self, at: usize, known: &Known) -> Missing {
         let (evidence, seen) = self.evidence(at, known);
         let backfilled = self.window.backfilled;
+        let habitual = known.absence.as_ref().is_some_and(|a| a.evidence == Evidence::Hole)
+            && habit(self, 0, known).is_some();
         let absence = match &known.absence {
-            // What was first seen stands while nothing stronger is; each look adds to it.
-            Some(before) if !is_stronger(evidence, before.evidence) => Absence {
+            // What was first seen stands while nothing stronger is, nor shows it to be usual; each
+            // look adds to it.
+            Some(before) if !habitual && !is_stronger(evidence, before.evidence) => Absence {
                 evidence: before.evidence,
                 since: before.since,
                 observations: before.observations.saturating_add(1),
@@ -183,8 +186,8 @@ const HABIT_PART: u32 = 3;
 /// Where items go from the middle all the time, it is how the feed works.
 fn habit(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
     let character = &judge.scene.snapshot.state.character;
-    let often = character.left_middle >= HABIT_LEAST
-        && character.left_middle.saturating_mul(HABIT_PART) > character.documents;
+    let times = character.left_middle.saturating_add(u32::from(judge.holes > 0));
+    let often = times >= HABIT_LEAST && times.saturating_mul(HABIT_PART) > character.documents;
     let fickle = character.holes_returned > character.left_middle.max(1);
     if often {
         return Some("items of this feed often go from the middle".to_owned());
