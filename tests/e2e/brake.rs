@@ -223,3 +223,29 @@ async fn a_cut_document_adds_and_takes_nothing_away() {
         stage.end().await;
     }
 }
+
+#[tokio::test]
+async fn an_empty_document_that_stays_deletes_on_a_complete_feed() {
+    let mut stage = Stage::with(Format::Rss20, "complete = true", "").await;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    assert!(stage.posts(&[]).await.held.is_some());
+    let steps = stage.polls(20, 4).await;
+    let events: Vec<_> =
+        steps.iter().map(|s| s.events.as_str()).filter(|e| !e.is_empty()).collect();
+    assert_eq!(events, ["deleted 8"]);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_mostly_gone_document_that_stays_goes_out_as_one_batch() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=10)).await;
+    stage.hours(1);
+    assert!(stage.posts(&posts(9..=10)).await.held.is_some());
+    let steps = stage.polls(12, 4).await;
+    let events: Vec<_> =
+        steps.iter().map(|s| s.events.as_str()).filter(|e| !e.is_empty()).collect();
+    assert_eq!(events, ["retired 8"]);
+    stage.end().await;
+}

@@ -160,3 +160,16 @@ async fn ticks_rise_though_the_clock_goes_back() {
     assert!(step.until > until, "{} after {until}", step.until);
     stage.end().await;
 }
+
+#[tokio::test]
+async fn a_reordered_document_is_shown_in_its_order_and_changes_nothing() {
+    let mut stage = Stage::new(Format::Atom10).await;
+    let before = stage.posts(&posts(1..=6)).await;
+    stage.hours(1);
+    let mut all = posts(1..=6);
+    all.swap(0, 3);
+    let step = stage.posts(&all).await;
+    assert_eq!((step.events.as_str(), step.until), ("", before.until));
+    assert_eq!(stage.reader.titles()[0], "Post 3");
+    stage.end().await;
+}

@@ -172,3 +172,35 @@ async fn a_tombstone_is_a_shell() {
     }
     stage.end().await;
 }
+
+#[tokio::test]
+async fn a_deleted_post_that_scrolls_past_stays_deleted() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    let mut without = posts(1..=8);
+    without.retain(|p| p.day != 5);
+    stage.posts(&without).await;
+    stage.polls(5, 6).await;
+    stage.posts(&posts(9..=16)).await;
+    stage.polls(3, 12).await;
+    assert!(stage.subscriber.item("Post 5").1);
+    assert_eq!(stage.subscriber.living().len(), 15);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_hole_that_scrolls_past_before_it_is_confirmed() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    let mut without = posts(1..=8);
+    without.retain(|p| p.day != 5);
+    stage.posts(&without).await;
+    stage.hours(2);
+    stage.posts(&posts(9..=16)).await;
+    stage.polls(6, 12).await;
+    // Nothing says any more that it was taken away.
+    assert_eq!(stage.subscriber.living().len(), 16);
+    stage.end().await;
+}

@@ -1,18 +1,18 @@
 //! Restarts, configuration and administration.
 
-use crate::support::{Answer, FEED, Format, Stage, posts};
+use crate::support::{Answer, FEED, Format, Stage, Subscriber, posts};
 use serde_json::json;
 use tidegate::model::FeedName;
 
-fn on_disk(folder: &std::path::Path, more: &str) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n{more}", folder.join("data").display())
+fn on_disk(folder: &std::path::Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_goes_on_after_a_restart() {
     for format in Format::BOTH {
         let folder = tempfile::tempdir().unwrap();
-        let mut stage = Stage::with(format, "", &on_disk(folder.path(), "")).await;
+        let mut stage = Stage::with(format, "", &on_disk(folder.path())).await;
         stage.posts(&posts(1..=8)).await;
         stage.hours(1);
         let mut without = posts(1..=8);
@@ -40,7 +40,7 @@ async fn everything_goes_on_after_a_restart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn validators_outlive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path(), "")).await;
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
     let body = Format::Rss20.document(&posts(1..=5));
     stage.answers(Answer::document("application/rss+xml", body).with("etag", "\"kept\""));
     stage.poll().await;
@@ -55,7 +55,7 @@ async fn two_gateways_before_one_publisher_mint_different_ids() {
     let mut known = Vec::new();
     for _ in 0..2 {
         let folder = tempfile::tempdir().unwrap();
-        let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path(), "")).await;
+        let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
         stage.posts(&posts(1..=5)).await;
         known.push(stage.subscriber.known());
         stage.end().await;
@@ -163,5 +163,47 @@ async fn administration_needs_the_token() {
     assert_eq!(without.status(), 401);
     let wrong = stage.net.request(reqwest::Method::POST, address).bearer_auth("wrong");
     assert_eq!(wrong.send().await.unwrap().status(), 401);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_outlives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+    stage.posts(&posts(1..=10)).await;
+    stage.hours(1);
+    assert!(stage.posts(&[]).await.held.is_some());
+    stage.hours(12);
+    stage.restart().await;
+    let step = stage.poll().await;
+    assert!(step.held.is_some() && step.events.is_empty(), "{step:?}");
+    let steps = stage.polls(4, 4).await;
+    assert_eq!(steps[3].held, None, "{steps:?}");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_feed_that_was_purged_begins_anew_and_its_subscribers_notice() {
+    let stage = Stage::new(Format::Rss20).await;
+    let url = stage.publisher.address("/second");
+    let serve = |days| {
+        let document = Format::Rss20.document(&posts(days));
+        stage.publisher.set("/second", Answer::document("application/rss+xml", document));
+    };
+    let put = json!({ "url": url });
+    let mut subscriber = Subscriber::new(&stage.net, "second", false);
+    serve(1..=5);
+    stage.admin("PUT", "/feeds/second", Some(put.clone())).await;
+    stage.admin("POST", "/feeds/second/poll", None).await;
+    subscriber.consume().await;
+    assert_eq!(subscriber.living().len(), 5);
+    // All in the same second.
+    assert_eq!(stage.admin("DELETE", "/feeds/second?purge=true", None).await.0, 204);
+    serve(4..=6);
+    stage.admin("PUT", "/feeds/second", Some(put)).await;
+    stage.admin("POST", "/feeds/second/poll", None).await;
+    subscriber.consume().await;
+    assert_eq!(subscriber.resets, 1);
+    assert_eq!(subscriber.living(), ["Post 4", "Post 5", "Post 6"]);
     stage.stop().await;
 }
