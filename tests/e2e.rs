@@ -6,7 +6,8 @@
 //! publisher did not take away. The stage checks the first after every poll; each scenario says
 //! what the reader must see.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice)]
 
 #[path = "e2e/brake.rs"]
 mod brake;
