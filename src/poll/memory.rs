@@ -102,12 +102,15 @@ impl Memory {
             answered_by: self.poll.answered_by.clone(),
         };
         let begin_there = self.settled && !due && !asked_for;
+        // A held document is confirmed by judging it again, and its bytes are kept nowhere.
+        let held = state.is_some_and(|state| state.hold.is_some());
+        // A 304 means nothing where there is nothing to keep.
+        let conditional = state.is_some() && !due && !held;
         FetchRequest {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
-            // A 304 means nothing where there is nothing to keep.
-            validators: if state.is_some() && !due { validators } else { Validators::default() },
-            known_wire: self.prints(state).map(|prints| prints.wire),
+            validators: if conditional { validators } else { Validators::default() },
+            known_wire: self.prints(state).filter(|_| !held).map(|prints| prints.wire),
             now,
         }
     }

@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::report::Outcome;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Document, Fetch, Fetched};
-use crate::model::{EventKind, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
+use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
 use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
 use std::collections::BTreeMap;
@@ -94,9 +94,11 @@ pub async fn round(
     // The observation is made when the answer is there, which may be long after the question.
     let now = bench.clock.now();
     let known = memory.prints(state.as_ref()).map(|prints| prints.body);
+    let held = state.as_ref().is_some_and(|state| state.hold.is_some());
     match (fetched.answer.clone(), state) {
+        // Seeing a held document again is what confirms it, the same bytes above all.
         (Answer::Document(document), state)
-            if document.delta || known != Some(document.prints.body) =>
+            if document.delta || held || known != Some(document.prints.body) =>
         {
             judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
         }
@@ -131,7 +133,7 @@ async fn unchanged(
     let mut found = Found {
         outcome: quiet,
         counts: BTreeMap::new(),
-        held: state.hold.as_ref().map(|hold| hold.reason.clone()),
+        held: state.hold.as_ref().map(words),
         look_again: state.ripens,
         until: state.tick,
         committed: false,
@@ -264,7 +266,7 @@ impl Settled {
             judged,
             revision: state.map_or(Revision::default(), |state| state.revision),
             until: state.and_then(|state| state.tick),
-            held: state.and_then(|state| state.hold.as_ref()).map(|hold| hold.reason.clone()),
+            held: state.and_then(|state| state.hold.as_ref()).map(words),
             ripens: state.and_then(|state| state.ripens),
             shown: false,
             committed: false,
@@ -274,12 +276,17 @@ impl Settled {
     /// A change was committed that leads to `state`.
     fn after(&mut self, state: &FeedState, before: Option<&FeedState>, tick: Option<Tick>) {
         self.until = tick.or(state.tick);
-        self.held = state.hold.as_ref().map(|hold| hold.reason.clone());
+        self.held = state.hold.as_ref().map(words);
         self.ripens = state.ripens;
         let renders = before.is_none_or(|before| before.render != state.render);
         self.shown = renders || !self.counts.is_empty();
         self.committed = true;
     }
+}
+
+/// A hold as it is told: the rule and its evidence.
+fn words(hold: &Hold) -> String {
+    format!("{}: {}", hold.kind, hold.reason)
 }
 
 /// Lets the judge work where it may take its time. A judge that panics costs one poll.

@@ -99,12 +99,33 @@ async fn a_held_document_is_told() {
     let gateway = Gateway::with_news("one").await;
     gateway.publisher.says("empty", "2");
     let report = gateway.poll().await;
-    assert_eq!((report.outcome, report.held.as_deref()), (Outcome::Unchanged, Some("it is empty")));
-    // An unchanged poll tells it too.
-    assert_eq!(gateway.poll().await.held.as_deref(), Some("it is empty"));
+    let held = Some("empty: it is empty");
+    assert_eq!((report.outcome, report.held.as_deref()), (Outcome::Unchanged, held));
+    // A poll that finds the same tells it too.
+    assert_eq!(gateway.poll().await.held.as_deref(), held);
     let status = gateway.status();
     assert!(status.pending());
     assert_eq!(status.next.unwrap().reason, "something pending can be decided then");
+}
+
+#[tokio::test]
+async fn a_held_document_is_judged_again_though_it_is_the_same() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("empty", "2");
+    gateway.poll().await;
+    let before = gateway.store.writes().0;
+    for polls in 1..4 {
+        assert!(gateway.poll().await.held.is_some());
+        assert_eq!(gateway.store.writes().0, before + polls, "judged, and counted");
+        let asked = gateway.publisher.asked.lock().unwrap();
+        let last = asked.last().unwrap();
+        assert!(last.validators.is_empty(), "a 304 has nothing to judge");
+        assert_eq!(last.known_wire, None, "nor has the same body");
+    }
+    // Once it has healed, the unchanged gate is there again.
+    gateway.publisher.says("one", "3");
+    assert_eq!(gateway.poll().await.held, None);
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
 }
 
 #[tokio::test]

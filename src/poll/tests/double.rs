@@ -243,7 +243,8 @@ impl Judge for JudgeDouble {
         }
         let trivial = text.contains("trivial");
         let look_again = change.state.ripens;
-        let held = change.state.hold.as_ref().map(|hold| hold.reason.clone());
+        let hold = change.state.hold.as_ref();
+        let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
         Ok(Judged {
             verdict: Verdict { change: (!trivial).then_some(change), held, look_again },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },

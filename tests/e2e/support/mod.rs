@@ -1,0 +1,14 @@
+//! A publisher, a gateway and those who read it, all in one process.
+
+mod net;
+mod post;
+mod publisher;
+mod reader;
+mod stage;
+mod subscriber;
+
+pub use post::{Format, Post, post, posts};
+pub use publisher::{Answer, Publisher};
+pub use reader::Reader;
+pub use stage::{FEED, Stage};
+pub use subscriber::Subscriber;

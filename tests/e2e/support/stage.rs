@@ -1,0 +1,307 @@
+//! A publisher, a whole gateway in front of it, and witnesses of all that it publishes.
+//!
+//! After every poll a feed reader and two subscribers read the gateway, and both subscribers must
+//! know exactly what the gateway knows. A third sleeps until the end, and a fourth comes then.
+
+use super::net::{Net, PUBLIC};
+use super::subscriber::{Sync, sync};
+use super::{Answer, Format, Post, Publisher, Reader, Subscriber};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::clock::ManualClock;
+use tidegate::config::{self, Config};
+use tidegate::model::{FeedName, Time};
+use tidegate::store::Select;
+
+/// The feed's name.
+pub const FEED: &str = "news";
+/// The administrator's token.
+pub const TOKEN: &str = "a-token-for-the-end-to-end-tests";
+/// 2026-06-01T00:00:00Z: when the gateway starts.
+const START: i64 = 1_780_272_000;
+/// The kinds of events, in the order in which a step tells them.
+const KINDS: [&str; 7] =
+    ["created", "updated", "deleted", "undeleted", "retired", "returned", "rekeyed"];
+
+/// What a poll led to.
+#[derive(Debug)]
+pub struct Step {
+    /// The outcome, in the contract's word.
+    pub outcome: String,
+    /// What happened, like `created 1, retired 1`; nothing where nothing did.
+    pub events: String,
+    /// Why a document is held.
+    pub held: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The feed's tick.
+    pub until: String,
+    /// What the feed reader found then.
+    pub reader: String,
+}
+
+/// Everything a scenario needs.
+pub struct Stage {
+    pub publisher: Publisher,
+    pub net: Net,
+    pub reader: Reader,
+    pub subscriber: Subscriber,
+    pub precise: Subscriber,
+    pub sleeper: Subscriber,
+    /// Whether the subscribers must know the payloads byte for byte. Bytes that changed without a
+    /// version, such as counters, are shown but are no change to tell subscribers of.
+    pub compares_payloads: bool,
+    format: Format,
+    clock: ManualClock,
+    now: Time,
+    /// When the last poll was made.
+    polled: Time,
+    config: Config,
+    gateway: Option<Gateway>,
+}
+
+impl Stage {
+    /// A gateway that keeps everything in memory, with one feed.
+    pub async fn new(format: Format) -> Self {
+        Self::with(format, "", "").await
+    }
+
+    /// The same with more lines in the feed's table and more tables.
+    pub async fn with(format: Format, feed: &str, tables: &str) -> Self {
+        let publisher = Publisher::start().await;
+        let upstream = publisher.address("/feed");
+        let config = configuration(&format!(
+            "[[feed]]\nname = \"{FEED}\"\nurl = \"{upstream}\"\n{feed}\n{tables}"
+        ));
+        let net = Net::new();
+        let mut stage = Self {
+            reader: Reader::new(&net, FEED),
+            subscriber: Subscriber::new(&net, FEED, false),
+            precise: Subscriber::new(&net, FEED, true),
+            sleeper: Subscriber::new(&net, FEED, true),
+            compares_payloads: true,
+            publisher,
+            net,
+            format,
+            clock: ManualClock::at(Time::from_unix(START)),
+            now: Time::from_unix(START),
+            polled: Time::MIN,
+            config,
+            gateway: None,
+        };
+        stage.start().await;
+        stage
+    }
+
+    async fn start(&mut self) {
+        let outside = Outside { clock: Arc::new(self.clock.clone()) };
+        let gateway = Gateway::start(&self.config, outside).await.unwrap();
+        self.net.lead_to(gateway.address());
+        self.gateway = Some(gateway);
+    }
+
+    /// Stops the gateway and starts it again over the same data.
+    pub async fn restart(&mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+        self.later(Duration::from_secs(60));
+        self.start().await;
+    }
+
+    /// The gateway.
+    pub fn gateway(&self) -> &Gateway {
+        self.gateway.as_ref().unwrap()
+    }
+
+    /// The configuration that the gateway runs with.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes another format from now on.
+    pub fn writes(&mut self, format: Format) {
+        self.format = format;
+    }
+
+    /// Lets time pass.
+    pub fn later(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.clock.set(self.now);
+    }
+
+    /// Lets hours pass.
+    pub fn hours(&mut self, hours: u64) {
+        self.later(Duration::from_secs(hours * 3600));
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Sets what the publisher answers.
+    pub fn answers(&self, answer: Answer) {
+        self.publisher.set("/feed", answer);
+    }
+
+    /// Sets the publisher's posts.
+    pub fn publishes(&self, posts: &[Post]) {
+        self.publishes_text(&self.format.document(posts));
+    }
+
+    /// Sets the publisher's document.
+    pub fn publishes_text(&self, text: &str) {
+        self.answers(Answer::document(self.format.media_type(), text));
+    }
+
+    /// Publishes posts and polls, a minute later.
+    pub async fn posts(&mut self, posts: &[Post]) -> Step {
+        self.publishes(posts);
+        self.poll().await
+    }
+
+    /// Polls so many times, so many hours apart, and tells the last.
+    pub async fn polls(&mut self, times: u32, hours: u64) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..times {
+            self.hours(hours);
+            steps.push(self.poll().await);
+        }
+        steps
+    }
+
+    /// A minute later, polls the feed, and lets everybody read what came of it.
+    pub async fn poll(&mut self) -> Step {
+        let mut step = self.poll_alone().await;
+        if self.state().await.is_some() {
+            self.subscriber.consume().await;
+            self.precise.consume().await;
+            self.compare(&self.subscriber, "the subscriber").await;
+            self.compare(&self.precise, "the subscriber that asks with since").await;
+            step.reader = self.reader.visit().await.to_string();
+            if self.sleeper.until().is_empty() {
+                self.sleeper.consume().await;
+            }
+        }
+        step
+    }
+
+    /// A minute later, polls the feed; nobody reads it.
+    pub async fn poll_alone(&mut self) -> Step {
+        self.later(Duration::from_secs(60));
+        let report = self.admin("POST", &format!("/feeds/{FEED}/poll"), None).await.1;
+        // The gateway polls by itself as well, so the events of all polls since the last count.
+        let status = self.status().await;
+        let mut counts = BTreeMap::new();
+        let mut changed = false;
+        for poll in status["last_polls"].as_array().unwrap() {
+            if Time::parse_rfc3339(poll["at"].as_str().unwrap()).unwrap() <= self.polled {
+                continue;
+            }
+            changed |= poll["outcome"] == "changed";
+            for kind in KINDS {
+                *counts.entry(kind).or_insert(0) += poll[kind].as_u64().unwrap();
+            }
+        }
+        self.polled = self.now;
+        let events = KINDS.iter().filter(|kind| counts.get(*kind).is_some_and(|n| *n > 0));
+        let events: Vec<_> = events.map(|kind| format!("{kind} {}", counts[kind])).collect();
+        let text = |key: &str| report[key].as_str().map(str::to_owned);
+        let outcome = text("outcome").unwrap_or_else(|| panic!("{report}"));
+        Step {
+            outcome: if changed && outcome != "failed" { "changed".into() } else { outcome },
+            events: events.join(", "),
+            held: text("held"),
+            error: text("error"),
+            until: text("until").unwrap_or_default(),
+            reader: String::new(),
+        }
+    }
+
+    /// What the gateway says of the feed.
+    pub async fn status(&self) -> Value {
+        self.admin("GET", &format!("/feeds/{FEED}"), None).await.1
+    }
+
+    /// Calls the administration API.
+    pub async fn admin(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut request = self.net.request(method, &format!("{PUBLIC}/api/v1{path}"));
+        request = request.bearer_auth(TOKEN);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// What the gateway knows of each item; nothing before the first document.
+    pub async fn state(&self) -> Option<BTreeMap<String, Sync>> {
+        let name = FeedName::new(FEED).unwrap();
+        let view = self.gateway().store().view(&name, Select::All).await.unwrap()?;
+        let pair =
+            |item: &tidegate::model::Item| (item.shared.winner.id.to_string(), sync(&item.shared));
+        Some(view.items.iter().map(pair).collect())
+    }
+
+    async fn compare(&self, subscriber: &Subscriber, who: &str) {
+        assert_eq!(
+            Some(subscriber.known()),
+            self.state().await,
+            "what {who} knows and the gateway"
+        );
+        if self.compares_payloads {
+            let mut newcomer = Subscriber::new(&self.net, FEED, false);
+            newcomer.consume().await;
+            assert_eq!(
+                subscriber.payloads(),
+                newcomer.payloads(),
+                "what {who} reads and a newcomer"
+            );
+        }
+    }
+
+    /// Turns the clock back.
+    pub fn turn_back(&mut self, seconds: u64) {
+        self.now = self.now.minus(Duration::from_secs(seconds));
+        self.clock.set(self.now);
+        self.polled = self.polled.min(self.now);
+    }
+
+    /// Ends it: who was there all along never was out of sync, and who sleeps long or comes late
+    /// knows the same.
+    pub async fn end(self) {
+        self.end_with_sleeper(0).await;
+    }
+
+    /// The same where the sleeper may have been away for too long, as often as `resets`.
+    pub async fn end_with_sleeper(mut self, resets: u32) {
+        assert_eq!(self.subscriber.resets, 0, "the subscriber was never away");
+        assert_eq!(self.precise.resets, 0, "the subscriber that asks with since was never away");
+        self.sleeper.consume().await;
+        assert_eq!(self.sleeper.resets, resets, "the sleeper");
+        self.compare(&self.sleeper, "the sleeper").await;
+        self.stop().await;
+    }
+
+    /// Stops the gateway.
+    pub async fn stop(mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+    }
+}
+
+/// A configuration for tests: everything beside what `text` says.
+pub fn configuration(text: &str) -> Config {
+    let has = |table: &str| text.lines().any(|line| line == table);
+    let store = if has("[store]") { "" } else { "[store]\nkind = \"memory\"\n" };
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\nadmin_token = \"{TOKEN}\"\n\
+         [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
+         max_interval = \"365d\"\n{store}{text}"
+    );
+    config::check("test", &text).unwrap_or_else(|faults| panic!("{faults}\n{text}")).config
+}

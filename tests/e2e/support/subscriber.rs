@@ -1,0 +1,176 @@
+//! A subscriber that follows SSE 1.0 section 4.1 to the letter. It publishes nothing itself, so that
+//! no item was created or last updated by it.
+
+use super::net::{Net, PUBLIC};
+use std::collections::BTreeMap;
+use std::mem;
+use tidegate::model::Shared;
+use tidegate::parse::sse::{self, Payload};
+use tidegate::sync::merge_sets;
+
+const SSE: &str = "http://www.microsoft.com/schemas/sse";
+
+/// What an `sx:sync` says: `updates`, `deleted`, and each `sx:history` in order.
+pub type Sync = (u32, bool, Vec<String>);
+
+/// The subscriber with its local store.
+pub struct Subscriber {
+    net: Net,
+    feed: String,
+    /// Whether it asks with `?since=` for what came after the `until` that it cached.
+    precise: bool,
+    cached_until: Option<String>,
+    items: Vec<Shared<Payload>>,
+    /// How often it found itself out of sync.
+    pub resets: u32,
+}
+
+/// A feed as it was read.
+struct Read {
+    since_and_until: Option<(String, String)>,
+    complete: Option<String>,
+    items: Vec<Shared<Payload>>,
+}
+
+impl Subscriber {
+    pub fn new(net: &Net, feed: &str, precise: bool) -> Self {
+        Self {
+            net: net.clone(),
+            feed: format!("{PUBLIC}/feeds/{feed}/sync"),
+            precise,
+            cached_until: None,
+            items: Vec::new(),
+            resets: 0,
+        }
+    }
+
+    /// Reads the feed and takes in what it says.
+    pub async fn consume(&mut self) {
+        let address = match &self.cached_until {
+            Some(until) if self.precise => format!("{}?since={until}", self.feed),
+            _ => self.feed.clone(),
+        };
+        let feed = read(&self.net, &address).await;
+        match (&self.cached_until, &feed.since_and_until) {
+            // Section 4.1.2 step 2a: compared by code points.
+            (Some(cached), Some((since, _))) if since > cached => {
+                self.resets += 1;
+                self.begin(feed, true).await;
+            }
+            (Some(_), _) => {
+                if let Some((_, until)) = feed.since_and_until {
+                    self.cached_until = Some(until);
+                }
+                self.merge(feed.items);
+            }
+            (None, _) => self.begin(feed, false).await,
+        }
+    }
+
+    /// Section 4.1.1, and step 2a of section 4.1.2 where it is out of sync.
+    async fn begin(&mut self, feed: Read, out_of_sync: bool) {
+        let whole = match &feed.complete {
+            Some(link) => read(&self.net, link).await,
+            None => panic!("{} names no complete feed", self.feed),
+        };
+        if out_of_sync {
+            self.items.clear();
+        }
+        self.merge(whole.items);
+        if let Some((_, until)) = feed.since_and_until {
+            // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
+            let whole_until = whole.since_and_until.map(|(_, until)| until);
+            let least = if out_of_sync { whole_until.clone() } else { Some(until.clone()) };
+            self.cached_until = least.min(whole_until).or(Some(until));
+        }
+    }
+
+    fn merge(&mut self, incoming: Vec<Shared<Payload>>) {
+        self.items = merge_sets(mem::take(&mut self.items), incoming);
+        let conflicts: usize = self.items.iter().map(|item| item.conflicts.len()).sum();
+        assert_eq!(conflicts, 0, "one publisher cannot conflict with itself");
+    }
+
+    /// What it knows of each item.
+    pub fn known(&self) -> BTreeMap<String, Sync> {
+        self.items.iter().map(|item| (item.winner.id.to_string(), sync(item))).collect()
+    }
+
+    /// What it knows each item to say.
+    pub fn payloads(&self) -> BTreeMap<String, &Payload> {
+        let pair = |item| -> (String, &Payload) {
+            let item: &Shared<Payload> = item;
+            (item.winner.id.to_string(), &item.winner.data)
+        };
+        self.items.iter().map(pair).collect()
+    }
+
+    /// The titles of the items that live, in order of title.
+    pub fn living(&self) -> Vec<String> {
+        let living = self.items.iter().filter(|item| !item.winner.deleted);
+        let mut titles: Vec<_> =
+            living.map(|item| item.winner.data.values.title.clone().unwrap_or_default()).collect();
+        titles.sort();
+        titles
+    }
+
+    /// The item of that title.
+    pub fn item(&self, title: &str) -> Sync {
+        let is_it =
+            |item: &&Shared<Payload>| item.winner.data.values.title.as_deref() == Some(title);
+        let found: Vec<_> = self.items.iter().filter(is_it).collect();
+        assert_eq!(found.len(), 1, "{title} of {:?}", self.living());
+        sync(found[0])
+    }
+
+    /// The `until` that it cached.
+    pub fn until(&self) -> &str {
+        self.cached_until.as_deref().unwrap_or_default()
+    }
+}
+
+/// What an item's `sx:sync` says.
+pub fn sync<D>(item: &Shared<D>) -> Sync {
+    let version = &item.winner;
+    let history = version.history.iter().map(|update| {
+        let when = update.stamp.when().map(|when| when.to_string()).unwrap_or_default();
+        let by = update.stamp.by().map(|by| by.to_string()).unwrap_or_default();
+        format!("{} {when} {by}", update.sequence.value())
+    });
+    (version.updates.value(), version.deleted, history.collect())
+}
+
+async fn read(net: &Net, address: &str) -> Read {
+    let text = net.text(address).await;
+    let feed = sse::read(&text).unwrap_or_else(|error| panic!("{address}: {error}\n{text}"));
+    let tree = &feed.tree;
+    let sharings: Vec<_> = tree
+        .children(feed.container)
+        .filter(|(id, _)| tree.name(*id) == (SSE, "sharing"))
+        .collect();
+    assert_eq!(sharings.len(), 1, "{address}: one sx:sharing");
+    let (id, sharing) = sharings[0];
+    let since_and_until = match (sharing.attribute("since"), sharing.attribute("until")) {
+        (Some(since), Some(until)) => {
+            assert!(since <= until, "{address}: since {since} is after until {until}");
+            Some((since.to_owned(), until.to_owned()))
+        }
+        (None, None) => None,
+        half => panic!("{address}: since and until come together, not {half:?}"),
+    };
+    let complete = tree.children(id).find_map(|(related, element)| {
+        let is_complete =
+            tree.name(related) == (SSE, "related") && element.attribute("type") == Some("complete");
+        is_complete.then(|| element.attribute("link").unwrap().to_owned())
+    });
+    let mut items = Vec::new();
+    for item in feed.items {
+        let shared = item.shared.unwrap_or_else(|| panic!("{address}: an item without sx:sync"));
+        items.push(shared.unwrap_or_else(|error| panic!("{address}: {error}")));
+    }
+    let mut ids: Vec<_> = items.iter().map(|item| item.winner.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), items.len(), "{address}: an item stands there twice");
+    Read { since_and_until, complete, items }
+}
