@@ -10,6 +10,11 @@ use std::time::Duration;
 /// answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
 
+/// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
+/// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
+/// the part again never counts as having seen the whole.
+pub const NO_PRINTS: BodyPrints = BodyPrints { wire: 0, body: 0 };
+
 /// The last document that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Last {
@@ -102,22 +107,25 @@ impl Memory {
             answered_by: self.poll.answered_by.clone(),
         };
         let begin_there = self.settled && !due && !asked_for;
+        // A held document is judged again at each poll, or its hold could never be confirmed.
+        let held = state.is_some_and(|state| state.hold.is_some());
+        let known = self.prints(state).filter(|_| !held);
         FetchRequest {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
             // A 304 means nothing where there is nothing to keep.
-            validators: if state.is_some() && !due { validators } else { Validators::default() },
-            known_wire: self.prints(state).map(|prints| prints.wire),
+            validators: if known.is_some() && !due { validators } else { Validators::default() },
+            known_wire: known.map(|prints| prints.wire),
             now,
         }
     }
 
-    /// The fingerprints that an unchanged document has.
+    /// The fingerprints that an unchanged document has; `None` where every document is judged.
     pub fn prints(&self, state: Option<&FeedState>) -> Option<BodyPrints> {
         let state = state?;
         match self.last {
             Some(last) if last.revision == state.revision => Some(last.prints),
-            _ => Some(BodyPrints { wire: state.wire, body: state.body }),
+            _ => Some(stored(state)).filter(|prints| *prints != NO_PRINTS),
         }
     }
 
@@ -130,8 +138,8 @@ impl Memory {
         }
         let last = self.last.filter(|last| last.revision == state.revision);
         let mut last = last.unwrap_or(Last {
-            prints: BodyPrints { wire: state.wire, body: state.body },
-            full: true,
+            prints: stored(state),
+            full: stored(state) != NO_PRINTS,
             revision: state.revision,
         });
         last.prints.wire = wire.unwrap_or(last.prints.wire);
@@ -238,6 +246,11 @@ impl Memory {
     pub fn saved(&mut self, state: PollState) {
         self.saved = state;
     }
+}
+
+/// The fingerprints of the last whole document that led to a commit.
+const fn stored(state: &FeedState) -> BodyPrints {
+    BodyPrints { wire: state.wire, body: state.body }
 }
 
 #[cfg(test)]

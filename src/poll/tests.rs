@@ -107,6 +107,52 @@ async fn a_held_document_is_told() {
     assert_eq!(status.next.unwrap().reason, "something pending can be decided then");
 }
 
+/// A hold is confirmed by seeing the document again, which neither a 304 nor an equal body may
+/// prevent.
+#[tokio::test]
+async fn a_held_document_is_asked_for_whole_and_judged_again() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("empty", "2");
+    gateway.poll().await;
+    let before = gateway.store.writes().0;
+    for polls in 1..=2 {
+        let report = gateway.poll().await;
+        assert_eq!(report.outcome, Outcome::Unchanged);
+        assert_eq!(gateway.store.writes().0, before + polls);
+    }
+    {
+        let asked = gateway.publisher.asked.lock().unwrap();
+        let asked = &asked[asked.len() - 2..];
+        assert!(asked.iter().all(|r| r.validators.is_empty() && r.known_wire.is_none()));
+    }
+    // The last good document heals it, though the state has its fingerprint.
+    gateway.publisher.says("one", "1");
+    let report = gateway.poll().await;
+    assert_eq!((report.outcome, report.held), (Outcome::Changed, None));
+    // From then on the gate is shut again.
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+}
+
+/// After a restart nothing but the store tells that the last document was only a part.
+#[tokio::test]
+async fn a_part_seen_again_after_a_restart_confirms_nothing() {
+    for part in ["missing, salvaged", "missing, salvaged, delta"] {
+        let store = StoreDouble::new(&["news"]);
+        let publisher = Publisher::new(part);
+        let gateway = Gateway::start(&store, &publisher).await;
+        gateway.polls("news", 1).await;
+        gateway.stop().await;
+
+        let gateway = Gateway::start(&store, &publisher).await;
+        gateway.clock.set(later(601));
+        gateway.polls("news", 1).await;
+        gateway.poll().await;
+        assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0], "{part}");
+        let asked = publisher.asked.lock().unwrap();
+        assert!(asked.iter().all(|r| r.validators.is_empty()), "{part}");
+    }
+}
+
 #[tokio::test]
 async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
     let gateway = Gateway::with_news("one").await;
