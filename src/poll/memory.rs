@@ -52,9 +52,11 @@ pub struct Memory {
 
 impl Memory {
     /// The memory of a feed that is new here.
-    pub fn new(feed: &FeedName, now: Time) -> Self {
+    pub fn new(feed: &FeedRecord, now: Time) -> Self {
         let poll = PollState {
-            feed: feed.clone(),
+            feed: feed.name.clone(),
+            url: feed.url.clone(),
+            body: None,
             etag: None,
             last_modified: None,
             answered_by: None,
@@ -110,11 +112,12 @@ impl Memory {
         // A held document is judged again at each poll, or its hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(state).filter(|_| !held);
+        // A 304 means nothing where it is not about what is known.
+        let they_hold = known.is_some_and(|known| self.poll.body == Some(known.body));
         FetchRequest {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
-            // A 304 means nothing where there is nothing to keep.
-            validators: if known.is_some() && !due { validators } else { Validators::default() },
+            validators: if they_hold && !due { validators } else { Validators::default() },
             known_wire: known.map(|prints| prints.wire),
             now,
         }
@@ -178,6 +181,7 @@ impl Memory {
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
         let kept = Validators { answered_by: None, ..fetched.validators.clone() };
         let kept = if keep_validators { kept } else { Validators::default() };
+        self.poll.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
         self.poll.etag = kept.etag;
         self.poll.last_modified = kept.last_modified;
         self.poll.answered_by = Some(fetched.final_url.clone());
@@ -231,8 +235,8 @@ impl Memory {
     /// changes nothing of that kind, even if its validators or its age did.
     pub fn to_save(&self, committed: bool) -> Option<PollState> {
         let (old, new) = (&self.saved, &self.poll);
-        let of_document = (&old.etag, &old.last_modified, &old.answered_by)
-            != (&new.etag, &new.last_modified, &new.answered_by);
+        let of_document = (old.body, &old.etag, &old.last_modified, &old.answered_by)
+            != (new.body, &new.etag, &new.last_modified, &new.answered_by);
         let size = |failures: u32| failures.checked_ilog2();
         let material = (committed && of_document)
             || old.moved_to != new.moved_to

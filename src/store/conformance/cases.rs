@@ -308,6 +308,8 @@ async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
 fn poll_state(name: &str) -> PollState {
     PollState {
         feed: feed(name),
+        url: format!("https://example.org/{name}"),
+        body: Some(7),
         etag: Some("\"1\"".to_owned()),
         last_modified: None,
         answered_by: None,
