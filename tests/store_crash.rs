@@ -150,6 +150,8 @@ fn change(number: u64, revision: u64) -> Change {
 fn poll(number: u64, revision: u64) -> PollState {
     PollState {
         feed: feed(number),
+        url: String::new(),
+        body: None,
         etag: Some(format!("\"{revision}\"")),
         last_modified: None,
         answered_by: None,

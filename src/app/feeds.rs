@@ -78,7 +78,11 @@ async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<()
             match store.commit(&claim, change).await {
                 // Whoever changed the feed meanwhile has looked at its window as well.
                 Ok(_) | Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error),
+                Err(CommitError::Fenced) => return Err(CommitError::Fenced),
+                // One feed that cannot be aged must not keep the others from it.
+                Err(error) => {
+                    tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{AppError, feeds, translate};
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding};
+use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
@@ -28,6 +28,9 @@ pub(super) struct Desk {
     poller: Poller,
     config: RwLock<Config>,
     public_url: String,
+    /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
+    /// only, or what is polled, aged and shown would not agree.
+    window: Duration,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
@@ -45,9 +48,10 @@ impl Desk {
         config: Config,
         public_url: String,
     ) -> Self {
+        let window = config.publish.window;
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
-        Self { store, clock, poller, config, public_url, closing, changing: Mutex::new(()) }
+        Self { store, clock, poller, config, public_url, window, closing, changing: Mutex::new(()) }
     }
 
     pub(super) fn closing(&self) {
@@ -59,8 +63,8 @@ impl Desk {
         self.poller.claim()
     }
 
-    pub(super) fn window(&self) -> Duration {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.window
+    pub(super) const fn window(&self) -> Duration {
+        self.window
     }
 
     /// Takes a new configuration; names what needs a restart.
@@ -94,10 +98,7 @@ impl Desk {
     async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
         let polled = self.poller.status(&record.name).unwrap_or_default();
-        let held = state
-            .as_ref()
-            .and_then(|s| s.hold.as_ref())
-            .map(|h| format!("{}: {}", h.kind, h.reason));
+        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let pending_absences = match &state {
             Some(state) if state.ripens.is_some() => {
                 let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
@@ -158,6 +159,11 @@ impl Desk {
             _ => Ok(()),
         }
     }
+}
+
+/// Why a document is held, as everywhere outside: the rule and the evidence.
+fn in_words(hold: &Hold) -> String {
+    format!("{}: {}", hold.kind, hold.reason)
 }
 
 fn stopped(error: PollError) -> OperatorError {
@@ -225,13 +231,17 @@ impl Operator for Desk {
         let _one = self.changing.lock().await;
         let mut record = self.record(feed).await?;
         self.refuse_if_filed(&record)?;
+        // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
+        // asked for again.
+        record.standing = FeedStanding::Gone;
+        self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if purge {
             self.store.purge_feed(feed).await.map_err(|e| internal(&e))?;
+            // The record stays without the data, so that the address goes on to answer 410.
+            self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
         }
-        // The record stays without the data, so that the address goes on to answer 410.
-        record.standing = FeedStanding::Gone;
-        self.store.put_feed(&record).await.map_err(|e| internal(&e))
+        Ok(())
     }
 
     async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
@@ -243,11 +253,14 @@ impl Operator for Desk {
             PollError::TooMany { .. } => OperatorError::Conflict(error.to_string()),
             _ => stopped(error),
         })?;
+        // What the feed is after a poll, one that failed included, is what the store says.
+        let state = self.store.state(feed).await.map_err(|e| internal(&e))?;
+        let held = state.as_ref().and_then(|state| state.hold.as_ref());
         Ok(PollReport {
             outcome: outcome(report.outcome),
             counts: counts(&report.counts),
-            held: report.held,
-            until: report.until,
+            held: held.map(in_words).or(report.held),
+            until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
             error: report.error,
         })
     }

@@ -70,6 +70,12 @@ pub struct FeedRecord {
 pub struct PollState {
     /// The feed.
     pub feed: FeedName,
+    /// The configured address that all of this is about; it means nothing for another one.
+    pub url: String,
+    /// Fingerprint of the decompressed document that the validators belong to. They are sent only
+    /// while it is what the feed's state came from: this is written after the state, so that a
+    /// crash in between leaves the validators of an earlier document.
+    pub body: Option<u128>,
     /// `ETag` of the last document, verbatim.
     pub etag: Option<String>,
     /// `Last-Modified` of the last document, verbatim.

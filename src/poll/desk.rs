@@ -146,14 +146,16 @@ impl Desk {
         let now = self.clock.now();
         for record in active {
             let later = Duration::from_secs(phase(&record.name) % spread);
-            let (memory, due) = match states.remove(&record.name) {
+            // What was learned of another address says nothing of this one.
+            let state = states.remove(&record.name).filter(|state| state.url == record.url);
+            let (memory, due) = match state {
                 Some(state) => {
                     let due = state.not_before.unwrap_or(now).max(now.plus(later));
                     // A clock that was wrong when this was written must not stop the feed.
                     let due = due.min(now.plus(self.settings.bounds(&record.options).max()));
                     (Memory::from_saved(state, now), due)
                 }
-                None => (Memory::new(&record.name, now), now.plus(later)),
+                None => (Memory::new(&record, now), now.plus(later)),
             };
             self.insert(Arc::new(record), memory, due, "polling has just begun");
         }

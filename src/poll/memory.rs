@@ -10,6 +10,11 @@ use std::time::Duration;
 /// answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
 
+/// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
+/// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
+/// the part again never counts as having seen the whole.
+pub const NO_PRINTS: BodyPrints = BodyPrints { wire: 0, body: 0 };
+
 /// The last document that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Last {
@@ -47,9 +52,11 @@ pub struct Memory {
 
 impl Memory {
     /// The memory of a feed that is new here.
-    pub fn new(feed: &FeedName, now: Time) -> Self {
+    pub fn new(feed: &FeedRecord, now: Time) -> Self {
         let poll = PollState {
-            feed: feed.clone(),
+            feed: feed.name.clone(),
+            url: feed.url.clone(),
+            body: None,
             etag: None,
             last_modified: None,
             answered_by: None,
@@ -102,25 +109,26 @@ impl Memory {
             answered_by: self.poll.answered_by.clone(),
         };
         let begin_there = self.settled && !due && !asked_for;
-        // A held document is confirmed by judging it again, and its bytes are kept nowhere.
+        // A held document is judged again at each poll, or its hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
-        // A 304 means nothing where there is nothing to keep.
-        let conditional = state.is_some() && !due && !held;
+        let known = self.prints(state).filter(|_| !held);
+        // A 304 means nothing where it is not about what is known.
+        let they_hold = known.is_some_and(|known| self.poll.body == Some(known.body));
         FetchRequest {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
-            validators: if conditional { validators } else { Validators::default() },
-            known_wire: self.prints(state).filter(|_| !held).map(|prints| prints.wire),
+            validators: if they_hold && !due { validators } else { Validators::default() },
+            known_wire: known.map(|prints| prints.wire),
             now,
         }
     }
 
-    /// The fingerprints that an unchanged document has.
+    /// The fingerprints that an unchanged document has; `None` where every document is judged.
     pub fn prints(&self, state: Option<&FeedState>) -> Option<BodyPrints> {
         let state = state?;
         match self.last {
             Some(last) if last.revision == state.revision => Some(last.prints),
-            _ => Some(BodyPrints { wire: state.wire, body: state.body }),
+            _ => Some(stored(state)).filter(|prints| *prints != NO_PRINTS),
         }
     }
 
@@ -133,8 +141,8 @@ impl Memory {
         }
         let last = self.last.filter(|last| last.revision == state.revision);
         let mut last = last.unwrap_or(Last {
-            prints: BodyPrints { wire: state.wire, body: state.body },
-            full: true,
+            prints: stored(state),
+            full: stored(state) != NO_PRINTS,
             revision: state.revision,
         });
         last.prints.wire = wire.unwrap_or(last.prints.wire);
@@ -173,6 +181,7 @@ impl Memory {
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
         let kept = Validators { answered_by: None, ..fetched.validators.clone() };
         let kept = if keep_validators { kept } else { Validators::default() };
+        self.poll.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
         self.poll.etag = kept.etag;
         self.poll.last_modified = kept.last_modified;
         self.poll.answered_by = Some(fetched.final_url.clone());
@@ -226,8 +235,8 @@ impl Memory {
     /// changes nothing of that kind, even if its validators or its age did.
     pub fn to_save(&self, committed: bool) -> Option<PollState> {
         let (old, new) = (&self.saved, &self.poll);
-        let of_document = (&old.etag, &old.last_modified, &old.answered_by)
-            != (&new.etag, &new.last_modified, &new.answered_by);
+        let of_document = (old.body, &old.etag, &old.last_modified, &old.answered_by)
+            != (new.body, &new.etag, &new.last_modified, &new.answered_by);
         let size = |failures: u32| failures.checked_ilog2();
         let material = (committed && of_document)
             || old.moved_to != new.moved_to
@@ -241,6 +250,11 @@ impl Memory {
     pub fn saved(&mut self, state: PollState) {
         self.saved = state;
     }
+}
+
+/// The fingerprints of the last whole document that led to a commit.
+const fn stored(state: &FeedState) -> BodyPrints {
+    BodyPrints { wire: state.wire, body: state.body }
 }
 
 #[cfg(test)]

@@ -59,6 +59,11 @@ impl Board {
         self.feeds.write().unwrap_or_else(PoisonError::into_inner).remove(feed);
     }
 
+    /// What a feed's status says; `false` where there is none.
+    pub(super) fn look(&self, feed: &FeedName, look: impl FnOnce(&FeedStatus) -> bool) -> bool {
+        self.read(|feeds| feeds.get(feed).is_some_and(look))
+    }
+
     fn read<T>(&self, read: impl FnOnce(&BTreeMap<FeedName, FeedStatus>) -> T) -> T {
         read(&self.feeds.read().unwrap_or_else(PoisonError::into_inner))
     }

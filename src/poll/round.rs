@@ -2,7 +2,7 @@
 
 use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
-use super::memory::Memory;
+use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Document, Fetch, Fetched};
@@ -94,11 +94,10 @@ pub async fn round(
     // The observation is made when the answer is there, which may be long after the question.
     let now = bench.clock.now();
     let known = memory.prints(state.as_ref()).map(|prints| prints.body);
-    let held = state.as_ref().is_some_and(|state| state.hold.is_some());
     match (fetched.answer.clone(), state) {
         // Seeing a held document again is what confirms it, the same bytes above all.
         (Answer::Document(document), state)
-            if document.delta || held || known != Some(document.prints.body) =>
+            if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
             judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
         }
@@ -112,6 +111,12 @@ pub async fn round(
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(crate::fetch::FetchError::Unasked304.into()),
     }
+}
+
+/// Whether a document is held back: the next one is judged even if it is the same, since it is by
+/// being seen again that a held document is confirmed.
+fn is_held(state: Option<&FeedState>) -> bool {
+    state.is_some_and(|state| state.hold.is_some())
 }
 
 /// The publisher has nothing new; what is pending may be decided all the same.
@@ -228,7 +233,10 @@ where
         let judged = judge(bench, feed, now, snapshot.clone(), Arc::clone(&decide)).await?;
         let before = snapshot.as_ref().map(|snapshot| &snapshot.state);
         let mut settled = Settled::before(judged, before);
-        let Some(change) = settled.judged.verdict.change.take() else { return Ok(settled) };
+        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
+        if !settled.judged.full {
+            (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
+        }
         settled.after(&change.state, before, change.tick);
         let (base, tick, body) = (change.base, change.tick, change.state.body);
         let claim = bench.claim.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -108,6 +108,52 @@ async fn a_held_document_is_told() {
     assert_eq!(status.next.unwrap().reason, "something pending can be decided then");
 }
 
+/// A hold is confirmed by seeing the document again, which neither a 304 nor an equal body may
+/// prevent.
+#[tokio::test]
+async fn a_held_document_is_asked_for_whole_and_judged_again() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.says("empty", "2");
+    gateway.poll().await;
+    let before = gateway.store.writes().0;
+    for polls in 1..=2 {
+        let report = gateway.poll().await;
+        assert_eq!(report.outcome, Outcome::Unchanged);
+        assert_eq!(gateway.store.writes().0, before + polls);
+    }
+    {
+        let asked = gateway.publisher.asked.lock().unwrap();
+        let asked = &asked[asked.len() - 2..];
+        assert!(asked.iter().all(|r| r.validators.is_empty() && r.known_wire.is_none()));
+    }
+    // The last good document heals it, though the state has its fingerprint.
+    gateway.publisher.says("one", "1");
+    let report = gateway.poll().await;
+    assert_eq!((report.outcome, report.held), (Outcome::Changed, None));
+    // From then on the gate is shut again.
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+}
+
+/// After a restart nothing but the store tells that the last document was only a part.
+#[tokio::test]
+async fn a_part_seen_again_after_a_restart_confirms_nothing() {
+    for part in ["missing, salvaged", "missing, salvaged, delta"] {
+        let store = StoreDouble::new(&["news"]);
+        let publisher = Publisher::new(part);
+        let gateway = Gateway::start(&store, &publisher).await;
+        gateway.polls("news", 1).await;
+        gateway.stop().await;
+
+        let gateway = Gateway::start(&store, &publisher).await;
+        gateway.clock.set(later(601));
+        gateway.polls("news", 1).await;
+        gateway.poll().await;
+        assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0], "{part}");
+        let asked = publisher.asked.lock().unwrap();
+        assert!(asked.iter().all(|r| r.validators.is_empty()), "{part}");
+    }
+}
+
 #[tokio::test]
 async fn a_held_document_is_judged_again_though_it_is_the_same() {
     let gateway = Gateway::with_news("one").await;
@@ -343,6 +389,60 @@ async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_fo
     let next = gateway.status().next.unwrap();
     assert!(next.at >= later(5000), "{next:?}");
     assert_eq!(publisher.requests(), 0);
+}
+
+/// The validators are written some seconds after the commit. A crash in between leaves those of the
+/// document before it, which must not make that one pass for the last.
+#[tokio::test]
+async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
+    let gateway = Gateway::with_news("one").await;
+    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
+    gateway.stop().await;
+    let saved = store.shelf.lock().unwrap().poll_states.clone();
+    let gateway = Gateway::start(&store, &publisher).await;
+    gateway.polls("news", 1).await;
+    publisher.says("two", "2");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    gateway.stop().await;
+    store.shelf.lock().unwrap().poll_states = saved;
+
+    publisher.says("one", "1");
+    let gateway = Gateway::start(&store, &publisher).await;
+    gateway.polls("news", 1).await;
+    assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+}
+
+/// Neither validators nor pauses of an address say anything of another one.
+#[tokio::test]
+async fn an_address_that_changed_over_a_restart_begins_anew() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.publisher.fails(FetchError::Status { code: 410, retry_after: None });
+    gateway.poll().await;
+    let store = gateway.stop().await;
+    store.shelf.lock().unwrap().feeds[0].url = "http://elsewhere.example/feed".into();
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start(&store, &publisher).await;
+    gateway.polls("news", 1).await;
+    assert!(publisher.asked.lock().unwrap()[0].validators.is_empty());
+    assert_eq!(gateway.status().failures, 0);
+}
+
+/// What the operator has to mend is tried again when it may be mended.
+#[tokio::test]
+async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
+    let gateway = Gateway::with_news("one").await;
+    let refusal = crate::fetch::Refusal::address("a.example", [127, 0, 0, 1].into());
+    gateway.publisher.fails(FetchError::Refused { hop: 0, refusal });
+    gateway.poll().await;
+    assert!(gateway.status().next.unwrap().at > later(3600));
+    gateway.poller.reconfigure(PollSettings::default(), gateway.publisher.fetch()).await.unwrap();
+    gateway.polls("news", 3).await;
+    assert!(gateway.status().next.unwrap().at > later(3600));
+
+    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
+    gateway.stop().await;
+    let gateway = Gateway::start(&store, &publisher).await;
+    gateway.polls("news", 1).await;
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use crate::model::{Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick
 use crate::render::{Dialect, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 use moka::future::Cache;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -262,7 +263,13 @@ impl Shelf {
             let window = self.view(record, since.select()).await?;
             if window.state.revision == state.revision {
                 let mut deleted = window.items;
-                deleted.retain(|item| item.shared.winner.deleted);
+                // An id that is said to be deleted takes the entry that bears it out of a reader
+                // (RFC 6721 section 3): one that a current item bears as well is not said.
+                let borne: HashSet<&str> =
+                    view.items.iter().map(|item| item.published_id.as_str()).collect();
+                deleted.retain(|item| {
+                    item.shared.winner.deleted && !borne.contains(item.published_id.as_str())
+                });
                 return Ok((plan, view, deleted));
             }
             state = window.state;

@@ -47,6 +47,25 @@ const ZSTD: u8 = 1;
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The newest version of its layout, which is written.
     const VERSION: u8 = 1;
+
+    /// Reads the fields of a layout; the newest one, but where earlier ones are known.
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        newest(version, payload)
+    }
+}
+
+/// Reads the fields of the newest layout and of no other.
+fn newest<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
+    if version != T::VERSION {
+        return Err(RecordError::Version { found: version, known: T::VERSION });
+    }
+    fields(payload)
+}
+
+/// Reads fields to the last byte.
+fn fields<T: DeserializeOwned>(payload: &[u8]) -> Result<T, RecordError> {
+    let (record, rest) = postcard::take_from_bytes(payload)?;
+    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
 }
 
 /// Why bytes are no record.
@@ -113,7 +132,7 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
 pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
     let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    if *version != T::VERSION {
+    if *version > T::VERSION {
         return Err(RecordError::Version { found: *version, known: T::VERSION });
     }
     let payload = match *packing {
@@ -128,6 +147,5 @@ pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
         }
         other => return Err(RecordError::Packing(other)),
     };
-    let (record, rest) = postcard::take_from_bytes(&payload)?;
-    if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+    T::read(*version, &payload)
 }

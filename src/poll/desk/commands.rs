@@ -1,7 +1,7 @@
 //! What the polling task is told while it runs.
 
 use super::{Desk, Feed, MAX_ASKED_FOR, MAX_WAITING, Reply};
-use crate::fetch::Fetch;
+use crate::fetch::{Blame, Fetch};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::poll::PollSettings;
 use crate::poll::error::PollError;
@@ -55,7 +55,8 @@ impl Desk {
             _ => {
                 self.unschedule(&name);
                 self.unsaved.remove(&name);
-                self.insert(record, Memory::new(&name, now), now, "it was added or changed");
+                let memory = Memory::new(&record, now);
+                self.insert(record, memory, now, "it was added or changed");
             }
         }
         let _ = reply.send(());
@@ -102,7 +103,23 @@ impl Desk {
             feed.host = self.settings.host(&feed.record.url);
         }
         let names: Vec<_> = self.feeds.keys().cloned().collect();
-        names.iter().for_each(|name| self.bring_forward(name));
+        for name in &names {
+            self.bring_forward(name);
+            self.try_what_was_mended(name);
+        }
+    }
+
+    /// Polls a feed at once whose failure was the operator's: an upstream that was not allowed,
+    /// say, may be allowed now.
+    fn try_what_was_mended(&mut self, name: &FeedName) {
+        let mendable = self.board.look(name, |status| {
+            status.failure.as_ref().is_some_and(|failure| failure.blame == Blame::Operator)
+        });
+        let waits = self.feeds.get(name).is_some_and(|feed| feed.due.is_some());
+        if mendable && waits {
+            let reason = "its last failure was one of configuration, which was read again";
+            self.schedule(name, Next { at: self.clock.now(), reason: reason.to_owned() });
+        }
     }
 
     /// Brings a poll forward that is later than the longest interval has become.

@@ -52,7 +52,7 @@ impl Desk {
             self.polite.asked(&feed.host, Instant::now());
         }
         let done = done.unwrap_or_else(|error| Done {
-            memory: Memory::new(&name, now),
+            memory: Memory::new(&feed.record, now),
             result: Err(RoundError::Defect(error.to_string())),
         });
         self.conclude(&name, running, done, now);
@@ -80,8 +80,10 @@ impl Desk {
                 memory.failed(&error.words());
                 let after = After::Failed(memory.poll.failures, error.retry());
                 let next = memory.plan(name, bounds, now).next(after, now);
-                // A plain failure is tried again after a restart, whatever the pause.
-                memory.poll.not_before = (error.retry() != Retry::Backoff).then_some(next.at);
+                // A plain failure is tried again after a restart, whatever the pause; so is what the
+                // operator has to mend, since the restart may be the mending.
+                let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
+                memory.poll.not_before = asked.then_some(next.at);
                 next
             }
         };
@@ -131,7 +133,8 @@ impl Desk {
         } else if let Some(record) = successor {
             self.unschedule(name);
             self.unsaved.remove(name);
-            self.insert(record, Memory::new(name, now), now, "its address changed");
+            let memory = Memory::new(&record, now);
+            self.insert(record, memory, now, "its address changed");
         }
         for waiter in left {
             let _ = waiter.send(());

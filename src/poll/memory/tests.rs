@@ -59,7 +59,8 @@ fn fetched() -> Fetched {
 #[test]
 fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     let (feed, state) = (record(), state());
-    let mut memory = Memory::new(&feed.name, NOW);
+    let mut memory = Memory::new(&feed, NOW);
+    memory.seen_again(&state, None);
     memory.answered(&fetched(), true);
     let soon = NOW.plus(Duration::from_secs(60));
     let request = memory.request(&feed, Some(&state), false, soon);
@@ -77,7 +78,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
 #[test]
 fn nothing_is_conditional_while_nothing_is_stored() {
     let feed = record();
-    let mut memory = Memory::new(&feed.name, NOW);
+    let mut memory = Memory::new(&feed, NOW);
     memory.answered(&fetched(), true);
     let request = memory.request(&feed, None, false, NOW);
     assert!(request.validators.is_empty());
@@ -90,9 +91,10 @@ fn refreshes_are_spread_after_a_restart() {
     for n in 0..200 {
         let mut feed = record();
         feed.name = FeedName::new(&format!("feed{n}")).unwrap();
-        let mut poll = Memory::new(&feed.name, NOW).poll;
+        let mut poll = Memory::new(&feed, NOW).poll;
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
+        poll.body = Some(state().body);
         let mut memory = Memory::from_saved(poll, NOW);
         let half = NOW.plus(REFRESH_EVERY / 2);
         early +=
@@ -105,7 +107,7 @@ fn refreshes_are_spread_after_a_restart() {
 #[test]
 fn the_states_own_prints_count_once_somebody_else_has_decided() {
     let mut state = state();
-    let mut memory = Memory::new(&record().name, NOW);
+    let mut memory = Memory::new(&record(), NOW);
     assert_eq!(memory.prints(None), None);
     assert_eq!(memory.prints(Some(&state)).map(|p| p.body), Some(20));
     memory.judged(PRINTS, true, false, state.revision);
@@ -117,7 +119,7 @@ fn the_states_own_prints_count_once_somebody_else_has_decided() {
 #[test]
 fn equal_observations_are_counted_since_the_last_commit() {
     let mut state = state();
-    let mut memory = Memory::new(&record().name, NOW);
+    let mut memory = Memory::new(&record(), NOW);
     memory.judged(PRINTS, true, false, state.revision);
     assert_eq!(memory.seen_again(&state, None), Some(1));
     assert_eq!(memory.seen_again(&state, None), Some(2));
@@ -134,7 +136,7 @@ fn equal_observations_are_counted_since_the_last_commit() {
 
 #[test]
 fn only_what_a_restart_should_know_is_written() {
-    let mut memory = Memory::new(&record().name, NOW);
+    let mut memory = Memory::new(&record(), NOW);
     memory.answered(&fetched(), true);
     assert_eq!(memory.to_save(false), None);
     let save = |memory: &mut Memory, committed: bool| {

@@ -2,7 +2,7 @@
 
 use super::doubles::{feed, tick};
 use super::*;
-use crate::model::{FeedStanding, Format};
+use crate::model::{FeedStanding, Format, Standing};
 use crate::serve::directory::Directory;
 use std::sync::atomic::Ordering;
 
@@ -19,6 +19,20 @@ async fn the_reader_view_shows_current_items_in_their_order_and_no_bounds() {
     has(&said, "since None");
     has(&said, "until None");
     has(&said, "expires None");
+}
+
+/// Publishers use ids twice: the one item that is deleted must not take the other along.
+#[tokio::test]
+async fn an_id_that_a_current_item_bears_is_not_said_to_be_deleted() {
+    let site = Site::new();
+    site.store.edit("news", |feed| {
+        let gone = feed.items.iter().find(|item| item.shared.winner.deleted).unwrap();
+        let id = gone.published_id.clone();
+        let mut items = feed.items.iter_mut();
+        items.find(|item| item.standing == Standing::Current).unwrap().published_id = id;
+    });
+    let said = text(site.get("/feeds/news").await).await;
+    assert!(!said.contains("deleted gone"), "{said}");
 }
 
 #[tokio::test]

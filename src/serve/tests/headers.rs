@@ -52,6 +52,24 @@ async fn last_modified_is_never_in_the_future() {
     assert_eq!(header(&answer, "last-modified"), at(-100).rfc822());
 }
 
+/// Two commits within a second put the second one ahead of the clock, where both have one date.
+#[tokio::test]
+async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
+    let site = Site::new();
+    site.clock.set(at(-6));
+    let full = site.get("/feeds/news").await;
+    let (etag, date) = (header(&full, "etag"), header(&full, "last-modified"));
+    assert_eq!(date, at(-6).rfc822());
+    let by_date = [("if-modified-since", date)];
+    assert_eq!(site.get_with("/feeds/news", &by_date).await.status(), 200);
+    let by_tag = [("if-none-match", etag)];
+    assert_eq!(site.get_with("/feeds/news", &by_tag).await.status(), 304);
+    site.clock.set(at(-5));
+    let date = at(-5).rfc822();
+    let by_date = [("if-modified-since", date.as_str())];
+    assert_eq!(site.get_with("/feeds/news", &by_date).await.status(), 304);
+}
+
 #[tokio::test]
 async fn nothing_in_a_document_depends_on_the_time_of_the_request() {
     let site = Site::new();

@@ -109,6 +109,8 @@ pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
 pub(super) fn poll_state(name: &str) -> PollState {
     PollState {
         feed: feed(name),
+        url: format!("https://example.org/{name}"),
+        body: Some(7),
         etag: Some("\"1\"".to_owned()),
         last_modified: None,
         answered_by: None,

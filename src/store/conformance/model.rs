@@ -243,6 +243,8 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
             Step::Checkpoint { feed, failures } => {
                 let state = PollState {
                     feed: super::make::feed(FEEDS[feed]),
+                    url: String::new(),
+                    body: None,
                     etag: Some("\"e\"".repeat(failures as usize * 400)),
                     last_modified: None,
                     answered_by: None,

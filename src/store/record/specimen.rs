@@ -242,11 +242,14 @@ pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
 
 pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
-    (feed(), validators, any::<u32>(), of(text()), of(time()), of(time())).prop_map(
-        |(feed, validators, failures, last_error, refreshed, not_before)| {
+    let about = (feed(), text(), of(any::<u128>()));
+    (about, validators, any::<u32>(), of(text()), of(time()), of(time())).prop_map(
+        |((feed, url, body), validators, failures, last_error, refreshed, not_before)| {
             let (etag, last_modified, answered_by, moved_to) = validators;
             PollState {
                 feed,
+                url,
+                body,
                 etag,
                 last_modified,
                 answered_by,

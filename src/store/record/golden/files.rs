@@ -165,9 +165,11 @@ fn note() -> NoteRecord {
     })
 }
 
-fn poll() -> PollRecord {
+fn poll(url: &str, body: Option<u128>) -> PollRecord {
     PollRecord::from(&PollState {
         feed: FeedName::new("news").unwrap(),
+        url: url.to_owned(),
+        body,
         etag: Some("W/\"1\"".to_owned()),
         last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
         answered_by: Some(URL.to_owned()),
@@ -246,7 +248,7 @@ golden! {
     state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
-    poll_1: "poll-1.hex", poll(), PollRecord;
+    poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
     feed_1: "feed-1.hex", feed(), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
@@ -255,6 +257,13 @@ golden! {
     head_1: "head-1.hex", head(), HeadRecord;
     identity_1: "identity-1.hex",
         IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
+}
+
+/// Layouts that are not written any more are still read.
+#[test]
+fn earlier_layouts_are_read() {
+    let stored = golden("poll-1.hex", &[]);
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
 }
 
 fn head() -> HeadRecord {
