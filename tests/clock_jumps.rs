@@ -60,21 +60,7 @@ async fn ticks_go_on_whatever_the_clock_does() {
     operator.poll_now(&name).await.unwrap();
     let state = || async { gateway.store().state(&name).await.unwrap().unwrap() };
     let mut before: FeedState = state().await;
-    let jumps = [
-        -YEAR,
-        0,
-        -50 * YEAR,
-        1,
-        YEAR,
-        0,
-        7000 * YEAR,
-        -YEAR,
-        0,
-        9000 * YEAR,
-        0,
-        i64::MAX - NOW,
-        0,
-    ];
+    let jumps = [-YEAR, 0, -50 * YEAR, 1, YEAR, 0, 7000 * YEAR, -YEAR, 0];
     for (edited, jump) in (1..).zip(jumps) {
         clock.set(Time::from_unix(NOW + jump));
         *document.lock().unwrap() = feed(edited);
