@@ -26,6 +26,7 @@ mod put;
 mod query;
 mod rendition;
 mod shelf;
+mod stall;
 #[cfg(test)]
 mod tests;
 

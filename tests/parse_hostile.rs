@@ -86,6 +86,26 @@ fn soft_faults_leave_a_document_whole() {
 }
 
 #[test]
+fn names_that_belong_to_xml_itself_are_bound_to_nothing_else() {
+    for (declared, kept) in [
+        ("xmlns:q='http://www.w3.org/2000/xmlns/'", false),
+        ("xmlns:q='http://www.w3.org/XML/1998/namespace'", false),
+        ("xmlns:q='http&#58;//www.w3.org/2000/xmlns/'", false),
+        ("xmlns='http://www.w3.org/2000/xmlns/'", false),
+        ("xmlns='http://www.w3.org/XML/1998/namespace'", false),
+        ("xmlns:xmlns='urn:x'", false),
+        ("xmlns:xml='urn:x'", false),
+        ("xmlns:xml='http://www.w3.org/XML/1998/namespace'", true),
+        ("xmlns:q='urn:x'", true),
+    ] {
+        let text = rss(&format!("<item><title>a</title><b {declared}>c</b></item>"));
+        check(&text);
+        let feed = read(&text).unwrap();
+        assert_eq!(feed.entries[0].markup.contains(declared), kept, "{declared}");
+    }
+}
+
+#[test]
 fn repairs_are_as_small_as_they_can_be() {
     let text = rss("<item><a b=1 b='2' c='&x&lt;&eacute;'>&nbsp;&#12;x & y</a></item>");
     let feed = read(&text).unwrap();

@@ -124,6 +124,7 @@ const KNOWN: &[(&str, Ns)] = &[
 
 /// The URI of the `xml` prefix.
 const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 
 fn known(uri: &str) -> Option<Ns> {
     let bare = uri.split_once("://").map_or(uri, |(_, rest)| rest);
@@ -333,9 +334,10 @@ pub(super) fn is_name(name: &str) -> bool {
     }
 }
 
-/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`.
+/// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
+/// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
 pub(super) fn is_reserved(prefix: &str, uri: &str) -> bool {
-    prefix == "xmlns" || (prefix == "xml" && uri != XML_URI)
+    prefix == "xmlns" || uri == XMLNS_URI || (prefix == "xml") != (uri == XML_URI)
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ pub fn text(out: &mut String, value: &str) {
     }
 }
 
-/// Adds `value` as the value of an attribute in double quotes, the quotes not included. White space
+/// Adds `value` as the value of an attribute, the quotes not included. Both kinds of quotes are
+/// escaped, because a value may be spliced between those that its publisher wrote. White space
 /// other than blanks is written as references, because a parser would normalise it.
 pub fn attribute(out: &mut String, value: &str) {
     for c in value.chars() {
@@ -33,6 +34,7 @@ pub fn attribute(out: &mut String, value: &str) {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(out, "&lt;/title&gt;&lt;x a=\"1\"&gt;&amp;amp;]]&gt;");
         let mut out = String::new();
         push_attribute(&mut out, "href", "\"/><x>\n\t\r&'\u{1}");
-        assert_eq!(out, " href=\"&quot;/&gt;&lt;x&gt;&#10;&#9;&#13;&amp;'\"");
+        assert_eq!(out, " href=\"&quot;/&gt;&lt;x&gt;&#10;&#9;&#13;&amp;&apos;\"");
     }
 
     #[test]

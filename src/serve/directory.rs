@@ -60,6 +60,20 @@ impl Directory {
 
     /// Every feed. Where the store fails, the last list that was had is good enough.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
+        let error = match self.checked().await {
+            Ok(listing) => return Ok(listing),
+            Err(error) => error,
+        };
+        let Some(last) = self.last() else { return Err(error) };
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the list of feeds could not be read; the last one is served"
+        );
+        Ok(last.listing)
+    }
+
+    /// Every feed, and no stand-in where the store fails: what says whether it works.
+    pub(super) async fn checked(&self) -> Result<Arc<Listing>, StoreError> {
         if let Some(listing) = self.fresh() {
             return Ok(listing);
         }
@@ -68,25 +82,12 @@ impl Directory {
             return Ok(listing);
         }
         let generation = self.generation.load(Ordering::Acquire);
-        match self.store.feeds().await {
-            Ok(records) => {
-                let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
-                let listing: Arc<Listing> = Arc::new(named.collect());
-                let read = Read { listing: Arc::clone(&listing), at: Instant::now(), generation };
-                *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
-                Ok(listing)
-            }
-            Err(error) => match self.last() {
-                Some(last) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "the list of feeds could not be read; the last one is served"
-                    );
-                    Ok(last.listing)
-                }
-                None => Err(error),
-            },
-        }
+        let records = self.store.feeds().await?;
+        let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
+        let listing: Arc<Listing> = Arc::new(named.collect());
+        let read = Read { listing: Arc::clone(&listing), at: Instant::now(), generation };
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        Ok(listing)
     }
 
     /// The record of a feed that is served; 404 where there is none of that name, 410 where it was

@@ -1,5 +1,6 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
+use super::stall::Unstalled;
 use super::{Parts, Room, Shared, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,6 +24,8 @@ pub(super) struct Limits {
     pub(super) first_request: Duration,
     /// Within which the head of a later request must come (HTTP/1.1).
     pub(super) head: Duration,
+    /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
+    pub(super) stall: Duration,
     /// After which a connection is asked to end; a client opens a new one.
     pub(super) lifetime: Duration,
     /// How long a connection that was asked to end may take for the answers in flight.
@@ -34,6 +37,7 @@ impl Limits {
     pub(super) const USUAL: Self = Self {
         first_request: Duration::from_secs(15),
         head: Duration::from_secs(30),
+        stall: Duration::from_secs(30),
         lifetime: Duration::from_secs(15 * 60),
         drain: Duration::from_secs(10),
     };
@@ -148,6 +152,7 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, closing: 
             router.clone().oneshot(request)
         });
     let builder = builder(limits);
+    let stream = Unstalled::new(stream, limits.stall);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
 
     // hyper's own limit on heads begins when it knows the protocol: a client that sends nothing,

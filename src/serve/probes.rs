@@ -29,7 +29,9 @@ pub(super) async fn ready(State(room): State<Shared>) -> Result<Response, Proble
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
     room.operator.ready().map_err(|why| Problem::later(why, RETRY_SOON))?;
-    room.directory.listing().await?;
+    // A store that has stopped (a full disk, say) is a reason to start this process again, though
+    // what was rendered before is still served.
+    room.directory.checked().await?;
     Ok((plain(TEXT), "ready\n").into_response())
 }
 

@@ -68,6 +68,24 @@ fn an_attribute_that_the_entry_has_is_never_added_twice() {
 }
 
 #[test]
+fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
+    let skeleton =
+        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='p/&apos; q=&apos;r'></feed>";
+    for base in ["x/&apos; y=&apos;z", "http://[&apos; onclick=&apos;alert(1)", "&quot; a=&quot;b"]
+    {
+        let document = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://new.example/'>\
+             <entry xml:base='{base}'></entry></feed>"
+        );
+        let tag = start_tag(&moved(skeleton, &document));
+        assert_eq!(tag.matches(['\'', '"']).count(), 2, "{tag}");
+    }
+    // `reader` checks that the text is well-formed; the skeleton's own base is spliced alike.
+    let text = Feed::new(Format::Atom10, skeleton).reader();
+    assert!(text.contains("/p/&apos;%20q=&apos;r'"), "{text}");
+}
+
+#[test]
 fn a_document_without_base_gets_the_address_that_it_came_from() {
     let root = |feed: &Feed| {
         let text = feed.reader();

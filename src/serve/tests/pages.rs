@@ -125,6 +125,17 @@ async fn life_and_readiness_are_two_things() {
 }
 
 #[tokio::test]
+async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served() {
+    let site = Site::new();
+    assert_eq!(site.get("/readyz").await.status(), 200);
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    site.store.broken.store(true, std::sync::atomic::Ordering::SeqCst);
+    site.room.directory.changed();
+    problem(site.get("/readyz").await, 503).await;
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+}
+
+#[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {
     let site = Site::new();
     let _ = site.get("/feeds/news").await;

@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Nothing is cut within the time that a test takes.
-const PATIENT: Limits = Limits { first_request: LONG, head: LONG, lifetime: LONG, drain: LONG };
+const PATIENT: Limits =
+    Limits { first_request: LONG, head: LONG, stall: LONG, lifetime: LONG, drain: LONG };
 
 async fn serving(site: &Site, limits: Limits) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -78,6 +79,17 @@ async fn a_later_head_that_does_not_end_is_cut() {
     let (_, answer) = raw(at, asked).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
+}
+
+#[tokio::test]
+async fn whoever_asks_and_does_not_read_is_cut() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, Limits { stall: SHORT, ..PATIENT }).await;
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
+    // Once the answers fill the buffers in between, the server can neither write nor read: this
+    // ends only when it gives up.
+    while stream.write_all(asked.as_bytes()).await.is_ok() {}
 }
 
 #[tokio::test]
