@@ -84,7 +84,8 @@ pub fn hold_is_ripe(hold: &Hold, observations: u32, now: Time) -> bool {
         "other-feed" | "shrunken" => LONG_HOLD,
         _ => SHORT_HOLD,
     };
-    (stood >= LONGEST_HOLD && observations > 1) || (stood >= least && observations >= AGREEING_POLLS)
+    (stood >= LONGEST_HOLD && observations > 1)
+        || (stood >= least && observations >= AGREEING_POLLS)
 }
 
 /// When a held feed is polled again.
