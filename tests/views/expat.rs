@@ -11,7 +11,8 @@ from xml.parsers import expat
 folder = sys.argv[1]
 read, bad = 0, []
 for name in sorted(os.listdir(folder)):
-    parser = expat.ParserCreate(namespace_separator=" ")
+    # A separator that no namespace can hold.
+    parser = expat.ParserCreate(namespace_separator="\x01")
     with open(os.path.join(folder, name), "rb") as document:
         try:
             parser.Parse(document.read(), True)
