@@ -114,6 +114,9 @@ fn pipeline(c: &mut Criterion) {
     group.bench_function("parse", |b| {
         b.iter(|| black_box(parse::document(&second, None, &limits).unwrap().entries.len()));
     });
+    group.bench_function("parse, by feed-rs", |b| {
+        b.iter(|| black_box(feed_rs::parser::parse(second.as_bytes()).unwrap().entries.len()));
+    });
     let document = parse::document(&second, None, &limits).unwrap();
     let later = now.plus(Duration::from_secs(3600));
     group.bench_function("judge and record, one edit in fifty", |b| {
