@@ -4,7 +4,8 @@
 //! a folder with `single/` also over the real documents there. Throughput is of the documents'
 //! decoded bytes. At the end stands how parsing compares with feed-rs, which keeps less.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::string_slice)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write as _;

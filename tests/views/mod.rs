@@ -123,11 +123,10 @@ fn own(document: &FeedDocument<'_>) -> Vec<Read> {
 /// Reads text with feed-rs; an encoding declaration would contradict what is already decoded.
 fn foreign(text: &str) -> Option<Vec<Read>> {
     let text = text.trim_start_matches('\u{feff}');
-    let text = match (text.find("<?xml"), text.find("?>")) {
-        (Some(start), Some(end)) if start < end && text[..start].trim().is_empty() => {
-            &text[end + 2..]
-        }
-        _ => text,
+    let text = match text.trim_start().strip_prefix("<?xml ").and_then(|rest| rest.split_once("?>"))
+    {
+        Some((_, rest)) => rest,
+        None => text,
     };
     let feed = feed_rs::parser::parse(text.as_bytes()).ok()?;
     let entries = feed
