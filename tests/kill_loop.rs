@@ -55,7 +55,9 @@ async fn publisher() -> u16 {
 }
 
 async fn start(data: &std::path::Path, upstream: u16) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+    // Another build of the program, where one is named.
+    let named = std::env::var_os("TIDEGATE_BIN");
+    let mut child = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
         .args(["serve", "--allow-private", "-l", "127.0.0.1:0", "-d"])
         .arg(data)
         .arg(format!("http://127.0.0.1:{upstream}/feed.xml"))

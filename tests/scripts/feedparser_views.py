@@ -8,6 +8,7 @@ where anything differs.
 """
 
 import argparse
+import collections
 import functools
 import http.server
 import json
@@ -46,7 +47,6 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def parse(body, base):
-    # The same base for both sides, so that relative references resolve to the same.
     return feedparser.parse(
         body, response_headers={"content-location": base, "content-type": "application/xml"}
     )
@@ -74,13 +74,8 @@ def plain(text):
 
 
 def items(parsed):
-    """(id or None, title) in order. Of entries that share an id the first alone keeps it."""
-    seen, found = set(), []
-    for entry in parsed.entries:
-        native = plain(entry.get("id"))
-        found.append((native if native and native not in seen else None, plain(entry.get("title"))))
-        seen.add(native)
-    return found
+    """(id or None, title) in order. Entries may share an id."""
+    return [(plain(e.get("id")) or None, plain(e.get("title"))) for e in parsed.entries]
 
 
 def fetch(url):
@@ -100,10 +95,9 @@ def wait_for(url, deadline):
 
 
 def compare_reader(upstream, view):
-    ours = [(plain(e.get("id")), plain(e.get("title"))) for e in view.entries]
-    if len(upstream) != len(ours):
-        yield f"reader view has {len(ours)} items, upstream {len(upstream)}"
-    for place, ((id_wanted, title_wanted), (id_found, title_found)) in enumerate(zip(upstream, ours)):
+    if len(upstream) != len(view):
+        yield f"reader view has {len(view)} items, upstream {len(upstream)}"
+    for place, ((id_wanted, title_wanted), (id_found, title_found)) in enumerate(zip(upstream, view)):
         if not id_found:
             yield f"item {place} has no id"
         if id_wanted is not None and id_wanted != id_found:
@@ -113,27 +107,25 @@ def compare_reader(upstream, view):
 
 
 def compare_sync(reader, sync):
-    wanted = {plain(e.get("id")): plain(e.get("title")) for e in reader.entries}
-    found = {plain(e.get("id")): plain(e.get("title")) for e in sync.entries}
-    for native in wanted.keys() - found.keys():
-        yield f"sync view lacks {native!r}"
-    for native in found.keys() - wanted.keys():
-        yield f"sync view has {native!r}, the reader view has not"
-    for native in wanted.keys() & found.keys():
-        if wanted[native] != found[native]:
-            yield f"sync view has the title {found[native]!r} for {native!r}, not {wanted[native]!r}"
+    # At the first document nothing has gone yet, so both views have the same items.
+    wanted, found = collections.Counter(reader), collections.Counter(sync)
+    for item in wanted - found:
+        yield f"sync view lacks {item!r}"
+    for item in found - wanted:
+        yield f"sync view has {item!r}, the reader view has not"
 
 
-def compare(name, document, gateway, deadline):
-    base = "http://upstream.example/"
-    view = parse(wait_for(f"{gateway}/feeds/{name}", deadline), base)
-    sync = parse(fetch(f"{gateway}/feeds/{name}/sync"), base)
-    for what, parsed in (("reader", view), ("sync", sync)):
-        if parsed.bozo and not isinstance(parsed.get("bozo_exception"), HARMLESS):
-            yield f"{what} view is ill-formed: {parsed.bozo_exception}"
-    with open(document, "rb") as upstream:
-        yield from compare_reader(items(parse(upstream.read(), base)), view)
-    yield from compare_sync(view, sync)
+def compare(document, upstream, address, deadline):
+    """What differs, one by one; `document` is what is served at the address `upstream`."""
+    # Each is read at its own address: relative references must still lead to the publisher.
+    reader = parse(wait_for(address, deadline), address)
+    sync = parse(fetch(f"{address}/sync"), f"{address}/sync")
+    for what, parsed in (("reader", reader), ("sync", sync)):
+        if not is_good(parsed):
+            yield f"{what} view is ill-formed or empty: {parsed.get('bozo_exception')}"
+    with open(document, "rb") as published:
+        yield from compare_reader(items(parse(published.read(), upstream)), items(reader))
+    yield from compare_sync(items(reader), items(sync))
 
 
 def start(binary, folder, config, log):
@@ -149,6 +141,7 @@ def start(binary, folder, config, log):
     said = re.match(r"listening on (http://\S+)", lines[0] if lines else "")
     if not said:
         gateway.kill()
+        gateway.wait()
         raise RuntimeError(f"the gateway did not start; it said {lines!r}")
     return gateway, said.group(1)
 
@@ -170,35 +163,42 @@ def main():
     folder = tempfile.mkdtemp(prefix="tidegate-feedparser-")
     served = os.path.join(folder, "served")
     os.mkdir(served)
-    documents = {}
+    documents, left_out = {}, []
     for name in sorted(os.listdir(given.corpus)):
         if os.path.isfile(os.path.join(given.corpus, name, "index.jsonl")):
             document = last_good(os.path.join(given.corpus, name))
             if document is None:
-                print(f"{name}: no good document among the last {LOOK_BACK}, left out")
+                left_out.append(name)
                 continue
             documents[name] = shutil.copy(document, os.path.join(served, f"{name}.xml"))
     if len(documents) < given.at_least:
         sys.exit(f"only {len(documents)} feeds to compare, {given.at_least} are wanted")
+    if left_out:
+        print(f"no good document among the last {LOOK_BACK} of: {', '.join(left_out)}")
 
     handler = functools.partial(Quiet, directory=served)
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
+    port = upstream.server_address[1]
     config = os.path.join(folder, "tidegate.toml")
     with open(config, "w", encoding="utf-8") as file:
-        file.write(configuration(documents, upstream.server_address[1]))
+        file.write(configuration(documents, port))
 
     log_path = os.path.join(folder, "log")
     with open(log_path, "wb") as log:
         gateway, address = start(given.bin, folder, config, log)
-        different = 0
+        different = compared = 0
         try:
             deadline = time.monotonic() + POLL_WAIT
             for name, document in documents.items():
                 try:
-                    found = list(compare(name, document, address, deadline))
+                    upstream_address = f"http://127.0.0.1:{port}/{name}.xml"
+                    found = list(
+                        compare(document, upstream_address, f"{address}/feeds/{name}", deadline)
+                    )
                 except (TimeoutError, OSError) as error:
                     found = [str(error)]
+                compared += not found
                 different += bool(found)
                 print(f"{name:28} {'DIFFERENT' if found else 'same'}")
                 for line in found[:SHOWN]:
@@ -221,7 +221,7 @@ def main():
             print(log.read()[-4000:].decode("utf-8", "replace"))
         sys.exit(f"{different} of {len(documents)} feeds differ")
     shutil.rmtree(folder)
-    print(f"{len(documents)} feeds, read the same through the gateway")
+    print(f"{compared} feeds read the same through the gateway")
 
 
 if __name__ == "__main__":
