@@ -31,7 +31,6 @@ pub struct Seen {
     pub held: Option<String>,
     /// Whether a document was taken in whole or in part; `None` where it could not be read.
     pub taken: Option<Completeness>,
-    pub look_again: Option<Time>,
 }
 
 /// Nothing in memory has to be waited for.
@@ -83,7 +82,7 @@ impl Gate {
             ready(self.store.commit(&self.claim, change)).unwrap();
             self.same = 0;
         }
-        Seen { change, held: verdict.held, taken: None, look_again: verdict.look_again }
+        Seen { change, held: verdict.held, taken: None }
     }
 
     /// A poll that finds these bytes.
@@ -93,7 +92,7 @@ impl Gate {
             return full.then(|| self.again(now)).flatten();
         }
         let limits = Limits::default();
-        let unread = Seen { change: None, held: None, taken: None, look_again: None };
+        let unread = Seen { change: None, held: None, taken: None };
         let Ok(decoded) = parse::decode(bytes, None, &limits) else { return Some(unread) };
         let Ok(document) = parse::document(&decoded.text, None, &limits) else {
             return Some(unread);

@@ -19,11 +19,11 @@ pub struct Site {
     pub order: Order,
     pub ids: Ids,
     pub path: PathStyle,
-    /// Whether entries have links.
-    pub links: bool,
+    /// Whether entries have no links.
+    pub unlinked: bool,
     pub dates: Dates,
-    /// Whether titles tell the posts apart.
-    pub telling: bool,
+    /// Whether all posts have one title.
+    pub untitled: bool,
     /// Whether an older post comes back where one is taken away from a full window.
     pub backfills: bool,
     /// An old post that stays at the top or the bottom for ever.
@@ -214,17 +214,17 @@ fn site() -> impl Strategy<Value = Site> {
         prop_oneof![8 => Just(Pinned::No), 1 => Just(Pinned::Top), 1 => Just(Pinned::Bottom)];
     let flags = (
         any::<bool>(),
-        prop::bool::weighted(0.85),
-        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.15),
+        prop::bool::weighted(0.1),
         any::<bool>(),
         prop::bool::weighted(0.3),
     );
     let minutes = prop_oneof![4 => Just(60_u16), 1 => Just(15), 1 => Just(180), 1 => Just(360)];
     (window(), order(), ids, path, dates, pinned, flags, minutes).prop_map(
         |(window, order, ids, path, dates, pinned, flags, poll_minutes)| {
-            let (atom, links, telling, backfills, noisy) = flags;
+            let (atom, unlinked, untitled, backfills, noisy) = flags;
             let site = Site {
-                atom, window, order, ids, path, links, dates, telling, backfills, pinned, noisy,
+                atom, window, order, ids, path, unlinked, dates, untitled, backfills, pinned, noisy,
                 poll_minutes,
             };
             sensible(site)
@@ -245,8 +245,11 @@ fn sensible(mut site: Site) -> Site {
     if !matches!(site.window, Window::Count(_)) {
         site.pinned = Pinned::No;
     }
-    if site.ids == Ids::None && !site.links {
-        site.telling = true;
+    if site.pinned != Pinned::No {
+        site.backfills = true;
+    }
+    if site.ids == Ids::None && site.unlinked {
+        site.untitled = false;
     }
     site
 }

@@ -113,7 +113,7 @@ impl Publisher {
             alive: true,
             lost: false,
             score: mix(u64::from(number), 2) % 1000,
-            renamed: false,
+            renamed: self.session,
         });
     }
 
@@ -159,12 +159,12 @@ impl Publisher {
     /// The numbers of the posts that a document shows now, in its order.
     pub fn shown(&self) -> Vec<u32> {
         let there = |post: &&Post| post.alive && !post.lost;
+        let loose = self.posts.iter().filter(|p| !self.is_pinned(p));
         let mut list: Vec<&Post> = if self.site.backfills {
-            self.windowed(self.posts.iter().filter(there).collect())
+            self.windowed(loose.filter(there).collect())
         } else {
-            self.windowed(self.posts.iter().collect()).into_iter().filter(there).collect()
+            self.windowed(loose.collect()).into_iter().filter(there).collect()
         };
-        list.retain(|p| !self.is_pinned(p));
         let key = |post: &Post| (self.time_of(post), post.number);
         match self.site.order {
             Order::NewestFirst | Order::Merged(_) | Order::ByUpdate => {
@@ -284,7 +284,7 @@ impl Publisher {
             }
             Rename::Redate(at) => {
                 // The address is a thing to see where the date is in it.
-                let seen = self.site.path == PathStyle::Date && self.site.links;
+                let seen = self.site.path == PathStyle::Date && !self.site.unlinked;
                 if let Some(number) = self.pick(*at) {
                     let post = self.get_mut(number);
                     post.when -= 9 * HOUR + 60;
@@ -312,9 +312,9 @@ impl Publisher {
             0 => String::new(),
             times => format!(", {} the {} times {times}", word(12), word(13)),
         };
-        match self.site.telling {
-            true => format!("The {} and the {} no {}{again}", word(10), word(11), post.number),
-            false => format!("Update{again}"),
+        match self.site.untitled {
+            false => format!("The {} and the {} no {}{again}", word(10), word(11), post.number),
+            true => format!("Update{again}"),
         }
     }
 
@@ -324,7 +324,7 @@ impl Publisher {
             PathStyle::Title => {
                 let slug: String = self.title(post).to_lowercase().replace([' ', ','], "-");
                 // Titles that do not tell posts apart get a number.
-                let number = if self.site.telling { String::new() } else { format!("-{}", post.number) };
+                let number = if self.site.untitled { format!("-{}", post.number) } else { String::new() };
                 format!("/posts/{slug}{number}")
             }
             PathStyle::Date => {

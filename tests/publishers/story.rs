@@ -2,7 +2,7 @@
 //! it, and what of that is wrong.
 
 use crate::gate::{Gate, Seen};
-use crate::plan::{Action, Glitch, PathStyle, Plan, Rename};
+use crate::plan::{Action, Glitch, PathStyle, Plan, Rename, Window};
 use crate::publisher::{HOUR, Publisher};
 use crate::truth::{Failure, InForce, Truth};
 use crate::write;
@@ -93,7 +93,7 @@ impl Story {
                 if let Some(number) = self.publisher.pick_old(*at) {
                     // Where the date is in its address, it is renamed as well.
                     let dated = self.publisher.site.path == PathStyle::Date;
-                    let seen = dated && self.publisher.site.links;
+                    let seen = dated && !self.publisher.site.unlinked;
                     let post = self.publisher.get_mut(number);
                     post.renamed |= dated;
                     post.revision += u32::from(seen);
@@ -112,6 +112,7 @@ impl Story {
                     let mut shown = self.publisher.shown();
                     shown.push(number);
                     self.truth.listed_twice(number);
+                    self.truth.disturbed(true);
                     let text = write::document(&self.publisher, &shown);
                     return self.stand(&words, &text, &shown, false, stays);
                 }
@@ -148,8 +149,11 @@ impl Story {
     fn glitch(&mut self, glitch: &Glitch, words: &str, stays: i64) {
         self.truth.disturbed(false);
         let text = write::glitch(&self.publisher, glitch);
+        // One that says that it lists everything, and is empty for days, means it.
+        let complete = self.publisher.site.window == Window::Complete;
         let most = match glitch {
             Glitch::Shrunken(_) | Glitch::IllFormed(_) => stays.min(ACCIDENT_HOURS * HOUR),
+            Glitch::Empty if complete => stays.min(ACCIDENT_HOURS * HOUR),
             _ => stays,
         };
         let shown = self.publisher.shown();

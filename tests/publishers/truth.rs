@@ -117,6 +117,8 @@ pub struct Truth {
     watched: BTreeMap<u32, Watch>,
     deleted: HashSet<SyncId>,
     twice: HashSet<u32>,
+    /// Posts that got a version from a document that was broken.
+    broken: HashSet<u32>,
     accidents: bool,
     /// What the last document showed that was taken in whole.
     pub last_shown: Vec<u32>,
@@ -258,11 +260,12 @@ impl Truth {
                 EventKind::Undeleted => {
                     self.deleted.remove(&event.id);
                 }
-                EventKind::Updated => {
+                // Two items of one post are not both as new as the post.
+                EventKind::Updated if !self.twice.contains(&number) => {
                     if self.taken.get(&number).is_some_and(|taken| *taken == post.revision) {
                         let words = format!("post {number}: {}", event.reason);
                         let broken = matches!(seen.taken, Some(Completeness::Salvaged(_)));
-                        let kind = match broken {
+                        let kind = match broken || self.broken.contains(&number) {
                             true => Kind::BrokenIsPublished,
                             false => Kind::NoiseMadeAVersion,
                         };
@@ -278,6 +281,7 @@ impl Truth {
         let versions: HashSet<u32> =
             change.versions.iter().filter_map(|v| self.post_of.get(&v.id).copied()).collect();
         let numbers: Vec<u32> = if force.glitch {
+            self.broken.extend(&versions);
             versions.into_iter().collect()
         } else {
             for number in force.shown {
@@ -298,12 +302,12 @@ impl Truth {
         let post = force.publisher.get(number);
         if self.twice.contains(&number) {
             Cause::Twice
-        } else if force.glitch {
-            Cause::Glitch
         } else if post.lost {
             Cause::Lost
         } else if !force.publisher.shown().contains(&number) {
             Cause::OutOfWindow
+        } else if force.glitch {
+            Cause::Glitch
         } else if post.renamed || force.publisher.https || force.publisher.moved > 0 {
             Cause::Renamed
         } else {
@@ -332,8 +336,11 @@ impl Truth {
                 }
                 self.last_shown = force.shown.to_vec();
             }
-            (Some(Completeness::Salvaged(_)), None) if !gone.is_empty() => {
-                self.fail(Kind::PartTookAway, format!("{gone:?}"));
+            (Some(Completeness::Salvaged(_)), None) => {
+                if !gone.is_empty() {
+                    self.fail(Kind::PartTookAway, format!("{gone:?}"));
+                }
+                self.last_shown = numbers;
             }
             (Some(_), Some(_)) if numbers != self.last_shown && !force.glitch => {
                 let words = format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
@@ -356,6 +363,7 @@ impl Truth {
         let older_stays =
             shown.iter().any(|n| last.contains(n) && is_older(publisher, *n, number));
         let clear = is_plain(site)
+            && !self.twice.contains(&number)
             && last.contains(&number)
             && last.len() >= TELLING_ENTRIES
             && older_stays;

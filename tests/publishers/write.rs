@@ -84,7 +84,7 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
             let _ = write!(out, "<id>{id}</id>");
         }
         let _ = write!(out, "<title>{title}</title>");
-        if site.links {
+        if !site.unlinked {
             match luck(7) % 2 {
                 0 => write!(out, "<link rel=\"alternate\" href=\"{link}\"/>"),
                 _ => write!(out, "<link href=\"{link}\"  rel='alternate' />"),
@@ -103,7 +103,7 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
         let _ = write!(out, "<content type=\"html\">{text}</content>{counter}</entry>");
     } else {
         let _ = write!(out, "<item>{}<title>{title}</title>", marker(post.number));
-        if site.links {
+        if !site.unlinked {
             let _ = write!(out, "<link>{link}</link>");
         }
         if let Some(id) = id {
