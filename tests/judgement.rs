@@ -208,7 +208,8 @@ async fn another_sites_feed_is_a_new_base_line() {
             id: format!("tag:elsewhere.example,2026:{day}"),
             title: format!("Elsewhere {day}"),
             link: format!("http://elsewhere.example/{day}"),
-            text: "Nothing of it was ever in the other feed, and it is long enough to be a text.".into(),
+            text: "Nothing of it was ever in the other feed, and it is long enough to be a text."
+                .into(),
             ..post(day)
         })
         .collect();
@@ -241,7 +242,9 @@ async fn counters_and_stamps_make_no_version_but_are_served() {
     let mut gate = Gate::new().await;
     let mut posts = days(1..=4);
     let counted = |n: u32| {
-        format!("<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{n}</slash:comments>")
+        format!(
+            "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{n}</slash:comments>"
+        )
     };
     posts[0].extra = counted(1);
     gate.posts(&posts).await;

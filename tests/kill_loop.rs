@@ -99,7 +99,10 @@ impl Shown {
         }
         for (id, before) in &self.updates {
             let after = now.get(id);
-            assert!(after >= Some(before), "round {round}: {id} had {before} updates, has {after:?}");
+            assert!(
+                after >= Some(before),
+                "round {round}: {id} had {before} updates, has {after:?}"
+            );
         }
         self.updates = now;
     }
@@ -160,7 +163,8 @@ fn reqwest_client() -> reqwest::Client {
 }
 
 async fn feed_name(client: &reqwest::Client, address: &str) -> String {
-    let list = client.get(format!("{address}/api/v1/feeds")).bearer_auth(TOKEN).send().await.unwrap();
+    let list =
+        client.get(format!("{address}/api/v1/feeds")).bearer_auth(TOKEN).send().await.unwrap();
     let list: serde_json::Value = serde_json::from_str(&list.text().await.unwrap()).unwrap();
     let feeds = list.as_array().cloned().or_else(|| list["feeds"].as_array().cloned()).unwrap();
     feeds[0]["name"].as_str().unwrap().to_owned()

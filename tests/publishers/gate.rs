@@ -99,8 +99,7 @@ impl Gate {
         };
         let completeness = document.completeness.clone();
         let prints = BodyPrints { wire: body, body };
-        let seen =
-            self.decide(now, |round| record::take_in(round, &document, prints).unwrap());
+        let seen = self.decide(now, |round| record::take_in(round, &document, prints).unwrap());
         let full = completeness == Completeness::Full;
         self.last = seen.held.is_none().then_some((body, full));
         Some(Seen { taken: Some(completeness), ..seen })

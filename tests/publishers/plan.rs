@@ -190,7 +190,7 @@ fn window() -> impl Strategy<Value = Window> {
 
 fn order() -> impl Strategy<Value = Order> {
     prop_oneof![
-        8 => Just(Order::NewestFirst),
+        12 => Just(Order::NewestFirst),
         2 => Just(Order::OldestFirst),
         2 => Just(Order::ByUpdate),
         2 => Just(Order::Ranked),
@@ -224,7 +224,17 @@ fn site() -> impl Strategy<Value = Site> {
         |(window, order, ids, path, dates, pinned, flags, poll_minutes)| {
             let (atom, unlinked, untitled, backfills, noisy) = flags;
             let site = Site {
-                atom, window, order, ids, path, unlinked, dates, untitled, backfills, pinned, noisy,
+                atom,
+                window,
+                order,
+                ids,
+                path,
+                unlinked,
+                dates,
+                untitled,
+                backfills,
+                pinned,
+                noisy,
                 poll_minutes,
             };
             sensible(site)
@@ -283,7 +293,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Burst),
         3 => any::<u16>().prop_map(Action::Edit),
         1 => Just(Action::EditAll),
-        4 => any::<u16>().prop_map(Action::Delete),
+        6 => any::<u16>().prop_map(Action::Delete),
         2 => (any::<u16>(), 1_u8..3).prop_map(|(at, new)| Action::DeleteAndPost(at, new)),
         1 => Just(Action::Restore),
         2 => (any::<u16>(), any::<bool>()).prop_map(|(at, twice)| Action::Lose(at, twice)),
@@ -297,8 +307,11 @@ fn action() -> impl Strategy<Value = Action> {
 
 /// Every publisher that there is.
 pub fn plan() -> impl Strategy<Value = Plan> {
-    let hours = prop_oneof![4 => 1_u8..12, 3 => 12_u8..48, 1 => 72_u8..110];
+    let hours = prop_oneof![4 => 1_u8..12, 3 => 12_u8..48, 3 => 72_u8..110];
     let step = (hours, action()).prop_map(|(hours, action)| Step { hours, action });
-    (site(), 2_u8..20, prop::collection::vec(step, 1..16))
-        .prop_map(|(site, posts, steps)| Plan { site, posts, steps })
+    (site(), 2_u8..20, prop::collection::vec(step, 1..16)).prop_map(|(site, posts, steps)| Plan {
+        site,
+        posts,
+        steps,
+    })
 }

@@ -146,7 +146,7 @@ impl Publisher {
         self.build += 1;
         for post in &mut self.posts {
             let luck = mix(u64::from(post.number), self.build);
-            if luck % 5 == 0 {
+            if luck.is_multiple_of(5) {
                 post.score = luck / 5 % 1000;
             }
         }
@@ -324,7 +324,8 @@ impl Publisher {
             PathStyle::Title => {
                 let slug: String = self.title(post).to_lowercase().replace([' ', ','], "-");
                 // Titles that do not tell posts apart get a number.
-                let number = if self.site.untitled { format!("-{}", post.number) } else { String::new() };
+                let number =
+                    if self.site.untitled { format!("-{}", post.number) } else { String::new() };
                 format!("/posts/{slug}{number}")
             }
             PathStyle::Date => {
@@ -346,7 +347,8 @@ impl Publisher {
                 format!("urn:x-post:{:016x}", mix(u64::from(post.number), u64::from(generator)))
             }
         };
-        let session = if self.session { format!("?session={:x}", mix(self.build, 9)) } else { String::new() };
+        let session =
+            if self.session { format!("?session={:x}", mix(self.build, 9)) } else { String::new() };
         Some(format!("{id}{session}"))
     }
 

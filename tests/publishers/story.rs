@@ -4,8 +4,9 @@
 use crate::gate::{Gate, Seen};
 use crate::plan::{Action, Glitch, PathStyle, Plan, Rename, Window};
 use crate::publisher::{HOUR, Publisher};
-use crate::truth::{Failure, InForce, Truth};
+use crate::truth::{Check, Failure, InForce, Truth};
 use crate::write;
+use std::collections::BTreeMap;
 use tidegate::model::{Completeness, Time};
 
 /// How long the last document stands.
@@ -14,16 +15,24 @@ const LAST: i64 = 120 * HOUR;
 const ACCIDENT_HOURS: i64 = 5;
 
 /// A story that is being told.
-pub struct Story {
+struct Story {
     publisher: Publisher,
     gate: Gate,
     truth: Truth,
-    /// What happened, a line for each document and each poll that changed something.
-    pub told: Vec<String>,
+    told: Vec<String>,
 }
 
-/// What a plan came to: its failures in order, and the story.
-pub fn tell(plan: &Plan) -> (Vec<Failure>, Vec<String>) {
+/// What a plan came to.
+pub struct Told {
+    /// What went wrong, in order; the story ends there.
+    pub failures: Vec<Failure>,
+    /// What happened, a line for each document and, indented, what the gateway made of it.
+    pub lines: Vec<String>,
+    pub checked: BTreeMap<Check, u64>,
+}
+
+/// Tells a plan.
+pub fn tell(plan: &Plan) -> Told {
     let mut story = Story {
         publisher: Publisher::new(&plan.site, plan.posts),
         gate: Gate::new(),
@@ -35,24 +44,25 @@ pub fn tell(plan: &Plan) -> (Vec<Failure>, Vec<String>) {
     for step in &plan.steps {
         story.step(&step.action, i64::from(step.hours) * HOUR, &mut deleted);
         if !story.truth.failures.is_empty() {
-            return (story.truth.failures, story.told);
+            return story.end();
         }
     }
     story.publisher.advance(1);
     let shown = story.publisher.shown();
     story.show("the last document", LAST);
-    let force = InForce {
-        publisher: &story.publisher,
-        shown: &shown,
-        glitch: false,
-    };
+    let force = InForce { publisher: &story.publisher, shown: &shown, glitch: false };
     if let Some(snapshot) = story.gate.snapshot() {
         story.truth.at_the_end(&force, &story.gate.reader(), &snapshot);
     }
-    (story.truth.failures, story.told)
+    story.end()
 }
 
 impl Story {
+    fn end(self) -> Told {
+        let Truth { failures, checked, .. } = self.truth;
+        Told { failures, lines: self.told, checked }
+    }
+
     fn step(&mut self, action: &Action, stays: i64, deleted: &mut Option<u32>) {
         let words = format!("{action:?}");
         match action {
@@ -202,7 +212,8 @@ impl Story {
         for event in seen.change.iter().flat_map(|c| &c.events) {
             if self.told.len() > 1 {
                 let (kind, title) = (event.kind.name(), &event.title);
-                let line = format!("  {at}: {kind} {title} ({}): {}", event.native_id, event.reason);
+                let line =
+                    format!("  {at}: {kind} {title} ({}): {}", event.native_id, event.reason);
                 self.told.push(line);
             }
         }

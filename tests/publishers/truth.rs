@@ -82,6 +82,23 @@ pub enum Around {
     Disturbed,
 }
 
+/// What could have failed, so that a run can show that it looked at all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// A real deletion came out in time.
+    Found(Around),
+    /// An item went on after its post had moved.
+    Moved,
+    /// An item that lives was retired.
+    Retired,
+    /// A document was held.
+    Held,
+    /// A document with other bytes changed nothing.
+    Quiet,
+    /// An edit made a version.
+    Edited,
+}
+
 /// A failed expectation.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -106,6 +123,8 @@ struct Watch {
 #[derive(Default)]
 pub struct Truth {
     pub failures: Vec<Failure>,
+    /// How often something was looked at that could have failed.
+    pub checked: BTreeMap<Check, u64>,
     post_of: HashMap<SyncId, u32>,
     items_of: BTreeMap<u32, Vec<SyncId>>,
     published: HashMap<SyncId, String>,
@@ -137,12 +156,21 @@ impl Truth {
         self.failures.push(Failure { kind, words: words.into() });
     }
 
+    fn check(&mut self, check: Check) {
+        *self.checked.entry(check).or_insert(0) += 1;
+    }
+
     pub fn listed_twice(&mut self, number: u32) {
         self.twice.insert(number);
     }
 
     /// Takes in what came of a poll.
     pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
+        if seen.held.is_some() {
+            self.check(Check::Held);
+        } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
+            self.check(Check::Quiet);
+        }
         let Some(change) = &seen.change else {
             self.view(seen, force, reader);
             return;
@@ -166,7 +194,7 @@ impl Truth {
     }
 
     fn ticks(&mut self, change: &Change) {
-        if change.tick.is_some() != !change.versions.is_empty() {
+        if change.tick.is_some() == change.versions.is_empty() {
             self.fail(Kind::TickStoodStill, "a tick without versions, or versions without a tick");
         }
         if let Some(tick) = change.tick {
@@ -199,12 +227,15 @@ impl Truth {
                 let publisher = force.publisher;
                 let moved = publisher.https || publisher.moved > 0;
                 let kind = match (publisher.get(number).renamed, moved) {
-                    _ if force.glitch => Kind::BrokenIsPublished,
+                    _ if force.glitch || self.broken.contains(&number) => Kind::BrokenIsPublished,
                     (true, _) => Kind::RenamedIsAnother,
                     (false, true) => Kind::MovedIsAnother,
                     (false, false) => Kind::SameIsAnother,
                 };
-                self.fail(kind, format!("post {number} has the items {:?}", self.items_of[&number]));
+                self.fail(
+                    kind,
+                    format!("post {number} has the items {:?}", self.items_of[&number]),
+                );
             }
         }
         for known in &change.known {
@@ -250,16 +281,21 @@ impl Truth {
             match event.kind {
                 EventKind::Deleted => {
                     self.deleted.insert(event.id.clone());
-                    self.watched.remove(&number);
+                    if let Some(watch) = self.watched.remove(&number) {
+                        self.check(Check::Found(watch.around));
+                    }
                     if post.alive {
                         let cause = self.cause(number, force);
-                        let words = format!("post {number} ({}): {}", event.native_id, event.reason);
+                        let words =
+                            format!("post {number} ({}): {}", event.native_id, event.reason);
                         self.fail(Kind::FalseTombstone(cause), words);
                     }
                 }
                 EventKind::Undeleted => {
                     self.deleted.remove(&event.id);
                 }
+                EventKind::Retired if post.alive => self.check(Check::Retired),
+                EventKind::Rekeyed if !post.renamed => self.check(Check::Moved),
                 // Two items of one post are not both as new as the post.
                 EventKind::Updated if !self.twice.contains(&number) => {
                     if self.taken.get(&number).is_some_and(|taken| *taken == post.revision) {
@@ -271,6 +307,7 @@ impl Truth {
                         };
                         self.fail(kind, words);
                     }
+                    self.check(Check::Edited);
                 }
                 _ => {}
             }
@@ -331,7 +368,8 @@ impl Truth {
         match (&seen.taken, &seen.held) {
             (Some(Completeness::Full), None) if !force.glitch => {
                 if numbers != force.shown {
-                    let words = format!("the document has {:?}, a reader sees {numbers:?}", force.shown);
+                    let words =
+                        format!("the document has {:?}, a reader sees {numbers:?}", force.shown);
                     self.fail(Kind::OrderDiffers, words);
                 }
                 self.last_shown = force.shown.to_vec();
@@ -343,7 +381,8 @@ impl Truth {
                 self.last_shown = numbers;
             }
             (Some(_), Some(_)) if numbers != self.last_shown && !force.glitch => {
-                let words = format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
+                let words =
+                    format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
                 self.fail(Kind::HeldIsSeen, words);
             }
             (Some(Completeness::Full), None) => self.last_shown = numbers,
@@ -360,8 +399,7 @@ impl Truth {
         let site = &publisher.site;
         let last = &self.last_shown;
         let shown = publisher.shown();
-        let older_stays =
-            shown.iter().any(|n| last.contains(n) && is_older(publisher, *n, number));
+        let older_stays = shown.iter().any(|n| last.contains(n) && is_older(publisher, *n, number));
         let clear = is_plain(site)
             && !self.twice.contains(&number)
             && last.contains(&number)
@@ -412,7 +450,10 @@ impl Truth {
             .collect();
         for number in late {
             let Some(watch) = self.watched.remove(&number) else { continue };
-            self.fail(Kind::Missed(watch.around), format!("post {number} was deleted 72 hours ago"));
+            self.fail(
+                Kind::Missed(watch.around),
+                format!("post {number} was deleted 72 hours ago"),
+            );
         }
     }
 
@@ -424,8 +465,11 @@ impl Truth {
             let words = format!("it shows {:?}, a reader sees {numbers:?}", force.shown);
             self.fail(Kind::NeverTaken, words);
         }
-        let tombstones =
-            snapshot.known.iter().filter(|k| matches!(k.standing, Standing::Deleted { .. })).count();
+        let tombstones = snapshot
+            .known
+            .iter()
+            .filter(|k| matches!(k.standing, Standing::Deleted { .. }))
+            .count();
         let counted = (snapshot.state.living as usize, snapshot.state.tombstones as usize);
         if counted != (snapshot.known.len() - tombstones, tombstones)
             || snapshot.state.current as usize != reader.len()

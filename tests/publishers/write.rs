@@ -54,7 +54,8 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
         let _ = write!(link, "?utm_source=feed&amp;utm_campaign={}", luck(2) % 100);
     }
     let date = publisher.date(post).map(Time::from_unix);
-    let picture = format!("{}/pictures/{}.jpg?width={}", publisher.base(), post.number, luck(3) % 9);
+    let picture =
+        format!("{}/pictures/{}.jpg?width={}", publisher.base(), post.number, luck(3) % 9);
     let attributes = match luck(4) % 2 {
         0 => format!("src=\"{picture}\" alt=\"a picture\""),
         _ => format!("alt=\"a picture\" src=\"{picture}\""),

@@ -31,7 +31,9 @@ pub fn post(day: u32) -> Post {
         title: format!("The story of day {day}"),
         link: format!("http://publisher.example/2026/entry-of-day-{day}"),
         day,
-        text: format!("What happened on day {day}, told at such length that it is a text of its own."),
+        text: format!(
+            "What happened on day {day}, told at such length that it is a text of its own."
+        ),
         extra: String::new(),
     }
 }
