@@ -65,7 +65,8 @@ fn taken(gate: &Gate, text: &str, now: Time) -> (Snapshot, View) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = MemoryStore::new(gate.endpoint.clone(), Arc::new(ManualClock::at(now)));
     let document = parse::document(text, None, &Limits::default()).unwrap();
-    let verdict = record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();
+    let verdict =
+        record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();
     runtime.block_on(async {
         let claim = store.claims(0, Duration::from_secs(60)).await.unwrap().remove(0);
         store.commit(&claim, verdict.change.unwrap()).await.unwrap();

@@ -9,7 +9,7 @@ mod evidence;
 mod group;
 mod native;
 
-pub use address::{hostless, plain_link, slug};
+pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
 pub use native::{Native, natives, unused_key};
 

@@ -8,7 +8,7 @@ mod brake;
 mod confirm;
 mod window;
 
-pub use absence::{Missing, missing};
+pub use absence::{Missing, holes, missing};
 pub use brake::{Braked, brake, hold_is_ripe, next_look};
 pub use confirm::{Conclusion, conclude, ripens};
 pub use window::{Direction, Window};
@@ -27,8 +27,8 @@ pub struct Scene<'a> {
     pub matching: &'a Matching,
     /// What the operator says of the feed.
     pub options: &'a FeedOptions,
-    /// How many of the matched items changed in what a reader sees.
-    pub changed: usize,
+    /// Of each pair of the matching: whether the item changed in what a reader sees.
+    pub is_changed: &'a [bool],
     /// The time of the observation.
     pub now: Time,
 }
@@ -37,5 +37,10 @@ impl Scene<'_> {
     /// Whether the document lists every item of the feed: by its own word or the operator's.
     pub fn is_complete(&self) -> bool {
         self.options.complete || self.document.head.complete
+    }
+
+    /// How many of the matched items changed in what a reader sees.
+    pub fn changed(&self) -> usize {
+        self.is_changed.iter().filter(|changed| **changed).count()
     }
 }

@@ -7,7 +7,6 @@
 //! a warning, a broken entry that entry and the word `full`, a broken document what is behind the
 //! break. No I/O happens here, and nothing of an upstream is believed but what it says of itself.
 
-pub mod sse;
 mod attributes;
 mod date;
 mod decode;
@@ -21,6 +20,7 @@ mod json;
 mod limits;
 mod links;
 mod names;
+pub mod sse;
 mod text;
 mod walker;
 

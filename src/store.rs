@@ -240,7 +240,8 @@ pub trait Store: Send + Sync + 'static {
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
-    /// fenced by the claim.
+    /// fenced by the claim. A feed without a state has the revision 0. The first changes of a feed
+    /// whose name was purged are lifted above the purged one's revision, tick and render revision.
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError>;
 
     /// Writes poll states, many at once. Durable on return.

@@ -22,7 +22,8 @@ pub async fn demo(options: DemoOptions) -> Result<(), AppError> {
     let settings = Settings::Fixed(Box::new(config));
     let ended = run(gateway, &mut signals, &settings).await;
     shutdown.cancel();
-    let published = publishing.await.map_err(|error| AppError::run("the demo's publisher failed", error))?;
+    let published =
+        publishing.await.map_err(|error| AppError::run("the demo's publisher failed", error))?;
     published.map_err(|error| AppError::run("the demo's publisher failed", error))?;
     ended
 }

@@ -58,7 +58,8 @@ impl Gateway {
         let public_url =
             config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let keeps = config.store.kind == StoreKind::Sled;
-        let admin_token = token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
+        let admin_token =
+            token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         feeds::reconcile(store.as_ref(), config).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
@@ -74,7 +75,8 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        let desk = Arc::new(Desk::new(Arc::clone(&store), poller, config.clone(), public_url.clone()));
+        let desk =
+            Arc::new(Desk::new(Arc::clone(&store), poller, config.clone(), public_url.clone()));
         let settings = serve::Settings {
             public_url,
             admin_token,

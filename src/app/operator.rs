@@ -66,7 +66,8 @@ impl Desk {
             ("store", before.store != config.store),
             ("publish", before.publish != config.publish),
         ];
-        restart.extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
+        restart
+            .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
         let fetch = translate::fetch(config, &self.public_url)?;
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         self.poller.reconfigure(translate::polling(config), fetch).await.map_err(stopped)?;
@@ -86,11 +87,15 @@ impl Desk {
     async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
         let polled = self.poller.status(&record.name).unwrap_or_default();
-        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(|h| format!("{}: {}", h.kind, h.reason));
+        let held = state
+            .as_ref()
+            .and_then(|s| s.hold.as_ref())
+            .map(|h| format!("{}: {}", h.kind, h.reason));
         let pending_absences = match &state {
             Some(state) if state.ripens.is_some() => {
                 let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-                let waiting = snapshot.iter().flat_map(|s| &s.known).filter(|k| k.absence.is_some());
+                let waiting =
+                    snapshot.iter().flat_map(|s| &s.known).filter(|k| k.absence.is_some());
                 u32::try_from(waiting.count()).unwrap_or(u32::MAX)
             }
             _ => 0,

@@ -59,9 +59,10 @@ async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
     let store = MemoryStore::new(endpoint, Arc::new(ManualClock::at(first)));
     let claims = store.claims(0, CLAIM_TTL).await.map_err(|e| failed(&e))?;
-    let claim = claims.into_iter().next().ok_or_else(|| {
-        AppError::Input("the passing store gave no claim".to_owned())
-    })?;
+    let claim = claims
+        .into_iter()
+        .next()
+        .ok_or_else(|| AppError::Input("the passing store gave no claim".to_owned()))?;
     let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
     let polling = Polling::default();
     let bounds = Bounds::new(polling.min_interval, polling.max_interval);

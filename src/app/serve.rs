@@ -55,10 +55,16 @@ async fn reload(gateway: &Gateway, settings: &Settings) {
         Ok(restart) if restart.is_empty() => tracing::info!("the configuration was read again"),
         Ok(restart) => {
             let sections = restart.join(", ");
-            tracing::warn!(sections, "the configuration was read again; changes in these sections need a restart");
+            tracing::warn!(
+                sections,
+                "the configuration was read again; changes in these sections need a restart"
+            );
         }
         Err(error) => {
-            tracing::error!(error = error.report(), "the configuration was not taken; all stays as it was");
+            tracing::error!(
+                error = error.report(),
+                "the configuration was not taken; all stays as it was"
+            );
         }
     }
 }

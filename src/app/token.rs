@@ -38,7 +38,10 @@ pub(super) fn admin_token(
 
 fn read(path: &Path) -> Result<String, AppError> {
     let wrong = |error| {
-        AppError::run(format!("the administration token cannot be read from {}", path.display()), error)
+        AppError::run(
+            format!("the administration token cannot be read from {}", path.display()),
+            error,
+        )
     };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(wrong)?;
@@ -56,11 +59,16 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     let token = data_encoding::HEXLOWER.encode(&random);
     if keeps {
         write(path, &token).map_err(|error| {
-            AppError::run(format!("the administration token cannot be written to {}", path.display()), error)
+            AppError::run(
+                format!("the administration token cannot be written to {}", path.display()),
+                error,
+            )
         })?;
         tracing::info!(path = %path.display(), "no administration token is configured; made one");
     } else {
-        tracing::info!("no administration token is configured and nothing is kept; administration is closed");
+        tracing::info!(
+            "no administration token is configured and nothing is kept; administration is closed"
+        );
     }
     Ok(token)
 }
@@ -90,7 +98,8 @@ mod tests {
         assert_ne!(kept_or_made(&path, false).unwrap(), token);
         #[cfg(unix)]
         {
-            let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+            let mode =
+                std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
             assert_eq!(mode & 0o777, 0o600);
         }
     }

@@ -14,7 +14,8 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError
         allow_private: allow_private(config),
         ..FetchSettings::default()
     };
-    fetch::service(settings).map_err(|error| AppError::run("the HTTP client could not be made", error))
+    fetch::service(settings)
+        .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
 
 /// How feeds are polled.

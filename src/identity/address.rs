@@ -81,6 +81,35 @@ pub fn slug(address: &str) -> Option<String> {
     (stem.chars().count() >= 8 && letters >= 4 && stem != "index").then(|| stem.to_lowercase())
 }
 
+/// The day that an id or address is made of, as `20260303`: of `2026-03-03`, `2026/03/03` and
+/// `20260303`. Nothing where no such day stands in it.
+pub fn day(address: &str) -> Option<String> {
+    let bytes = address.as_bytes();
+    (0..bytes.len()).find_map(|at| {
+        let starts = at == 0 || !bytes.get(at - 1)?.is_ascii_digit();
+        if starts { day_at(bytes.get(at..)?) } else { None }
+    })
+}
+
+fn day_at(from: &[u8]) -> Option<String> {
+    let number = |at: usize, most: usize| {
+        let digits = from.get(at..)?.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
+        let text = std::str::from_utf8(from.get(at..at + digits)?).ok()?;
+        Some((text.parse::<u32>().ok()?, at + digits))
+    };
+    let (year, at) = number(0, 4).filter(|(_, at)| *at == 4)?;
+    let parted = matches!(from.get(at), Some(b'-' | b'/' | b'.' | b'_'));
+    let (month, at) = number(at + usize::from(parted), 2)?;
+    if parted && from.get(at) != from.get(4) {
+        return None;
+    }
+    let (day, at) = number(at + usize::from(parted), 2)?;
+    let whole = parted || at == 8;
+    let ends = !from.get(at).is_some_and(u8::is_ascii_digit);
+    let real = (1990..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    (whole && ends && real).then(|| format!("{year}{month:02}{day:02}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +138,22 @@ mod tests {
         assert_eq!(hostless("urn:uuid:1"), None);
         assert_eq!(hostless("https://example.org/"), None);
         assert_eq!(hostless("12345678"), None);
+    }
+
+    #[test]
+    fn a_day_in_an_address() {
+        for (address, expected) in [
+            ("http://e.org/news/#2006-03-03%20Problem", Some("20060303")),
+            ("/blog/2016/07/30/title", Some("20160730")),
+            ("https://e.org/20191116a/", Some("20191116")),
+            ("http://e.org/news/#2015-06-9%20branch", Some("20150609")),
+            ("https://e.org/2016/07/title", None),
+            ("https://e.org/?objectid=12327584", None),
+            ("https://e.org/2019-13-01", None),
+            ("https://e.org/120200101", None),
+        ] {
+            assert_eq!(day(address).as_deref(), expected, "{address}");
+        }
     }
 
     #[test]

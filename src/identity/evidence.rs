@@ -1,8 +1,8 @@
 //! The second round: what stayed unmatched on both sides, by other evidence than the id.
 
-use super::address::{hostless, plain_link, slug};
+use super::address::{day, hostless, plain_link, slug};
 use super::{Matching, Native, Pair};
-use crate::model::{Entry, FeedDocument, Known, Snapshot, Standing};
+use crate::model::{Entry, FeedDocument, Known, Snapshot, Standing, Time};
 use std::collections::HashMap;
 
 /// Why an entry is a known item.
@@ -28,6 +28,8 @@ pub enum Basis {
     SameTitleAndPlace,
     /// The same last part of the address and the same date or place.
     SameSlug,
+    /// The same date, borne by no other, in the same place.
+    SameDateAndPlace,
 }
 
 impl Basis {
@@ -49,6 +51,7 @@ impl Basis {
             Self::SameText => "the same title and text",
             Self::SameTitleAndPlace => "the same title in the same place",
             Self::SameSlug => "the same address name with the same date or place",
+            Self::SameDateAndPlace => "the same date in the same place",
         }
     }
 }
@@ -129,7 +132,6 @@ impl<'a> Sides<'a> {
         let below_new = (entry + 1..self.entry_pair.len()).find_map(known_of);
         (above_old.is_some() && above_old == above_new)
             || (below_old.is_some() && below_old == below_new)
-            || (self.snapshot.order.len() == 1 && self.entry_pair.len() == 1)
     }
 
     pub(super) fn into_matching(self) -> Matching {
@@ -162,6 +164,9 @@ struct Rule {
     basis: Basis,
     /// Whether retired and deleted items may be found as well as missing ones.
     reaches_back: bool,
+    /// Whether several that share the value are paired in their order where both sides have
+    /// equally many; otherwise they decide nothing.
+    in_order: bool,
     entry: fn(&Entry<'_>, &Native) -> Option<String>,
     known: fn(&Known) -> Option<String>,
     also: fn(&Sides<'_>, usize, usize) -> bool,
@@ -169,6 +174,9 @@ struct Rule {
 
 /// Titles shorter than this say too little to know an item by.
 const TELLING_TITLE: usize = 8;
+
+/// Words in a part of an address that together name one post.
+const TELLING_WORDS: usize = 3;
 
 fn telling(title: &str) -> Option<String> {
     let title = title.trim();
@@ -192,10 +200,11 @@ fn known_slug(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         basis: Basis::SameAddress,
         reaches_back: true,
+        in_order: false,
         entry: |_, native| hostless(&native.shown),
         known: |known| hostless(&known.native_shown),
         also: |_, _, _| true,
@@ -203,6 +212,7 @@ const RULES: [Rule; 8] = [
     Rule {
         basis: Basis::SameTitleAndDate,
         reaches_back: false,
+        in_order: false,
         entry: |entry, native| {
             Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
         },
@@ -212,20 +222,31 @@ const RULES: [Rule; 8] = [
     Rule {
         basis: Basis::SameLink,
         reaches_back: false,
+        in_order: false,
         entry: |entry, _| entry.link.as_deref().map(plain_link),
         known: |known| known.link.as_deref().map(plain_link),
-        also: link_is_own,
+        also: |sides, entry, known| {
+            sides.is_near(entry, known)
+                && sides.is_own(
+                    entry,
+                    known,
+                    |e| e.link.map(plain_link),
+                    |k| k.link.map(plain_link),
+                )
+        },
     },
     Rule {
         basis: Basis::SameEnclosure,
         reaches_back: false,
+        in_order: false,
         entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
         known: |known| known.enclosure.as_deref().map(plain_link),
-        also: |_, _, _| true,
+        also: |sides, entry, known| sides.is_near(entry, known),
     },
     Rule {
         basis: Basis::SameTitleAndSlug,
         reaches_back: false,
+        in_order: false,
         entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
         known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
         also: |_, _, _| true,
@@ -233,13 +254,15 @@ const RULES: [Rule; 8] = [
     Rule {
         basis: Basis::SameText,
         reaches_back: false,
+        in_order: false,
         entry: entry_title,
         known: known_title,
-        also: same_text,
+        also: |sides, entry, known| sides.is_near(entry, known) && same_text(sides, entry, known),
     },
     Rule {
         basis: Basis::SameTitleAndPlace,
         reaches_back: false,
+        in_order: false,
         entry: entry_title,
         known: known_title,
         also: |sides, entry, known| sides.same_place(entry, known),
@@ -247,44 +270,139 @@ const RULES: [Rule; 8] = [
     Rule {
         basis: Basis::SameSlug,
         reaches_back: false,
+        in_order: false,
         entry: entry_slug,
         known: known_slug,
-        also: |sides, entry, known| sides.same_date(entry, known) || sides.same_place(entry, known),
+        also: |sides, entry, known| {
+            (sides.has_telling_slug(entry)
+                || sides.same_date(entry, known)
+                || sides.undated_in_place(entry, known))
+                && sides.is_own(entry, known, |e| e.slug(), |k| k.slug())
+        },
+    },
+    Rule {
+        basis: Basis::SameDateAndPlace,
+        reaches_back: false,
+        in_order: true,
+        entry: |entry, native| said_day(entry.published, &native.shown),
+        known: |known| said_day(known.published, &known.native_shown),
+        also: |sides, entry, known| {
+            sides.same_place(entry, known) && sides.day_was_theirs(entry, known)
+        },
     },
 ];
 
+/// The date, or the day that the id is made of.
+fn said_day(published: Option<Time>, native: &str) -> Option<String> {
+    published.map(|p| p.to_string()).or_else(|| day(native))
+}
+
+/// A side of a possible pair, as the rules that want a value to be an entry's own see it.
+#[derive(Clone, Copy)]
+struct Face<'a> {
+    native: &'a str,
+    link: Option<&'a str>,
+}
+
+impl Face<'_> {
+    fn slug(self) -> Option<String> {
+        slug(self.native).or_else(|| slug(self.link?))
+    }
+}
+
+/// A post that goes by another id was published about when it was before, in days.
+const NEAR_DAYS: u64 = 14;
+
 impl Sides<'_> {
+    /// Whether the item may have been replaced by the entry: it stands in the same place, or bears
+    /// about the same date. Where neither side is dated, nothing speaks against it.
+    fn is_near(&self, entry: usize, known: usize) -> bool {
+        let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
+        let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));
+        let near = match (new, old) {
+            (Some(new), Some(old)) => {
+                new.since(old).max(old.since(new)).as_secs() <= NEAR_DAYS * 86_400
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        near || self.same_place(entry, known)
+    }
+
+    /// Whether no other entry of the document, and no other item of the last one, bears the value.
+    fn is_own(
+        &self,
+        entry: usize,
+        known: usize,
+        of_entry: fn(Face<'_>) -> Option<String>,
+        of_known: fn(Face<'_>) -> Option<String>,
+    ) -> bool {
+        let entry_value = |at: usize| {
+            let e = self.document.entries.get(at)?;
+            of_entry(Face { native: &self.names.get(at)?.shown, link: e.link.as_deref() })
+        };
+        let known_value = |at: usize| {
+            let k = self.snapshot.known.get(at)?;
+            of_known(Face { native: &k.native_shown, link: k.link.as_deref() })
+        };
+        let Some(value) = entry_value(entry) else { return false };
+        let others = |at: &usize| *at != known && self.place.get(*at).is_some_and(Option::is_some);
+        !(0..self.document.entries.len())
+            .any(|at| at != entry && entry_value(at).as_ref() == Some(&value))
+            && !(0..self.snapshot.known.len())
+                .filter(others)
+                .any(|at| known_value(at).as_ref() == Some(&value))
+    }
+
+    /// Whether the last part of the address has so many words that no two posts share it by chance.
+    fn has_telling_slug(&self, entry: usize) -> bool {
+        let (Some(e), Some(native)) = (self.document.entries.get(entry), self.names.get(entry))
+        else {
+            return false;
+        };
+        entry_slug(e, native).is_some_and(|s| s.split(['-', '_', '+']).count() >= TELLING_WORDS)
+    }
+
+    fn undated_in_place(&self, entry: usize, known: usize) -> bool {
+        let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
+        let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));
+        new.is_none() && old.is_none() && self.same_place(entry, known)
+    }
+
+    /// Whether as many entries of the document bear the day as items of the last one did, all of
+    /// them in question: where others bear it too, a day says little.
+    fn day_was_theirs(&self, entry: usize, known: usize) -> bool {
+        let entry_day = |at: usize| {
+            let e = self.document.entries.get(at)?;
+            said_day(e.published, &self.names.get(at)?.shown)
+        };
+        let known_day = |at: usize| {
+            let k = self.snapshot.known.get(at)?;
+            said_day(k.published, &k.native_shown)
+        };
+        let day = entry_day(entry);
+        // What this rule paired a moment ago was in question too.
+        let open_entry = |at: usize| match self.entry_pair.get(at) {
+            Some(Some((_, basis))) => *basis == Basis::SameDateAndPlace,
+            _ => true,
+        };
+        let open_known = |at: usize| match self.known_pair.get(at) {
+            Some(Some(entry)) => open_entry(*entry),
+            _ => true,
+        };
+        let there = |at: usize| self.place.get(at).is_some_and(Option::is_some);
+        day == known_day(known)
+            && (0..self.document.entries.len()).filter(|at| entry_day(*at) == day).all(open_entry)
+            && (0..self.snapshot.known.len())
+                .filter(|at| there(*at) && known_day(*at) == day)
+                .all(open_known)
+    }
+
     fn same_date(&self, entry: usize, known: usize) -> bool {
         let entry = self.document.entries.get(entry).and_then(|e| e.published);
         let known = self.snapshot.known.get(known).and_then(|k| k.published);
         entry.is_some() && entry == known
     }
-}
-
-/// Whether no other entry of the document, and no other item of the last one, bears the link.
-fn link_is_own(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
-    let Some(link) = sides.document.entries.get(entry).and_then(|e| e.link.as_deref()) else {
-        return false;
-    };
-    let link = plain_link(link);
-    let in_document = sides
-        .document
-        .entries
-        .iter()
-        .filter(|e| e.link.as_deref().map(plain_link).as_ref() == Some(&link))
-        .count();
-    let in_last = sides
-        .snapshot
-        .known
-        .iter()
-        .enumerate()
-        .filter(|(at, k)| {
-            *at == known
-                || (sides.place.get(*at).is_some_and(Option::is_some)
-                    && k.link.as_deref().map(plain_link).as_ref() == Some(&link))
-        })
-        .count();
-    in_document == 1 && in_last == 1
 }
 
 /// Whether an element with text of the entry (its description, summary or content) has the
@@ -326,13 +444,13 @@ pub(super) fn second_round(sides: &mut Sides<'_>) {
                 }
             }
         }
-        let mut pairs: Vec<(usize, usize)> = found
-            .into_values()
-            .filter_map(|(entries, items)| match (entries.as_slice(), items.as_slice()) {
-                ([entry], [known]) => Some((*entry, *known)),
-                _ => None,
-            })
-            .collect();
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for (entries, mut items) in found.into_values() {
+            if entries.len() == items.len() && (entries.len() == 1 || rule.in_order) {
+                items.sort_by_key(|at| sides.place.get(*at).copied().flatten());
+                pairs.extend(entries.into_iter().zip(items));
+            }
+        }
         pairs.sort_unstable();
         for (entry, known) in pairs {
             if (rule.also)(sides, entry, known) {

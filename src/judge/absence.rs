@@ -1,7 +1,7 @@
 //! Why an item is missing: one piece of evidence each, in the order of the rules below.
 
 use super::Scene;
-use super::window::{Direction, Window, date_of_known};
+use super::window::{Window, date_of};
 use crate::model::{Absence, Evidence, Known};
 use std::collections::HashSet;
 
@@ -16,25 +16,19 @@ pub struct Missing {
     pub seen: String,
 }
 
-/// Up to this many holes at once may be single removals, whatever the size of the feed.
-const FEW_HOLES: usize = 2;
-/// Beyond that, at most this part of the last document's items.
-const HOLES_PART: usize = 5;
-
 /// The evidence for each missing item of a full document, in the order of the last document.
 pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
     let said: HashSet<&str> =
         scene.document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
-    let holes = (0..window.old.len())
-        .filter(|place| window.kept.get(*place) == Some(&false) && !window.slid_off(*place))
-        .count();
-    let judge = Judge { scene, window, said, holes };
-    scene
-        .matching
-        .missing
-        .iter()
-        .filter_map(|at| Some(judge.one(*at, scene.snapshot.known.get(*at)?)))
-        .collect()
+    let judge = Judge { scene, window, said, holes: holes(window) };
+    let missing = scene.matching.missing.iter();
+    missing.filter_map(|at| Some(judge.one(*at, scene.snapshot.known.get(*at)?))).collect()
+}
+
+/// How many items are missing while others on their old side stayed.
+pub fn holes(window: &Window) -> usize {
+    let gone = |place: &usize| window.kept.get(*place) == Some(&false);
+    (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place)).count()
 }
 
 struct Judge<'a> {
@@ -47,19 +41,23 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn one(&self, at: usize, known: &Known) -> Missing {
         let (evidence, seen) = self.evidence(at, known);
+        let backfilled = self.window.backfilled;
+        let habitual = known.absence.as_ref().is_some_and(|a| a.evidence == Evidence::Hole)
+            && habit(self, 0, known).is_some();
         let absence = match &known.absence {
-            // What was first seen stands while it is not contradicted; each look adds to it.
-            Some(before) if !stronger(evidence, before.evidence) => Absence {
+            // What was first seen stands while nothing stronger is, nor shows it to be usual; each
+            // look adds to it.
+            Some(before) if !habitual && !is_stronger(evidence, before.evidence) => Absence {
                 evidence: before.evidence,
                 since: before.since,
                 observations: before.observations.saturating_add(1),
-                backfilled: before.backfilled || self.window.backfilled,
+                backfilled: before.backfilled || backfilled,
             },
             before => Absence {
                 evidence,
                 since: before.as_ref().map_or(self.scene.now, |b| b.since),
                 observations: before.as_ref().map_or(0, |b| b.observations).saturating_add(1),
-                backfilled: self.window.backfilled,
+                backfilled,
             },
         };
         Missing { known: at, absence, seen }
@@ -71,14 +69,26 @@ impl Judge<'_> {
             return (Evidence::Said, "the document says that it was deleted".to_owned());
         }
         if self.scene.is_complete() {
-            return (
-                Evidence::Complete,
-                "the document lists every item and not this one".to_owned(),
-            );
+            let seen = "the document lists every item and not this one";
+            return (Evidence::Complete, seen.to_owned());
         }
         match self.window.place(at) {
-            Some(place) if self.window.slid_off(place) => (Evidence::Aged, self.off_the_end(place)),
-            Some(_) => self.hole(known),
+            Some(place) if self.window.slid_off(place) => {
+                (Evidence::Aged, "it slid off the end of the document".to_owned())
+            }
+            Some(place) => match self.objection(place, known) {
+                Some(objection) => {
+                    (Evidence::Unplaced, format!("gone from the middle, but {objection}"))
+                }
+                None => {
+                    let also = if self.window.backfilled {
+                        ", and an older one came back at the end"
+                    } else {
+                        ""
+                    };
+                    (Evidence::Hole, format!("gone while older items stay{also}"))
+                }
+            },
             // It was missing before: has everything older left since?
             None if self.has_outlived(known) => {
                 (Evidence::Aged, "everything that was older is gone as well by now".to_owned())
@@ -87,64 +97,118 @@ impl Judge<'_> {
         }
     }
 
-    fn off_the_end(&self, place: usize) -> String {
-        let below = self.window.old.len() - place - 1;
-        match (below, self.window.direction) {
-            (_, Direction::Up) => "it slid off the old end of the document".to_owned(),
-            (0, _) => "it stood last and slid off the end of the document".to_owned(),
-            (n, _) => format!("it and the {n} below it slid off the end of the document"),
-        }
-    }
-
-    /// Gone while something older stays. What else could have done that?
-    fn hole(&self, known: &Known) -> (Evidence, String) {
-        let unplaced = |why: &str| (Evidence::Unplaced, format!("gone from the middle, but {why}"));
-        let window = self.window;
-        if window.direction == Direction::None {
-            return unplaced("the document is not in order of date");
-        }
-        let Some(date) = date_of_known(known) else {
-            return unplaced("it bears no date");
-        };
-        let older_kept = window.old.iter().zip(&window.kept).any(|(at, kept)| {
-            *kept
-                && self
-                    .scene
-                    .snapshot
-                    .known
-                    .get(*at)
-                    .and_then(date_of_known)
-                    .is_some_and(|d| d < date)
-        });
-        if !older_kept {
-            return unplaced("nothing with an older date stays");
-        }
-        let many = FEW_HOLES.max(window.old.len() / HOLES_PART);
-        if self.holes > many {
-            return unplaced(&format!("{} went at once", self.holes));
-        }
-        if window.incoming >= window.outgoing && !window.backfilled {
-            return unplaced("a new item took its place, as in a feed merged from several");
-        }
-        let character = &self.scene.snapshot.state.character;
-        if character.holes_returned > character.holes_stayed {
-            return unplaced("items of this feed that went like this came back");
-        }
-        let how = if window.backfilled { ", and an older item came back at the end" } else { "" };
-        (Evidence::Hole, format!("gone while older items stay{how}"))
+    /// What else than a deletion could have made the hole. The first rule that objects is told.
+    fn objection(&self, place: usize, known: &Known) -> Option<String> {
+        OBJECTIONS.iter().find_map(|rule| rule(self, place, known))
     }
 
     /// Whether no entry of the document is older than an item that was missing before.
     fn has_outlived(&self, known: &Known) -> bool {
-        let Some(date) = date_of_known(known) else { return false };
+        let Some(date) = date_of(known) else { return false };
         let mut dates =
             self.scene.document.entries.iter().filter_map(|e| e.published.or(e.updated));
-        self.window.direction != Direction::None && !dates.any(|d| d < date)
+        self.window.dated && !dates.any(|d| d < date)
     }
 }
 
+type Rule = fn(&Judge<'_>, usize, &Known) -> Option<String>;
+
+/// Each is a way in which feeds lose items from the middle without a deletion.
+const OBJECTIONS: [Rule; 7] = [
+    unsteady,
+    turned_over,
+    many_at_once,
+    superseded,
+    own_window_of_its_source,
+    habit,
+    young_and_undated,
+];
+
+/// Ranked and hand-ordered lists have no middle.
+fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let character = &judge.scene.snapshot.state.character;
+    let restless = character.reordered > character.kept_order / 3;
+    (!judge.window.steady || (restless && !judge.window.dated))
+        .then(|| "the items that stayed changed their order".to_owned())
+}
+
+/// Where most of a window goes at once, some that stay prove nothing.
+fn turned_over(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let (gone, all) = (judge.window.outgoing, judge.window.old.len());
+    (gone * 2 > all).then(|| format!("{gone} of {all} items went at once"))
+}
+
+/// Up to this many holes at once may be single removals, whatever the size of the feed.
+const FEW_HOLES: usize = 2;
+/// Beyond that, at most this part of the last document's items.
+const HOLES_PART: usize = 8;
+
+/// A scraper that missed a page, an editor's choice: many at once are no single deletions.
+fn many_at_once(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let limit = FEW_HOLES.max(judge.window.old.len() / HOLES_PART);
+    (judge.holes > limit).then(|| format!("{} went from there at once", judge.holes))
+}
+
+/// A release that takes the place of its betas, a post that was written anew: where something new
+/// stands in the place of what went, at the new end, it was superseded.
+fn superseded(judge: &Judge<'_>, place: usize, _: &Known) -> Option<String> {
+    let newest = judge.window.stood_newest(place);
+    (newest && !judge.window.incoming.is_empty())
+        .then(|| "a newer item took its place at the head".to_owned())
+}
+
+/// In a feed merged from several sources each may have a window of its own: a new item of a source
+/// pushes out an old one of the same.
+fn own_window_of_its_source(judge: &Judge<'_>, _: usize, known: &Known) -> Option<String> {
+    let source = host(known.link.as_deref()?)?;
+    let entries = &judge.scene.document.entries;
+    let sources: HashSet<String> =
+        entries.iter().filter_map(|e| host(e.link.as_deref()?)).collect();
+    let joined = judge.window.incoming.iter().any(|at| {
+        let link = entries.get(*at).and_then(|e| e.link.as_deref());
+        link.and_then(host).is_some_and(|h| h == source)
+    });
+    // A feed of links leads to other sites than its own, and none of them often.
+    let merged = sources.len() > 1 && sources.len() * 2 <= entries.len();
+    (merged && joined).then(|| format!("a new item of the same source, {source}, came"))
+}
+
+fn host(link: &str) -> Option<String> {
+    let plain = crate::identity::plain_link(link);
+    plain.split(['/', '?', '#']).next().filter(|h| h.contains('.')).map(str::to_owned)
+}
+
+/// So many transitions with a loss from the middle may be deletions, in any feed.
+const HABIT_LEAST: u32 = 3;
+/// Beyond that, of all documents, one in so many.
+const HABIT_PART: u32 = 3;
+
+/// Where items go from the middle all the time, it is how the feed works.
+fn habit(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let character = &judge.scene.snapshot.state.character;
+    let times = character.left_middle.saturating_add(u32::from(judge.holes > 0));
+    let often = times >= HABIT_LEAST && times.saturating_mul(HABIT_PART) > character.documents;
+    let fickle = character.holes_returned > character.left_middle.max(1);
+    if often {
+        return Some("items of this feed often go from the middle".to_owned());
+    }
+    fickle.then(|| "items of this feed that went like this came back".to_owned())
+}
+
+/// So few documents say nothing of how a feed works.
+const YOUNG: u32 = 3;
+
+/// Of a feed that is hardly known, only dates in order or a shorter document are believed.
+fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let window = judge.window;
+    let young = judge.scene.snapshot.state.character.documents < YOUNG;
+    let shorter = window.incoming.len() < window.outgoing || window.backfilled;
+    (young && !window.dated && !shorter)
+        .then(|| "too little is known of this feed and its dates are in no order".to_owned())
+}
+
 /// Whether new evidence replaces what was noted before.
-fn stronger(new: Evidence, before: Evidence) -> bool {
+fn is_stronger(new: Evidence, before: Evidence) -> bool {
     let rank = |e: Evidence| match e {
         Evidence::Unplaced => 0,
         Evidence::Hole => 1,

@@ -47,11 +47,12 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         );
         return Some(Braked { kind: "other-feed", reason });
     }
+    let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
-    if window.outgoing * 2 > before && window.incoming * 2 < window.outgoing && before >= 3 {
+    if window.outgoing * 2 > before && incoming * 2 < window.outgoing && before >= 3 {
         let reason = format!(
             "{} of {before} items are gone at once and only {} came in their place",
-            window.outgoing, window.incoming
+            window.outgoing, incoming
         );
         return Some(Braked { kind: "shrunken", reason });
     }
@@ -60,8 +61,9 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         let reason = format!("{renamed} of {before} items have other ids at once");
         return Some(Braked { kind: "re-keyed", reason });
     }
-    if mostly(scene.changed) {
-        let reason = format!("{} of {before} items changed at once", scene.changed);
+    let changed = scene.changed();
+    if mostly(changed) {
+        let reason = format!("{changed} of {before} items changed at once");
         return Some(Braked { kind: "mass-changed", reason });
     }
     None
@@ -84,7 +86,8 @@ pub fn hold_is_ripe(hold: &Hold, observations: u32, now: Time) -> bool {
         "other-feed" | "shrunken" => LONG_HOLD,
         _ => SHORT_HOLD,
     };
-    (stood >= LONGEST_HOLD && observations > 1) || (stood >= least && observations >= AGREEING_POLLS)
+    (stood >= LONGEST_HOLD && observations > 1)
+        || (stood >= least && observations >= AGREEING_POLLS)
 }
 
 /// When a held feed is polled again.

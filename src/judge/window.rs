@@ -1,22 +1,24 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
 use super::Scene;
-use crate::model::{Standing, Time};
-use std::collections::HashMap;
+use crate::model::{Known, Standing, Time};
+use std::collections::{HashMap, HashSet};
 
-/// Which way a document's entries run by their dates.
+/// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Newest first.
     Down,
     /// Oldest first.
     Up,
-    /// Neither, or the dates say nothing.
+    /// Neither, or nothing says.
     None,
 }
 
 /// Of the neighbours whose dates can be compared, this share in tenths must agree.
 const AGREEING_TENTHS: usize = 9;
+/// Growth on one side must outweigh that on the other by this factor to tell the direction.
+const CLEAR_GROWTH: u32 = 3;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
@@ -25,10 +27,14 @@ pub struct Window {
     pub old: Vec<usize>,
     /// For each of [`Window::old`]: whether the new document has it.
     pub kept: Vec<bool>,
-    /// The direction that both documents run in; none where they differ.
+    /// Which way the feed runs: by its dates, else by where new items came so far.
     pub direction: Direction,
-    /// Entries that are new, or were not in the last document.
-    pub incoming: usize,
+    /// Whether both documents run in order of date.
+    pub dated: bool,
+    /// Whether the items that stayed and did not change kept their order.
+    pub steady: bool,
+    /// Entries that were not in the last document, by their index.
+    pub incoming: Vec<usize>,
     /// Items of the last document that are missing.
     pub outgoing: usize,
     /// Whether an older item came in at the old end of the new document.
@@ -43,20 +49,20 @@ impl Window {
             known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
         let old: Vec<usize> =
             scene.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied()).collect();
-        let mut in_document = vec![false; known.len()];
-        for pair in &scene.matching.pairs {
-            if let Some(there) = in_document.get_mut(pair.known) {
-                *there = true;
-            }
-        }
-        let kept: Vec<bool> =
-            old.iter().map(|at| in_document.get(*at).copied().unwrap_or(false)).collect();
+        let before: HashSet<usize> = old.iter().copied().collect();
+        let there: HashSet<usize> = scene.matching.pairs.iter().map(|pair| pair.known).collect();
+        let kept: Vec<bool> = old.iter().map(|at| there.contains(at)).collect();
         let outgoing = kept.iter().filter(|k| !**k).count();
-        let incoming = scene.document.entries.len().saturating_sub(old.len() - outgoing);
-        let before = direction(old.iter().map(|at| known.get(*at).and_then(date_of_known)));
-        let after = direction(scene.document.entries.iter().map(|e| e.published.or(e.updated)));
-        let direction = if before == after { before } else { Direction::None };
-        let mut window = Self { old, kept, direction, incoming, outgoing, backfilled: false };
+        let returned = scene.matching.pairs.iter().filter(|p| !before.contains(&p.known));
+        let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
+        incoming.extend(&scene.matching.fresh);
+        incoming.sort_unstable();
+        let by_date = by_date(scene, &old);
+        let direction = if by_date == Direction::None { by_growth(scene) } else { by_date };
+        let steady = is_steady(scene, &old);
+        let dated = by_date != Direction::None;
+        let mut window =
+            Self { old, kept, direction, dated, steady, incoming, outgoing, backfilled: false };
         window.backfilled = window.has_backfill(scene);
         window
     }
@@ -68,11 +74,17 @@ impl Window {
 
     /// Whether nothing that stood on the old side of this place is kept: it slid off the end.
     pub fn slid_off(&self, place: usize) -> bool {
-        let below = || self.kept.iter().skip(place + 1).any(|k| *k);
-        let above = || self.kept.iter().take(place).any(|k| *k);
         match self.direction {
-            Direction::Down | Direction::None => !below(),
-            Direction::Up => !above(),
+            Direction::Down | Direction::None => !self.kept.iter().skip(place + 1).any(|k| *k),
+            Direction::Up => !self.kept.iter().take(place).any(|k| *k),
+        }
+    }
+
+    /// Whether the item stood at the new end of the last document, with nothing newer that stayed.
+    pub fn stood_newest(&self, place: usize) -> bool {
+        match self.direction {
+            Direction::Down | Direction::None => !self.kept.iter().take(place).any(|k| *k),
+            Direction::Up => !self.kept.iter().skip(place + 1).any(|k| *k),
         }
     }
 
@@ -81,39 +93,67 @@ impl Window {
     fn has_backfill(&self, scene: &Scene<'_>) -> bool {
         let entries = &scene.document.entries;
         let end = match self.direction {
-            Direction::Down => entries.len().checked_sub(1),
+            Direction::Down | Direction::None => entries.len().checked_sub(1),
             Direction::Up => (!entries.is_empty()).then_some(0),
-            Direction::None => None,
         };
-        let Some(end) = end else { return false };
-        let was_there = scene
-            .matching
-            .pairs
-            .iter()
-            .any(|pair| pair.entry == end && self.old.contains(&pair.known));
-        let date = entries.get(end).and_then(|e| e.published.or(e.updated));
-        let oldest_kept = self
-            .old
-            .iter()
-            .zip(&self.kept)
-            .filter(|(_, kept)| **kept)
-            .filter_map(|(at, _)| scene.snapshot.known.get(*at).and_then(date_of_known))
-            .min();
+        let Some(end) = end.filter(|end| self.incoming.binary_search(end).is_ok()) else {
+            return false;
+        };
         let retired = scene.matching.pairs.iter().any(|pair| {
+            let known = scene.snapshot.known.get(pair.known);
             pair.entry == end
-                && scene
-                    .snapshot
-                    .known
-                    .get(pair.known)
-                    .is_some_and(|k| matches!(k.standing, Standing::Retired { .. }))
+                && known.is_some_and(|k| matches!(k.standing, Standing::Retired { .. }))
         });
-        !was_there && (retired || matches!((date, oldest_kept), (Some(d), Some(o)) if d < o))
+        let date = entries.get(end).and_then(|e| e.published.or(e.updated));
+        let stayed = self.old.iter().zip(&self.kept).filter(|(_, kept)| **kept);
+        let oldest =
+            stayed.filter_map(|(at, _)| scene.snapshot.known.get(*at).and_then(date_of)).min();
+        retired || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
     }
 }
 
 /// When its publisher says that an item was published, or at least updated.
-pub(super) fn date_of_known(known: &crate::model::Known) -> Option<Time> {
+pub(super) fn date_of(known: &Known) -> Option<Time> {
     known.published.or(known.updated)
+}
+
+/// The direction that the dates of both documents run in; none where they differ.
+fn by_date(scene: &Scene<'_>, old: &[usize]) -> Direction {
+    let known = &scene.snapshot.known;
+    let published = |k: &usize| known.get(*k).and_then(|k| k.published);
+    let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
+    let entries = &scene.document.entries;
+    let first =
+        (direction(old.iter().map(published)), direction(entries.iter().map(|e| e.published)));
+    let second = (direction(old.iter().map(updated)), direction(entries.iter().map(|e| e.updated)));
+    [first, second]
+        .into_iter()
+        .find(|(before, after)| before == after && *before != Direction::None)
+        .map_or(Direction::None, |(before, _)| before)
+}
+
+/// The direction that follows from where new items came so far.
+fn by_growth(scene: &Scene<'_>) -> Direction {
+    let character = &scene.snapshot.state.character;
+    let (above, below) = (character.grew_above, character.grew_below);
+    if above > below.saturating_mul(CLEAR_GROWTH) {
+        Direction::Down
+    } else if below > above.saturating_mul(CLEAR_GROWTH) {
+        Direction::Up
+    } else {
+        Direction::None
+    }
+}
+
+/// Whether items that stayed without a change stand in the same order as before.
+fn is_steady(scene: &Scene<'_>, old: &[usize]) -> bool {
+    let place: HashMap<usize, usize> = old.iter().enumerate().map(|(at, k)| (*k, at)).collect();
+    let unchanged = scene.matching.pairs.iter().zip(scene.is_changed);
+    let places: Vec<usize> = unchanged
+        .filter(|(pair, changed)| !**changed && !pair.basis.is_rename())
+        .filter_map(|(pair, _)| place.get(&pair.known).copied())
+        .collect();
+    places.iter().zip(places.iter().skip(1)).all(|(a, b)| a < b)
 }
 
 fn direction(dates: impl Iterator<Item = Option<Time>>) -> Direction {

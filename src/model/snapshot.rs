@@ -148,10 +148,10 @@ pub struct Character {
     pub grew_below: u32,
     /// Items that were missing with something below them and came back.
     pub holes_returned: u32,
-    /// Items that were missing with something below them and stayed away.
-    pub holes_stayed: u32,
-    /// Items that left at the end.
-    pub aged: u32,
+    /// Transitions in which items left from the middle, while others below them stayed.
+    pub left_middle: u32,
+    /// Transitions in which items left at the end.
+    pub left_end: u32,
 }
 
 /// The state of a feed; small.

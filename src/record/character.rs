@@ -21,6 +21,10 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
         let count = if above { &mut character.grew_above } else { &mut character.grew_below };
         *count = count.saturating_add(1);
     }
+    let holes = crate::judge::holes(window);
+    let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
+    add(&mut character.left_middle, holes > 0);
+    add(&mut character.left_end, window.outgoing > holes);
     let returned = scene.matching.pairs.iter().filter(|pair| {
         let absence = scene.snapshot.known.get(pair.known).and_then(|k| k.absence.as_ref());
         absence.is_some_and(|a| a.evidence == Evidence::Hole)

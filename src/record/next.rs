@@ -6,8 +6,8 @@ use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Conclusion, Scene, Window};
 use crate::model::{
-    Character, Completeness, Entry, EventKind, Evidence, FeedDocument, FeedState, Hold, Known,
-    Revision, Snapshot, Standing, SyncId, Time,
+    Character, Completeness, Entry, EventKind, FeedDocument, FeedState, Hold, Known, Revision,
+    Snapshot, Standing, SyncId, Time,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -36,9 +36,16 @@ pub fn take_in(
     }
     let compared: Vec<Option<Compared>> =
         matching.pairs.iter().map(|pair| compare(snapshot, document, pair)).collect();
-    let changed = compared.iter().flatten().filter(|c| !c.changes.is_empty()).count();
-    let options = round.options;
-    let scene = Scene { snapshot, document, matching: &matching, options, changed, now: round.now };
+    let is_changed: Vec<bool> =
+        compared.iter().map(|c| c.as_ref().is_some_and(|c| !c.changes.is_empty())).collect();
+    let scene = Scene {
+        snapshot,
+        document,
+        matching: &matching,
+        options: round.options,
+        is_changed: &is_changed,
+        now: round.now,
+    };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
     if let Some(held) = hold(&scene, &window, &mut draft) {
@@ -390,17 +397,11 @@ fn absent(
                 item.absence = None;
             });
             draft.event(at, Said::new(EventKind::Retired, words));
-            let aged = &mut draft.state.character.aged;
-            *aged = aged.saturating_add(1);
         }
         Conclusion::Delete => {
             let said =
                 Said { seen_gone: Some(absence.since), ..Said::new(EventKind::Deleted, words) };
             draft.update(at, Standing::Deleted { since: now }, None, said);
-            if absence.evidence == Evidence::Hole {
-                let stayed = &mut draft.state.character.holes_stayed;
-                *stayed = stayed.saturating_add(1);
-            }
         }
     }
     true

@@ -109,7 +109,12 @@ impl Summary {
             self.events.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         format!(
             "{} documents: {} changed, {} unchanged, {} failed, {} held\nitems: {}",
-            self.documents, self.changed, self.unchanged, self.failed, self.held, events.join(", ")
+            self.documents,
+            self.changed,
+            self.unchanged,
+            self.failed,
+            self.held,
+            events.join(", ")
         )
     }
 }

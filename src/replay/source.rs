@@ -40,7 +40,9 @@ pub enum SourceError {
         source: std::io::Error,
     },
     /// A line of the index is wrong.
-    #[error("{path}:{line}: {what}; a line is {{\"n\":1,\"time\":\"2026-11-20T16:20:05Z\",\"file\":\"0001.xml\"}}")]
+    #[error(
+        "{path}:{line}: {what}; a line is {{\"n\":1,\"time\":\"2026-11-20T16:20:05Z\",\"file\":\"0001.xml\"}}"
+    )]
     Index {
         /// The index.
         path: PathBuf,
@@ -109,9 +111,8 @@ fn folder(path: &Path) -> Result<Series, SourceError> {
             return Err(SourceError::TooMany { path: index, limit: DOCUMENTS_LIMIT });
         }
     }
-    let name = path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
+    let name = path
+        .file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     Ok(Series { name, documents })
 }

@@ -130,8 +130,8 @@ fn character(character: &Character) -> Value {
         "grew_above": character.grew_above,
         "grew_below": character.grew_below,
         "holes_returned": character.holes_returned,
-        "holes_stayed": character.holes_stayed,
-        "aged": character.aged,
+        "left_middle": character.left_middle,
+        "left_end": character.left_end,
     })
 }
 

@@ -1,5 +1,6 @@
 //! One suite for every store: what the trait's documentation promises, as tests.
 
+mod admin;
 mod cases;
 mod limits;
 mod make;

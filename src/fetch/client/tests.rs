@@ -198,7 +198,12 @@ async fn silence_meets_the_idle_limit_before_and_inside_the_body() {
 async fn the_whole_fetch_has_a_limit_of_time() {
     let publisher = Publisher::start(|_| Vec::new()).await;
     let limits = FetchLimits { total: Duration::from_millis(50), ..quick() };
-    let settings = FetchSettings { user_agent: None, about_url: None, allow_private: AllowPrivate::All, limits };
+    let settings = FetchSettings {
+        user_agent: None,
+        about_url: None,
+        allow_private: AllowPrivate::All,
+        limits,
+    };
     let fetch = service(settings).unwrap();
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));

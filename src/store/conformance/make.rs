@@ -1,7 +1,7 @@
 //! Changes for tests, plausible and short to write.
 
 use crate::model::*;
-use crate::store::Store;
+use crate::store::{Store, View};
 use std::collections::HashMap;
 
 /// A time some seconds after the start of the tests.
@@ -104,6 +104,38 @@ pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
         at: time(0),
         seen_gone: None,
     }
+}
+
+pub(super) fn poll_state(name: &str) -> PollState {
+    PollState {
+        feed: feed(name),
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+        answered_by: None,
+        moved_to: None,
+        failures: 0,
+        last_error: None,
+        refreshed: None,
+        not_before: Some(time(9)),
+    }
+}
+
+pub(super) fn record(name: &str) -> FeedRecord {
+    FeedRecord {
+        name: feed(name),
+        url: format!("https://example.org/{name}"),
+        source: FeedSource::Api,
+        standing: FeedStanding::Active,
+        options: FeedOptions::default(),
+    }
+}
+
+pub(super) fn texts(view: &View) -> Vec<&str> {
+    view.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
+}
+
+pub(super) fn ids(view: &View) -> Vec<&str> {
+    view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
 }
 
 /// A change on top of what a store has of a feed.

@@ -53,11 +53,15 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
 async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     for round in 1..=5 {
-        let mut writers = JoinSet::new();
+        let mut changes = Vec::new();
         for writer in 0..4 {
-            let change = Draft::on(&*store, "news", round).await.item("a", &writer.to_string());
+            let draft = Draft::on(&*store, "news", round).await;
+            changes.push((writer, draft.item("a", &writer.to_string()).done()));
+        }
+        let mut writers = JoinSet::new();
+        for (writer, change) in changes {
             let (store, claim) = (Arc::clone(&store), claim.clone());
-            writers.spawn(async move { (writer, store.commit(&claim, change.done()).await) });
+            writers.spawn(async move { (writer, store.commit(&claim, change).await) });
         }
         let (won, lost): (Vec<_>, Vec<_>) =
             writers.join_all().await.into_iter().partition(|(_, result)| result.is_ok());

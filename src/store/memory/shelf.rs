@@ -110,16 +110,10 @@ impl Shelf {
         let items = match select {
             Select::Current => self.order.iter().filter_map(|id| self.item(id)).collect(),
             Select::All => self.by_tick.iter().filter_map(|(_, id)| self.item(id)).collect(),
-            Select::After(tick) => self
-                .by_tick
-                .iter()
-                .rev()
-                .take_while(|(at, _)| *at > tick)
-                .filter_map(|(_, id)| self.item(id))
-                .collect::<VecDeque<_>>()
-                .into_iter()
-                .rev()
-                .collect(),
+            Select::After(tick) => {
+                let later = self.by_tick.iter().filter(|(at, _)| *at > tick);
+                later.filter_map(|(_, id)| self.item(id)).collect()
+            }
         };
         Some(View { state: self.state.clone(), skeleton, items })
     }

@@ -172,7 +172,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             (current, living, tombstones, minted),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
-            let [grew_above, grew_below, holes_returned, holes_stayed, aged] = rest;
+            let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
             FeedState {
                 revision: Revision(revision),
                 tick,
@@ -194,8 +194,8 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                     grew_above,
                     grew_below,
                     holes_returned,
-                    holes_stayed,
-                    aged,
+                    left_middle,
+                    left_end,
                 },
                 hold,
                 ripens,

@@ -44,8 +44,8 @@ struct CharacterRecord {
     grew_above: u32,
     grew_below: u32,
     holes_returned: u32,
-    holes_stayed: u32,
-    aged: u32,
+    left_middle: u32,
+    left_end: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,8 +91,8 @@ impl From<&Character> for CharacterRecord {
             grew_above: character.grew_above,
             grew_below: character.grew_below,
             holes_returned: character.holes_returned,
-            holes_stayed: character.holes_stayed,
-            aged: character.aged,
+            left_middle: character.left_middle,
+            left_end: character.left_end,
         }
     }
 }
@@ -107,8 +107,8 @@ impl From<CharacterRecord> for Character {
             grew_above: record.grew_above,
             grew_below: record.grew_below,
             holes_returned: record.holes_returned,
-            holes_stayed: record.holes_stayed,
-            aged: record.aged,
+            left_middle: record.left_middle,
+            left_end: record.left_end,
         }
     }
 }

@@ -120,8 +120,8 @@ fn state() -> FeedState {
             grew_above: 5,
             grew_below: 6,
             holes_returned: 7,
-            holes_stayed: 8,
-            aged: 9,
+            left_middle: 8,
+            left_end: 9,
         },
         hold: Some(Hold {
             reason: "empty".to_owned(),

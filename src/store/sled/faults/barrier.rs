@@ -6,6 +6,7 @@ use crate::store::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
 
 struct Failing {
     real: FlushAndSync,
@@ -88,9 +89,66 @@ async fn an_opening_that_is_not_durable_fails() {
     open(folder.path()).unwrap();
 }
 
-/// Everything but the barrier: what is written must be found by the next process even where this
-/// one never closes the store. The integration test kills it; this one only forgets it.
+/// A barrier that waits to be let through, and says that it waits.
+struct Waiting {
+    real: FlushAndSync,
+    arrived: mpsc::UnboundedSender<()>,
+    go: std::sync::mpsc::Receiver<()>,
+}
+
+impl Barrier for Waiting {
+    fn pass(&mut self) -> io::Result<()> {
+        // A test that ended lets everything through.
+        let _ = self.arrived.send(());
+        let _ = self.go.recv();
+        self.real.pass()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_seen_before_it_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (arrived, mut waits) = mpsc::unbounded_channel();
+    let (let_through, go) = std::sync::mpsc::channel();
+    let_through.send(()).unwrap();
+    let store = SledStore::open_with(folder.path(), None, clock(), |trees, folder| {
+        let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+        Ok(Box::new(Waiting { real, arrived, go }))
+    });
+    let store = Arc::new(store.unwrap());
+    // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
+    let let_through = let_through;
+    waits.recv().await.unwrap();
+    let claim = claim(&store).await;
+    for round in 1..=3 {
+        let before = store.state(&news()).await.unwrap();
+        let change = change(&store, &round.to_string()).await;
+        let (writing, claim) = (Arc::clone(&store), claim.clone());
+        let commit = tokio::spawn(async move { writing.commit(&claim, change).await });
+        waits.recv().await.unwrap();
+
+        // The change stands in the trees, and not yet for certain on the disk.
+        assert!(!commit.is_finished());
+        assert_eq!(store.state(&news()).await.unwrap(), before);
+        assert_eq!(*store.sealed().borrow(), Epoch(round - 1));
+        assert_eq!(store.tail(Epoch(round - 1), 9).await.unwrap(), []);
+        let reading = Arc::clone(&store);
+        let view = tokio::spawn(async move { reading.view(&news(), Select::All).await });
+        // Time for a reader that does not wait to give itself away.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let_through.send(()).unwrap();
+        assert_eq!(commit.await.unwrap().unwrap().revision, Revision(round));
+        if let Some(view) = view.await.unwrap().unwrap() {
+            assert_eq!(view.state.revision, Revision(round));
+            assert_eq!(view.items[0].shared.winner.data.xml, round.to_string());
+        } else {
+            assert_eq!(round, 1, "a feed that was there is gone");
+        }
+    }
+    drop(let_through);
+}
+
+#[tokio::test]
 async fn dropping_a_store_lets_go_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=3 {

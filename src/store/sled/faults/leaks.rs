@@ -20,7 +20,7 @@ async fn bytes_of_dropped_versions_are_removed() {
     let trees = store.opened().unwrap().trees;
     assert_eq!(trees.tree(Class::Bodies).len(), VERSIONS_KEPT);
     let pieces = trees.tree(Class::Pieces).len();
-    assert!(pieces >= VERSIONS_KEPT && pieces % VERSIONS_KEPT == 0, "{pieces}");
+    assert!(pieces >= VERSIONS_KEPT && pieces.is_multiple_of(VERSIONS_KEPT), "{pieces}");
     for class in Class::ALL {
         for entry in trees.tree(*class).iter() {
             assert!(entry.unwrap().1.len() <= PIECE, "a value in {}", class.name());

@@ -1,0 +1,143 @@
+//! Feeds that come and go, poll states, and the end.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    records_and_poll_states_are_kept
+    a_purged_feed_is_gone_and_its_successor_goes_on_above
+    a_successor_without_a_tick_keeps_the_floor
+    a_closed_store_says_so
+}
+
+const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
+
+async fn records_and_poll_states_are_kept(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    for name in ["b", "a-1", "a"] {
+        store.put_feed(&record(name)).await.unwrap();
+    }
+    let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
+    store.put_feed(&paused).await.unwrap();
+    store.checkpoint(&claim, &[poll_state("b"), poll_state("a")]).await.unwrap();
+    let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
+    store.checkpoint(&claim, std::slice::from_ref(&failed)).await.unwrap();
+    store.checkpoint(&claim, &[]).await.unwrap();
+    drop(store);
+
+    let store = bench.reopen().await.store();
+    let feeds = store.feeds().await.unwrap();
+    assert_eq!(feeds, [paused, record("a-1"), record("b")]);
+    assert_eq!(store.poll_states().await.unwrap(), [failed, poll_state("b")]);
+    assert!(store.state(&feed("a")).await.unwrap().is_none(), "a record is no commit");
+}
+
+async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let news = feed("news");
+    for name in ["news", "news-2"] {
+        store.put_feed(&record(name)).await.unwrap();
+        store.checkpoint(&claim, &[poll_state(name)]).await.unwrap();
+        let large = "y".repeat(100_000);
+        let change = Draft::on(&*store, name, 50).await.item("a", &large).order(&["a"]);
+        store.commit(&claim, change.done()).await.unwrap();
+        let change = Draft::on(&*store, name, 60).await.latest("a", "newer").done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let other = store.view(&feed("news-2"), Select::All).await.unwrap();
+    store.purge_feed(&news).await.unwrap();
+    drop(store);
+
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        assert_eq!(store.feeds().await.unwrap(), [record("news-2")]);
+        assert_eq!(store.poll_states().await.unwrap(), [poll_state("news-2")]);
+        assert!(store.state(&news).await.unwrap().is_none());
+        assert!(store.snapshot(&news).await.unwrap().is_none());
+        assert!(store.view(&news, Select::All).await.unwrap().is_none());
+        assert!(store.item(&news, &id("a")).await.unwrap().is_none());
+        assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
+        assert!(store.events(&news, 9).await.unwrap().is_empty());
+        assert_eq!(store.tail(Epoch(0), 9).await.unwrap().len(), 2);
+        assert_eq!(store.view(&feed("news-2"), Select::All).await.unwrap(), other);
+        drop(store);
+        bench = bench.reopen().await;
+    }
+
+    // The clock went back meanwhile: the successor's first tick would lie below the old one.
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", 7).await.item("a", "A").item("b", "B").done();
+    change.state.window_start = Some(tick(6));
+    let committed = store.commit(&claim, change).await.unwrap();
+    assert_eq!(committed.revision, Revision(3));
+    let view = store.view(&news, Select::After(tick(50))).await.unwrap().unwrap();
+    let state = &view.state;
+    assert!(state.window_start > Some(tick(50)), "{:?}", state.window_start);
+    assert!(state.tick > state.window_start, "{:?}", state.tick);
+    assert!(state.render > 2 && state.shown > time(0), "a cached document would match");
+    assert_eq!(ids(&view), ["a", "b"]);
+    assert!(view.items.iter().all(|item| Some(item.tick) == state.tick));
+    let snapshot = store.snapshot(&news).await.unwrap().unwrap();
+    assert!(snapshot.known.iter().all(|known| Some(known.tick) == state.tick));
+    let events = store.events(&news, 9).await.unwrap();
+    assert!(events.len() == 2 && events.iter().all(|event| event.tick == state.tick));
+    let tail = store.tail(Epoch(2), 9).await.unwrap();
+    assert_eq!(Some(tail[0].changes[0].tick), state.tick);
+    let newest = store.versions(&news, &id("a"), 9).await.unwrap();
+    assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
+
+    // From here on nothing is lifted.
+    let change = Draft::on(&*store, "news", 70).await.item("a", "AA").done();
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
+}
+
+async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
+    store.commit(&claim, change).await.unwrap();
+    store.purge_feed(&feed("news")).await.unwrap();
+    let change = Draft::on(&*store, "news", 1).await.done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(2));
+    drop(store);
+
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    store.purge_feed(&feed("news")).await.unwrap();
+    let change = Draft::on(&*store, "news", 2).await.done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(3));
+    let change = Draft::on(&*store, "news", 3).await.item("a", "A").done();
+    assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(4));
+    let state = store.state(&feed("news")).await.unwrap().unwrap();
+    assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
+}
+
+async fn a_closed_store_says_so(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    store.close().await.unwrap();
+    let closed = |error: &StoreError| matches!(error, StoreError::Closed);
+    assert!(closed(&store.close().await.unwrap_err()));
+    assert!(closed(&store.claims(1, FOREVER).await.unwrap_err()));
+    assert!(closed(&store.feeds().await.unwrap_err()));
+    assert!(closed(&store.put_feed(&record("a")).await.unwrap_err()));
+    assert!(closed(&store.purge_feed(&news).await.unwrap_err()));
+    assert!(closed(&store.state(&news).await.unwrap_err()));
+    assert!(closed(&store.snapshot(&news).await.unwrap_err()));
+    assert!(closed(&store.view(&news, Select::All).await.unwrap_err()));
+    assert!(closed(&store.item(&news, &id("a")).await.unwrap_err()));
+    assert!(closed(&store.versions(&news, &id("a"), 1).await.unwrap_err()));
+    assert!(closed(&store.events(&news, 1).await.unwrap_err()));
+    assert!(closed(&store.poll_states().await.unwrap_err()));
+    assert!(closed(&store.tail(Epoch(0), 1).await.unwrap_err()));
+    let commit = store.commit(&claim, change).await.unwrap_err();
+    assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
+    let checkpoint = store.checkpoint(&claim, &[poll_state("a")]).await.unwrap_err();
+    assert!(matches!(checkpoint, CommitError::Store(StoreError::Closed)), "{checkpoint:?}");
+}
