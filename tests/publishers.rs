@@ -45,6 +45,7 @@ const SHRINKS: usize = 3000;
 /// lives on for too long. A false tombstone is never among them.
 const NOT_YET_HELD: &[Kind] = &[
     Kind::Missed(Around::News),
+    Kind::Missed(Around::Scroll),
     Kind::Missed(Around::AfterAccident),
     Kind::Missed(Around::Disturbed),
 ];

@@ -74,6 +74,8 @@ pub enum Around {
     Nothing,
     /// An older item came back at the end.
     Backfill,
+    /// Others left the window in the same document.
+    Scroll,
     /// New items came in the same document.
     News,
     /// An item of this feed had been lost by accident before.
@@ -408,10 +410,13 @@ impl Truth {
         if !clear {
             return;
         }
+        let others_left = last.iter().any(|n| *n != number && !shown.contains(n));
         let around = if self.accidents {
             Around::AfterAccident
         } else if came.iter().any(|n| !is_older(publisher, *n, number)) {
             Around::News
+        } else if others_left {
+            Around::Scroll
         } else if !came.is_empty() {
             Around::Backfill
         } else {
