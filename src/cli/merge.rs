@@ -51,26 +51,44 @@ impl MergeCommandError {
     }
 }
 
+/// Which of the two feeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The feed that is kept.
+    Local,
+    /// The feed that is merged into it.
+    Incoming,
+}
+
 /// Merges the feed file `incoming` into `local` and writes the merged feed.
 pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), MergeCommandError> {
-    let wrong = |path: &Path| {
-        let path = path.to_owned();
-        move |source| MergeCommandError::Input { path, source }
-    };
-    let local_text = text::decode(&load(local)?).map_err(wrong(local))?;
-    let incoming_text = text::decode(&load(incoming)?).map_err(wrong(incoming))?;
-    let local_feed = sse::read(&local_text).map_err(wrong(local))?;
-    let incoming_feed = sse::read(&incoming_text).map_err(wrong(incoming))?;
+    let merged = merged(&load(local)?, &load(incoming)?).map_err(|(side, source)| {
+        let path = match side {
+            Side::Local => local.to_owned(),
+            Side::Incoming => incoming.to_owned(),
+        };
+        MergeCommandError::Input { path, source }
+    })?;
+    out.write_all(merged.as_bytes()).and_then(|()| out.flush()).map_err(MergeCommandError::Write)
+}
+
+/// Merges the feed document `incoming` into `local`; an error says in which of them it is.
+pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, SseError)> {
+    let here = |source| (Side::Local, source);
+    let there = |source| (Side::Incoming, source);
+    let local_text = text::decode(local).map_err(here)?;
+    let incoming_text = text::decode(incoming).map_err(there)?;
+    let local_feed = sse::read(&local_text).map_err(here)?;
+    let incoming_feed = sse::read(&incoming_text).map_err(there)?;
     let dialect = local_feed.dialect.or(incoming_feed.dialect);
     let outcome = if dialect == Some(SseDialect::Sse091) {
-        let here = items_091(&local_feed).map_err(wrong(local))?;
-        merge_items_091(here, items_091(&incoming_feed).map_err(wrong(incoming))?)
+        let ours = items_091(&local_feed).map_err(here)?;
+        merge_items_091(ours, items_091(&incoming_feed).map_err(there)?)
     } else {
-        let here = shared_items(&local_feed).map_err(wrong(local))?;
-        merge_items(here, shared_items(&incoming_feed).map_err(wrong(incoming))?)
+        let ours = shared_items(&local_feed).map_err(here)?;
+        merge_items(ours, shared_items(&incoming_feed).map_err(there)?)
     };
-    let merged = splice::merged(&local_feed, &incoming_feed, outcome);
-    out.write_all(merged.as_bytes()).and_then(|()| out.flush()).map_err(MergeCommandError::Write)
+    Ok(splice::merged(&local_feed, &incoming_feed, outcome))
 }
 
 fn load(path: &Path) -> Result<Vec<u8>, MergeCommandError> {

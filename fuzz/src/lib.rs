@@ -1,0 +1,156 @@
+//! What is fuzzed: everything that reads bytes from outside, and what must hold of it.
+//!
+//! `fuzz_targets` gives these functions to libFuzzer; `tests/fuzz_smoke.rs` runs them on fixtures
+//! and on mutations of them with a stable compiler.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use futures_util::FutureExt;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::cli::merge::merged;
+use tidegate::clock::ManualClock;
+use tidegate::model::{
+    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
+};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, BodyPrints, Round};
+use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::store::{MemoryStore, Select, Store};
+use tidegate::{config, diff, identity};
+
+/// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
+pub const BETWEEN: u8 = 0xFF;
+/// The entries of documents that are taken in and rendered; more take too long.
+const ENTRIES_TAKEN: usize = 200;
+/// 2026-01-01T00:00:00Z.
+const NOW: Time = Time::from_unix(1_767_225_600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A feed document from bytes to bytes.
+pub fn document(data: &[u8]) {
+    let limits = Limits::default();
+    let Ok(decoded) = parse::decode(data, None, &limits) else { return };
+    let Ok(feed) = parse::document(&decoded.text, None, &limits) else { return };
+    assert_eq!(parse::pieces(&feed).collect::<String>(), decoded.text, "the pieces are the text");
+    let mut reached = 0;
+    for entry in &feed.entries {
+        assert!(reached <= entry.span.start && entry.span.start < entry.span.end);
+        reached = entry.span.end;
+        let markup = parse::own(&feed, entry);
+        assert!(markup.xml.is_char_boundary(markup.slots.attributes));
+        for range in [&markup.slots.id, &markup.slots.id_element].into_iter().flatten() {
+            assert!(markup.xml.get(range.clone()).is_some());
+        }
+    }
+    if feed.entries.len() <= ENTRIES_TAKEN {
+        taken(&feed);
+    }
+}
+
+/// Nothing in memory has to be waited for.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("a store in memory answers at once")
+}
+
+/// The document through the core: taken in, rendered, read again, taken in again.
+fn taken(feed: &FeedDocument<'_>) {
+    let clock = Arc::new(ManualClock::at(NOW));
+    let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+    let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
+    let name = FeedName::new("news").unwrap();
+    let options = FeedOptions::default();
+    // Entries that share an id are not yet told apart in the same way every time.
+    let names = identity::natives(feed);
+    let repeats = names.iter().collect::<HashSet<_>>().len() < names.len();
+    for (hour, first) in [(0, true), (1, false)] {
+        let snapshot = ready(store.snapshot(&name)).unwrap();
+        let round = Round {
+            feed: &name,
+            endpoint: store.endpoint(),
+            options: &options,
+            snapshot: snapshot.as_ref(),
+            now: NOW.plus(Duration::from_secs(hour * 3600)),
+            window: 30 * DAY,
+        };
+        let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
+        if !first && !repeats {
+            assert_eq!(verdict.events(), [], "the same document again is no news");
+        }
+        if let Some(change) = verdict.change {
+            ready(store.commit(&claim, change)).unwrap();
+        }
+    }
+    let Some(view) = ready(store.view(&name, Select::Current)).unwrap() else { return };
+    assert_eq!(view.items.len(), feed.entries.len());
+    let at = |view: &str| format!("https://gate.example/feeds/news{view}");
+    let addresses = Addresses {
+        reader: at(""),
+        sync: at("/sync"),
+        complete: at("/complete"),
+        upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
+        sup: None,
+        hub: None,
+    };
+    for (kind, dialect) in
+        [(ViewKind::Reader, Dialect::Sse), (ViewKind::Complete, Dialect::FeedSync)]
+    {
+        let page = Page {
+            kind,
+            dialect,
+            addresses: &addresses,
+            state: &view.state,
+            skeleton: &view.skeleton,
+            items: &view.items,
+            deleted: &[],
+            since: view.state.window_start,
+            until: view.state.tick,
+            expires: None,
+        };
+        let rendered = render::document(&page);
+        let again = parse::document(&rendered, None, &Limits::default())
+            .unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
+        assert_eq!(again.completeness, Completeness::Full, "in {rendered:?}");
+        assert_eq!(again.entries.len(), feed.entries.len(), "in {rendered:?}");
+        assert!(matches!(again.format, Format::Atom10 | Format::Rss20), "in {rendered:?}");
+    }
+}
+
+/// Two SSE feeds, with [`BETWEEN`] them.
+pub fn merge(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == BETWEEN);
+    let (local, incoming) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let Ok(once) = merged(local, incoming) else { return };
+    let twice = merged(once.as_bytes(), incoming)
+        .unwrap_or_else(|(side, error)| panic!("{side:?}: {error} in {once:?}"));
+    assert_eq!(once, twice, "merging the same again changes nothing");
+}
+
+/// A configuration file.
+pub fn config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match config::check("fuzz.toml", &text) {
+        Ok(checked) => assert!(checked.config.feeds.len() <= config::FEED_LIMIT),
+        Err(faults) => assert!(faults.to_string().contains("fuzz.toml")),
+    }
+}
+
+/// What an entry says, an address, a date.
+pub fn text(data: &[u8]) {
+    /// A mark stands for a tag and is longer than none of them.
+    const LONGEST: usize = 3;
+    let text = String::from_utf8_lossy(data);
+    let seen = diff::visible(&text);
+    assert!(seen.len() <= text.len() * LONGEST, "{} of {}", seen.len(), text.len());
+    assert!(!seen.contains("  ") && seen.trim() == seen, "{seen:?}");
+    let plain = identity::plain_link(&text);
+    assert!(plain.len() <= text.len());
+    let _ = (identity::hostless(&text), identity::slug(&text));
+    if let Ok(time) = Time::parse_rfc3339(&text) {
+        assert_eq!(Time::parse_rfc3339(&time.to_string()), Ok(time));
+    }
+    if let Ok(tick) = text.parse::<Tick>() {
+        assert_eq!(tick.to_string(), text);
+    }
+}

@@ -1,0 +1,115 @@
+//! The gateway's core in front of the publisher, polled as the gateway polls.
+
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::clock::ManualClock;
+use tidegate::model::{
+    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
+};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::store::{Claim, MemoryStore, Select, Store};
+use xxhash_rust::xxh3::xxh3_128;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// One feed in a store in memory.
+pub struct Gate {
+    store: MemoryStore,
+    claim: Claim,
+    feed: FeedName,
+    options: FeedOptions,
+    same: u32,
+    /// The document that was taken in last and is not held; whether it was full.
+    last: Option<(u128, bool)>,
+}
+
+/// What came of one poll.
+pub struct Seen {
+    pub change: Option<Change>,
+    pub held: Option<String>,
+    /// Whether a document was taken in whole or in part; `None` where it could not be read.
+    pub taken: Option<Completeness>,
+}
+
+/// Nothing in memory has to be waited for.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().unwrap()
+}
+
+impl Gate {
+    pub fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
+        let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
+        Self {
+            store,
+            claim,
+            feed: FeedName::new("news").unwrap(),
+            options: FeedOptions::default(),
+            same: 0,
+            last: None,
+        }
+    }
+
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        ready(self.store.snapshot(&self.feed)).unwrap()
+    }
+
+    pub fn state(&self) -> Option<FeedState> {
+        ready(self.store.state(&self.feed)).unwrap()
+    }
+
+    /// The items of the reader view.
+    pub fn reader(&self) -> Vec<Item> {
+        let view = ready(self.store.view(&self.feed, Select::Current)).unwrap();
+        view.map(|view| view.items).unwrap_or_default()
+    }
+
+    fn decide(&mut self, now: Time, decide: impl FnOnce(&Round<'_>) -> Verdict) -> Seen {
+        let snapshot = self.snapshot();
+        let mut verdict = decide(&Round {
+            feed: &self.feed,
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot: snapshot.as_ref(),
+            now,
+            window: 30 * DAY,
+        });
+        let change = verdict.change.take();
+        if let Some(change) = change.clone() {
+            ready(self.store.commit(&self.claim, change)).unwrap();
+            self.same = 0;
+        }
+        Seen { change, held: verdict.held, taken: None }
+    }
+
+    /// A poll that finds these bytes.
+    pub fn poll(&mut self, bytes: &[u8], now: Time) -> Option<Seen> {
+        let body = xxh3_128(bytes);
+        if let Some((_, full)) = self.last.filter(|(last, _)| *last == body) {
+            return full.then(|| self.again(now)).flatten();
+        }
+        let limits = Limits::default();
+        let unread = Seen { change: None, held: None, taken: None };
+        let Ok(decoded) = parse::decode(bytes, None, &limits) else { return Some(unread) };
+        let Ok(document) = parse::document(&decoded.text, None, &limits) else {
+            return Some(unread);
+        };
+        let completeness = document.completeness.clone();
+        let prints = BodyPrints { wire: body, body };
+        let seen = self.decide(now, |round| record::take_in(round, &document, prints).unwrap());
+        let full = completeness == Completeness::Full;
+        self.last = seen.held.is_none().then_some((body, full));
+        Some(Seen { taken: Some(completeness), ..seen })
+    }
+
+    /// A poll that finds the document unchanged; as in the gateway only what is ripe is looked at.
+    fn again(&mut self, now: Time) -> Option<Seen> {
+        self.same += 1;
+        let ripe = self.state()?.ripens.is_some_and(|at| at <= now);
+        let same = self.same;
+        ripe.then(|| self.decide(now, |round| record::look_again(round, same).unwrap()))
+    }
+}
