@@ -149,10 +149,16 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
     runtime.block_on(async {
         let claim = store.claims(1, APART).await.unwrap().remove(0);
         let print = |line| lines.push(line);
-        let options = FeedOptions::default();
-        replay::series(&store, claim, feed.clone(), series, options, WINDOW, &|_, _| APART, print)
-            .await
-            .unwrap();
+        let interval = |_: &[Time], _: Time| APART;
+        let stage = replay::Stage {
+            store: &store,
+            claim,
+            feed: feed.clone(),
+            options: FeedOptions::default(),
+            window: WINDOW,
+            interval: &interval,
+        };
+        replay::series(stage, series, print).await.unwrap();
     });
     (store, feed, lines)
 }
