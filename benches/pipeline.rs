@@ -4,7 +4,6 @@
 //! a folder with `single/` also over the real documents there. Throughput is of the documents'
 //! decoded bytes. At the end stands how parsing compares with feed-rs, which keeps less.
 
-#![allow(clippy::string_slice)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::string_slice)]
 
