@@ -13,7 +13,7 @@ pub use brake::{Braked, brake, hold_is_ripe, next_look};
 pub use confirm::{Conclusion, conclude, ripens};
 pub use window::{Direction, Window};
 
-use crate::identity::Matching;
+use crate::identity::{Matching, Native};
 use crate::model::{FeedDocument, FeedOptions, Snapshot, Time};
 
 /// What is before the judge: the last state of a feed and the document that follows it.
@@ -23,6 +23,8 @@ pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
     /// The document.
     pub document: &'a FeedDocument<'a>,
+    /// What its entries call themselves.
+    pub names: &'a [Native],
     /// Which entry is which item.
     pub matching: &'a Matching,
     /// What the operator says of the feed.

@@ -2,7 +2,7 @@
 
 use super::{Matching, Native, Pair};
 use crate::model::{FeedDocument, Snapshot, Standing, Time};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Why an entry is a known item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,6 +61,8 @@ pub(super) struct Sides<'a> {
     pub(super) document: &'a FeedDocument<'a>,
     pub(super) names: &'a [Native],
     entry_pair: Vec<Option<(usize, Basis)>>,
+    /// Entries that repeat an earlier one of the document; they are nobody.
+    copies: HashSet<usize>,
     known_pair: Vec<Option<usize>>,
     /// Position of each known item in the last document.
     place: Vec<Option<usize>>,
@@ -94,6 +96,7 @@ impl<'a> Sides<'a> {
             document,
             names,
             entry_pair: vec![None; document.entries.len()],
+            copies: copies(document, names),
             known_pair: vec![None; snapshot.known.len()],
             place,
             old,
@@ -101,7 +104,7 @@ impl<'a> Sides<'a> {
     }
 
     pub(super) fn is_entry_free(&self, entry: usize) -> bool {
-        matches!(self.entry_pair.get(entry), Some(None))
+        matches!(self.entry_pair.get(entry), Some(None)) && !self.copies.contains(&entry)
     }
 
     pub(super) fn is_known_free(&self, known: usize) -> bool {
@@ -118,7 +121,7 @@ impl<'a> Sides<'a> {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.entry_pair.iter().all(Option::is_some)
+        (0..self.entry_pair.len()).all(|at| !self.is_entry_free(at))
     }
 
     /// Where the item stood in the last document.
@@ -128,7 +131,18 @@ impl<'a> Sides<'a> {
 
     /// Whether the nearest neighbour above or below that both documents have is the same.
     pub(super) fn same_place(&self, entry: usize, known: usize) -> bool {
-        let Some(place) = self.place(known) else { return false };
+        let (above, below) = self.same_neighbours(entry, known);
+        above || below
+    }
+
+    /// Whether it stands between the same neighbours, or first in both documents.
+    pub(super) fn same_slot(&self, entry: usize, known: usize) -> bool {
+        let (above, below) = self.same_neighbours(entry, known);
+        below && (above || (entry == 0 && self.place(known) == Some(0)))
+    }
+
+    fn same_neighbours(&self, entry: usize, known: usize) -> (bool, bool) {
+        let Some(place) = self.place(known) else { return (false, false) };
         let old = |at: &usize| self.old.get(*at).copied().filter(|k| !self.is_known_free(*k));
         let new = |at: &usize| self.entry_pair.get(*at).copied().flatten().map(|(known, _)| known);
         let above = (
@@ -139,7 +153,7 @@ impl<'a> Sides<'a> {
             (place + 1..self.old.len()).take(NEIGHBOURS).find_map(|at| old(&at)),
             (entry + 1..self.entry_pair.len()).take(NEIGHBOURS).find_map(|at| new(&at)),
         );
-        (above.0.is_some() && above.0 == above.1) || (below.0.is_some() && below.0 == below.1)
+        (above.0.is_some() && above.0 == above.1, below.0.is_some() && below.0 == below.1)
     }
 
     /// Whether the item may have been replaced by the entry: it stands in the same place, or bears
@@ -184,6 +198,7 @@ impl<'a> Sides<'a> {
                 Some((known, basis)) => {
                     matching.pairs.push(Pair { entry, known: *known, basis: *basis });
                 }
+                None if self.copies.contains(&entry) => {}
                 None => matching.fresh.push(entry),
             }
         }
@@ -200,4 +215,23 @@ impl<'a> Sides<'a> {
         matching.missing = missing;
         matching
     }
+}
+
+/// The entries that stand in the document a second time, byte for byte.
+fn copies(document: &FeedDocument<'_>, names: &[Native]) -> HashSet<usize> {
+    let mut seen: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut copies = HashSet::new();
+    for (at, native) in names.iter().enumerate() {
+        seen.entry(&native.shown).or_default().push(at);
+    }
+    for group in seen.into_values().filter(|group| group.len() > 1) {
+        let mut bytes: HashSet<&str> = HashSet::new();
+        for at in group {
+            let entry = document.entries.get(at);
+            if entry.is_some_and(|entry| !bytes.insert(&entry.markup)) {
+                copies.insert(at);
+            }
+        }
+    }
+    copies
 }

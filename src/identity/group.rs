@@ -18,7 +18,8 @@ pub(super) fn same_id(sides: &mut Sides<'_>) {
     let mut aliases: Option<HashMap<&str, Vec<usize>>> = None;
     let mut entries: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
-    for (index, native) in sides.names.iter().enumerate() {
+    let copies = |at: &usize| !sides.is_entry_free(*at);
+    for (index, native) in sides.names.iter().enumerate().filter(|(at, _)| !copies(at)) {
         let group = entries.entry(&native.shown).or_default();
         if group.is_empty() {
             names.push(&native.shown);
@@ -68,6 +69,7 @@ fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: 
         sides.pair(*entry, *item, basis);
         return;
     }
+    pair_equal(sides, entries, &items, basis);
     for agreement in AGREEMENTS {
         pair_by(sides, entries, &items, agreement, basis);
     }
@@ -77,6 +79,23 @@ fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: 
         && let Some(item) = items.iter().find(|at| sides.is_known_free(**at))
     {
         sides.pair(*entry, *item, basis);
+    }
+}
+
+/// Pairs what is the same byte for byte.
+fn pair_equal(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: Basis) {
+    let mut free: HashMap<u64, VecDeque<usize>> = HashMap::new();
+    for at in items {
+        if let Some(known) = sides.snapshot.known.get(*at) {
+            free.entry(known.bytes).or_default().push_back(*at);
+        }
+    }
+    for at in entries {
+        let bytes = sides.document.entries.get(*at).map(crate::diff::bytes_print);
+        let found = bytes.and_then(|b| free.get_mut(&b)).and_then(VecDeque::pop_front);
+        if let Some(known) = found {
+            sides.pair(*at, known, basis);
+        }
     }
 }
 

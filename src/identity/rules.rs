@@ -131,7 +131,7 @@ const RULES: [Rule; 9] = [
         in_order: true,
         entry: |e, n| e.published.map(|p| p.to_string()).or_else(|| day(&n.shown)),
         known: |k| k.published.map(|p| p.to_string()).or_else(|| day(&k.native_shown)),
-        also: |sides, entry, known| sides.same_place(entry, known),
+        also: |sides, entry, known| sides.same_slot(entry, known),
         ..PLAIN
     },
 ];

@@ -114,22 +114,34 @@ impl Judge<'_> {
 type Rule = fn(&Judge<'_>, usize, &Known) -> Option<String>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion.
-const OBJECTIONS: [Rule; 7] = [
+const OBJECTIONS: [Rule; 9] = [
+    still_there,
     unsteady,
     turned_over,
     many_at_once,
     superseded,
+    pushed_out,
     own_window_of_its_source,
     habit,
     young_and_undated,
 ];
 
+/// An id that the document still shows is no id that went.
+fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<String> {
+    let shown = &known.native_shown;
+    let mut names = judge.scene.names.iter();
+    names.any(|n| n.shown == *shown).then(|| "another entry bears its id".to_owned())
+}
+
 /// Ranked and hand-ordered lists have no middle.
 fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
     let character = &judge.scene.snapshot.state.character;
     let restless = character.reordered > character.kept_order / 3;
-    (!judge.window.steady || (restless && !judge.window.dated))
-        .then(|| "the items that stayed changed their order".to_owned())
+    if !judge.window.steady || (restless && !judge.window.dated) {
+        return Some("the items that stayed changed their order".to_owned());
+    }
+    let disordered = judge.window.has_dates && !judge.window.dated;
+    disordered.then(|| "its items are dated, and not in order of date".to_owned())
 }
 
 /// Where most of a window goes at once, some that stay prove nothing.
@@ -152,9 +164,27 @@ fn many_at_once(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
 /// A release that takes the place of its betas, a post that was written anew: where something new
 /// stands in the place of what went, at the new end, it was superseded.
 fn superseded(judge: &Judge<'_>, place: usize, _: &Known) -> Option<String> {
-    let newest = judge.window.stood_newest(place);
-    (newest && !judge.window.incoming.is_empty())
+    (judge.window.stood_newest(place) && judge.window.has_new_head)
         .then(|| "a newer item took its place at the head".to_owned())
+}
+
+/// Arrivals without departures that show that nothing is pushed out.
+const GROWING_PART: u32 = 3;
+/// Departures at the end that show how a feed's window moves.
+const MOVING_LEAST: u32 = 3;
+
+/// What comes may push out what goes, wherever that stood, unless the feed is known to grow or to
+/// lose at its end.
+fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    let window = judge.window;
+    let character = &judge.scene.snapshot.state.character;
+    let arrivals = character.grew_above + character.grew_below;
+    let departures = character.left_end + character.left_middle;
+    let grows = arrivals >= MOVING_LEAST && departures.saturating_mul(GROWING_PART) <= arrivals;
+    let moves = character.left_end >= MOVING_LEAST
+        && character.left_middle.saturating_mul(2) <= character.left_end;
+    let replaced = window.incoming.len() >= window.outgoing && !window.backfilled;
+    (replaced && !grows && !moves).then(|| "a new item came that may have pushed it out".to_owned())
 }
 
 /// In a feed merged from several sources each may have a window of its own: a new item of a source
@@ -179,7 +209,7 @@ fn host(link: &str) -> Option<String> {
 }
 
 /// So many transitions with a loss from the middle may be deletions, in any feed.
-const HABIT_LEAST: u32 = 3;
+const HABIT_LEAST: u32 = 4;
 /// Beyond that, of all documents, one in so many.
 const HABIT_PART: u32 = 3;
 

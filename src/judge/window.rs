@@ -33,6 +33,10 @@ pub struct Window {
     pub direction: Direction,
     /// Whether both documents run in order of date.
     pub dated: bool,
+    /// Whether most entries bear dates.
+    pub has_dates: bool,
+    /// Whether a new entry stands at the new end.
+    pub has_new_head: bool,
     /// Whether the items that stayed and did not change kept their order.
     pub steady: bool,
     /// Entries that were not in the last document, by their index.
@@ -65,12 +69,16 @@ impl Window {
             old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
         let steady = is_steady(scene, &places);
         let dated = by_date != Direction::None;
+        let has_dates = has_dates(scene);
+        let has_new_head = has_new_head(scene, direction, &incoming);
         let mut window = Self {
             old,
             places,
             kept,
             direction,
             dated,
+            has_dates,
+            has_new_head,
             steady,
             incoming,
             outgoing,
@@ -143,6 +151,20 @@ fn by_date(scene: &Scene<'_>, old: &[usize]) -> Direction {
         .into_iter()
         .find(|(before, after)| before == after && *before != Direction::None)
         .map_or(Direction::None, |(before, _)| before)
+}
+
+fn has_dates(scene: &Scene<'_>) -> bool {
+    let entries = &scene.document.entries;
+    let dates: HashSet<Time> = entries.iter().filter_map(|e| e.published.or(e.updated)).collect();
+    dates.len() * 2 > entries.len()
+}
+
+fn has_new_head(scene: &Scene<'_>, direction: Direction, incoming: &[usize]) -> bool {
+    let head = match direction {
+        Direction::Down | Direction::None => Some(0),
+        Direction::Up => scene.document.entries.len().checked_sub(1),
+    };
+    head.is_some_and(|head| incoming.binary_search(&head).is_ok())
 }
 
 /// The direction that follows from where new items came so far.

@@ -41,6 +41,7 @@ pub fn take_in(
     let scene = Scene {
         snapshot,
         document,
+        names: &names,
         matching: &matching,
         options: round.options,
         is_changed: &is_changed,
@@ -140,9 +141,12 @@ const fn short(print: u128) -> u64 {
 fn hold(scene: &Scene<'_>, window: &Window, body: u64, draft: &mut Draft<'_>) -> Option<String> {
     let before = scene.snapshot.state.hold.as_ref();
     let full = scene.document.completeness == Completeness::Full;
+    // A part says nothing of what a whole document is held for, and does not go around it.
+    if let (Some(before), false) = (before, full) {
+        return Some(format!("{}: {}", before.kind, before.reason));
+    }
     let Some(braked) = judge::brake(scene, window) else {
-        // A partial document says nothing of what a whole one is held for.
-        if before.is_some() && full {
+        if before.is_some() {
             draft.state.hold = None;
             draft.state_changed = true;
         }
