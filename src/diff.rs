@@ -8,5 +8,5 @@ mod prints;
 mod visible;
 
 pub use noise::Weight;
-pub use prints::{bytes_print, changes, path_print, prints, text_prints};
+pub use prints::{bytes_print, changes, changes_across_formats, path_print, prints, text_prints};
 pub use visible::visible;

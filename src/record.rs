@@ -8,7 +8,6 @@ mod next;
 mod window;
 
 pub use decide::decide;
-pub use mint::published_id;
 pub use next::{look_again, take_in};
 pub use window::age;
 

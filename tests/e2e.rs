@@ -21,6 +21,8 @@ mod delivery;
 mod formats;
 #[path = "e2e/identity.rs"]
 mod identity;
+#[path = "e2e/open.rs"]
+mod open;
 #[path = "e2e/outages.rs"]
 mod outages;
 #[path = "e2e/story.rs"]

@@ -86,3 +86,17 @@ pub fn changes(entry: &Entry<'_>, old: &[(u64, u64)], new: &[(u64, u64)]) -> Vec
     }
     names
 }
+
+/// What an entry says that its item did not say, by name, where the two come from documents of
+/// different formats: formats call the same things by different names, so only what is said counts.
+pub fn changes_across_formats(entry: &Entry<'_>, old: &[(u64, u64)]) -> Vec<String> {
+    let before: BTreeSet<u64> = old.iter().map(|(_, value)| *value).collect();
+    let core = |f: &&Field<'_>| {
+        let last = f.path.rsplit('/').next().unwrap_or(&f.path);
+        matches!(last, "title" | "description" | "summary" | "content" | "content:encoded")
+    };
+    let told = entry.fields.iter().filter(core);
+    told.filter(|f| said(f).is_some_and(|said| !before.contains(&xxh3_64(said.as_bytes()))))
+        .map(|f| f.path.clone().into_owned())
+        .collect()
+}

@@ -207,7 +207,7 @@ const RULES: [Rule; 9] = [
         in_order: false,
         entry: |_, native| hostless(&native.shown),
         known: |known| hostless(&known.native_shown),
-        also: |_, _, _| true,
+        also: |sides, entry, known| sides.differ_in_id(entry, known),
     },
     Rule {
         basis: Basis::SameTitleAndDate,
@@ -361,6 +361,13 @@ impl Sides<'_> {
             return false;
         };
         entry_slug(e, native).is_some_and(|s| s.split(['-', '_', '+']).count() >= TELLING_WORDS)
+    }
+
+    /// Whether they bear different ids: what bears the same and was told apart in the first round
+    /// stays apart.
+    fn differ_in_id(&self, entry: usize, known: usize) -> bool {
+        let new = self.names.get(entry).map(|native| &native.shown);
+        new != self.snapshot.known.get(known).map(|known| &known.native_shown)
     }
 
     fn undated_in_place(&self, entry: usize, known: usize) -> bool {

@@ -66,7 +66,9 @@ fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: 
         sides.pair(*entry, *item, basis);
         return;
     }
-    for least in (0..=3).rev() {
+    // Where several share the name, those that agree in nothing else are not the same.
+    let least_of_all = usize::from(entries.len() > 1);
+    for least in (least_of_all..=3).rev() {
         for entry in entries {
             if !sides.is_entry_free(*entry) {
                 continue;

@@ -1,7 +1,7 @@
 //! The brake: documents that say too much at once are held until they are confirmed or heal.
 
 use super::Scene;
-use super::window::Window;
+use super::window::{Window, date_of};
 use crate::identity::plain_link;
 use crate::model::{Completeness, Hold, Time};
 use std::time::Duration;
@@ -42,11 +42,13 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         let reason = format!("the document is empty, the last one had {before} items");
         return Some(Braked { kind: "empty", reason });
     }
-    if window.outgoing == before && is_another_site(scene) {
+    if window.outgoing == before && (is_another_site(scene) || has_other_past(scene, window)) {
         let reason = format!(
-            "none of the last {before} items is in it and it says that it belongs to {}, not to {}",
-            scene.document.head.link.as_deref().unwrap_or("another feed"),
-            scene.snapshot.state.site.as_deref().unwrap_or("this one"),
+            "none of the last {before} items is in it, and those that are come from {}",
+            match is_another_site(scene) {
+                true => scene.document.head.link.as_deref().unwrap_or("another feed"),
+                false => "the same time or before",
+            },
         );
         return Some(Braked { kind: "other-feed", reason });
     }
@@ -70,6 +72,18 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         return Some(Braked { kind: "mass-changed", reason });
     }
     None
+}
+
+/// Whether the document's items are not newer than those of the last one, none of which it has: a
+/// busy feed that turns over its whole window moves on, another feed has a past of its own.
+fn has_other_past(scene: &Scene<'_>, window: &Window) -> bool {
+    let known = |at: &usize| scene.snapshot.known.get(*at).and_then(date_of);
+    let newest = window.old.iter().filter_map(known).max();
+    let dates: Vec<Time> =
+        scene.document.entries.iter().filter_map(|e| e.published.or(e.updated)).collect();
+    let moved_on = |newest: Time| dates.iter().filter(|date| **date > newest).count();
+    let enough = dates.len() >= LEAST_ITEMS;
+    newest.is_some_and(|newest| enough && moved_on(newest) * 2 < dates.len())
 }
 
 /// Whether the document says that it belongs to another site than the last one.

@@ -41,10 +41,13 @@ fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id
 /// (CONTRACT, Words).
-pub fn published_id(entry: &Entry<'_>, id: &SyncId) -> String {
+///
+/// `taken` says whether an item that goes by another id now was first published with it: readers
+/// would take the two for one.
+pub fn published_id(entry: &Entry<'_>, id: &SyncId, taken: impl Fn(&str) -> bool) -> String {
     match entry.native_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
-        Some(native) => native.to_owned(),
-        None => format!("urn:x-tidegate:{id}"),
+        Some(native) if !taken(native) => native.to_owned(),
+        _ => format!("urn:x-tidegate:{id}"),
     }
 }
 

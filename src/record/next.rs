@@ -114,7 +114,11 @@ fn compare(snapshot: &Snapshot, document: &FeedDocument<'_>, pair: &Pair) -> Opt
         return None;
     }
     let prints = diff::prints(entry);
-    let changes = diff::changes(entry, &known.prints, &prints);
+    let changes = if snapshot.state.format.family() == document.format.family() {
+        diff::changes(entry, &known.prints, &prints)
+    } else {
+        diff::changes_across_formats(entry, &known.prints)
+    };
     Some(Compared { prints, bytes, changes })
 }
 
@@ -127,8 +131,10 @@ const fn short(print: u128) -> u64 {
 /// Applies the brake: the reason where the document stays held.
 fn hold(scene: &Scene<'_>, window: &Window, body: u64, draft: &mut Draft<'_>) -> Option<String> {
     let before = scene.snapshot.state.hold.as_ref();
+    let full = scene.document.completeness == Completeness::Full;
     let Some(braked) = judge::brake(scene, window) else {
-        if before.is_some() {
+        // A partial document says nothing of what a whole one is held for.
+        if before.is_some() && full {
             draft.state.hold = None;
             draft.state_changed = true;
         }
@@ -292,7 +298,10 @@ impl Taken<'_> {
             id: id.clone(),
             native: key.to_owned(),
             native_shown: native.shown.clone(),
-            published_id: mint::published_id(entry, id),
+            published_id: mint::published_id(entry, id, |published| {
+                let other = |k: &Known| k.published_id == published && k.native_shown != published;
+                self.draft.ledger().any(other)
+            }),
             aliases: Vec::new(),
             title: String::new(),
             link: None,

@@ -27,29 +27,6 @@ async fn an_id_that_a_new_post_takes_over_is_a_new_item_to_subscribers() {
 }
 
 #[tokio::test]
-async fn posts_seen_only_while_held_come_out_with_the_release() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    stage.compares_payloads = false;
-    stage.posts(&posts(1..=10)).await;
-    stage.hours(1);
-    let changed = |mut all: Vec<Post>| {
-        for p in &mut all {
-            p.text.push_str(" Sponsored.");
-        }
-        all
-    };
-    assert!(stage.posts(&changed(posts(2..=11))).await.held.is_some());
-    stage.hours(1);
-    let mut next = changed(posts(2..=12));
-    next.retain(|p| p.day != 11);
-    stage.posts(&next).await;
-    stage.polls(10, 4).await;
-    let living = stage.subscriber.living();
-    assert!(living.contains(&"Post 11".to_owned()), "{living:?}");
-    stage.end().await;
-}
-
-#[tokio::test]
 async fn a_new_url_of_another_feed_passes_the_brake() {
     let mut stage = Stage::new(Format::Rss20).await;
     stage.posts(&posts(1..=6)).await;
