@@ -8,10 +8,11 @@ mod address;
 mod evidence;
 mod group;
 mod native;
+mod rules;
 
 pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
-pub use native::{Native, natives, unused_key};
+pub use native::{Keys, Native, natives};
 
 use crate::model::{FeedDocument, Snapshot};
 
@@ -49,6 +50,6 @@ impl Matching {
 pub fn matching(snapshot: &Snapshot, document: &FeedDocument<'_>, names: &[Native]) -> Matching {
     let mut sides = evidence::Sides::new(snapshot, document, names);
     group::same_id(&mut sides);
-    evidence::second_round(&mut sides);
+    rules::second_round(&mut sides);
     sides.into_matching()
 }

@@ -349,3 +349,23 @@ fn a_prefix_without_a_declaration_is_given_one() {
     assert_eq!(feed.completeness, Completeness::Full);
     assert_eq!(feed.warnings.len(), 2);
 }
+
+#[test]
+fn an_entry_brings_along_what_its_own_tag_uses() {
+    const ATOM: &str = "http://www.w3.org/2005/Atom";
+    for (text, namespaces) in [
+        (format!("<feed xmlns='{ATOM}'><entry/></feed>"), vec![("", ATOM)]),
+        (format!("<feed xmlns='{ATOM}'><entry>text</entry></feed>"), vec![("", ATOM)]),
+        (format!("<a:feed xmlns:a='{ATOM}'><a:entry/></a:feed>"), vec![("a", ATOM)]),
+        (
+            format!("<feed xmlns='{ATOM}' xmlns:x='urn:x' xmlns:y='urn:y'><entry x:a='1'/></feed>"),
+            vec![("", ATOM), ("x", "urn:x")],
+        ),
+    ] {
+        let feed = document(&text, None, &Limits::default()).unwrap();
+        let own = &feed.entries[0].context.namespaces;
+        let found: Vec<(&str, &str)> =
+            own.iter().map(|(prefix, name)| (prefix.as_str(), name.as_str())).collect();
+        assert_eq!(found, namespaces, "{text}");
+    }
+}

@@ -3,7 +3,8 @@
 //!
 //! Each case is a publisher (window, order, ids, dates, habits) and a history of what it does. The
 //! cases are the same in every run. `TIDEGATE_PUBLISHERS=10000` tells more of them,
-//! `TIDEGATE_PUBLISHERS_SEED=7` others. A failure is shrunk, and told from the first document on.
+//! `TIDEGATE_PUBLISHERS_SEED=7` others, `TIDEGATE_PUBLISHERS_CASE=74` that one alone. A failure is
+//! shrunk, and told from the first document on.
 
 #![allow(
     clippy::unwrap_used,
@@ -129,10 +130,15 @@ struct Outcome {
 
 /// Tells all cases.
 fn all(cases: u64, seed: u64) -> Outcome {
+    let only = std::env::var("TIDEGATE_PUBLISHERS_CASE").is_ok();
+    let only = only.then(|| setting("TIDEGATE_PUBLISHERS_CASE", 0));
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let part = |thread: u64| {
         let mut outcome = Outcome::default();
         for case in (0..cases).filter(|case| case % threads == thread) {
+            if only.is_some_and(|only| only != case) {
+                continue;
+            }
             let plan = tree(seed, case).current();
             let told = story::tell(&plan);
             if let Some(group) = group(&plan, &told) {

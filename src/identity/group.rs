@@ -3,9 +3,10 @@
 //! Mostly one entry and one item. Where a document repeats an id, or the ledger has several items
 //! that bore it, they are told apart by what else they say.
 
+use super::address::plain_link;
 use super::evidence::{Basis, Sides};
-use crate::model::Standing;
-use std::collections::HashMap;
+use crate::model::{Standing, Time};
+use std::collections::{HashMap, VecDeque};
 
 /// Pairs entries and items of the same native id.
 pub(super) fn same_id(sides: &mut Sides<'_>) {
@@ -53,7 +54,8 @@ fn alias_index<'a>(sides: &Sides<'a>) -> HashMap<&'a str, Vec<usize>> {
     index
 }
 
-/// Pairs the entries of one name with the items of that name: those that agree in most first.
+/// Pairs the entries of one name with the items of that name: those that agree in most of link,
+/// title and date first.
 fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: Basis) {
     let mut items: Vec<usize> = items.iter().copied().filter(|k| sides.is_known_free(*k)).collect();
     // What stood in the last document comes first, then what was seen last.
@@ -66,19 +68,64 @@ fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: 
         sides.pair(*entry, *item, basis);
         return;
     }
+    for agreement in AGREEMENTS {
+        pair_by(sides, entries, &items, agreement, basis);
+    }
     // Where several share the name, those that agree in nothing else are not the same.
-    let least_of_all = usize::from(entries.len() > 1);
-    for least in (least_of_all..=3).rev() {
-        for entry in entries {
-            if !sides.is_entry_free(*entry) {
-                continue;
-            }
-            let found = items
-                .iter()
-                .find(|at| sides.is_known_free(**at) && sides.agreement(*entry, **at) >= least);
-            if let Some(at) = found {
-                sides.pair(*entry, *at, basis);
-            }
+    if let [entry] = entries
+        && sides.is_entry_free(*entry)
+        && let Some(item) = items.iter().find(|at| sides.is_known_free(**at))
+    {
+        sides.pair(*entry, *item, basis);
+    }
+}
+
+/// Which of link, title and date must be equal, strongest first.
+const AGREEMENTS: [[bool; 3]; 7] = [
+    [true, true, true],
+    [true, true, false],
+    [true, false, true],
+    [false, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+];
+
+type Traits = (Option<String>, Option<String>, Option<Time>);
+
+/// Pairs what agrees in the wanted traits, in order.
+fn pair_by(
+    sides: &mut Sides<'_>,
+    entries: &[usize],
+    items: &[usize],
+    wanted: [bool; 3],
+    basis: Basis,
+) {
+    let pick = |link: Option<&str>, title: &str, date: Option<Time>| -> Option<Traits> {
+        let [by_link, by_title, by_date] = wanted;
+        let link = if by_link { Some(plain_link(link?)) } else { None };
+        let title = if by_title { Some(title.to_owned()).filter(|t| !t.is_empty()) } else { None };
+        let date = if by_date { date } else { None };
+        let whole =
+            by_link == link.is_some() && by_title == title.is_some() && by_date == date.is_some();
+        whole.then_some((link, title, date))
+    };
+    let mut free: HashMap<Traits, VecDeque<usize>> = HashMap::new();
+    for at in items.iter().filter(|at| sides.is_known_free(**at)) {
+        let Some(k) = sides.snapshot.known.get(*at) else { continue };
+        if let Some(traits) = pick(k.link.as_deref(), &k.title, k.published) {
+            free.entry(traits).or_default().push_back(*at);
+        }
+    }
+    for at in entries {
+        let Some(e) = sides.document.entries.get(*at).filter(|_| sides.is_entry_free(*at)) else {
+            continue;
+        };
+        let title = e.title.as_deref().unwrap_or_default();
+        let traits = pick(e.link.as_deref(), title, e.published);
+        let found = traits.and_then(|t| free.get_mut(&t)).and_then(VecDeque::pop_front);
+        if let Some(known) = found {
+            sides.pair(*at, known, basis);
         }
     }
 }

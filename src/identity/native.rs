@@ -1,7 +1,7 @@
 //! What an entry calls itself.
 
 use crate::model::{Entry, FeedDocument};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The native identity of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,15 +37,38 @@ fn content_hash(entry: &Entry<'_>) -> u64 {
     xxhash_rust::xxh3::xxh3_64(text.as_bytes())
 }
 
-/// A ledger key for an entry that shares its native identity with others: the identity itself
-/// where it is free, else with the link, else with the title, else with a number.
-pub fn unused_key(entry: &Entry<'_>, native: &Native, used: &HashSet<String>) -> String {
-    let with = |suffix: &str| format!("{}##{suffix}", native.shown);
-    let mut candidates = vec![native.shown.clone()];
-    candidates.extend(entry.link.as_deref().map(with));
-    candidates.extend(entry.title.as_deref().map(with));
-    let free = candidates.into_iter().find(|key| !used.contains(key));
-    // One of the first `used.len() + 1` numbers is free.
-    free.or_else(|| (2..=used.len() + 2).map(|n| with(&n.to_string())).find(|k| !used.contains(k)))
-        .unwrap_or_else(|| native.shown.clone())
+/// The ledger keys in use, and how far each identity has been numbered.
+#[derive(Debug, Clone, Default)]
+pub struct Keys {
+    used: HashSet<String>,
+    numbered: HashMap<String, u64>,
+}
+
+impl Keys {
+    /// The keys in use.
+    pub fn new(used: impl Iterator<Item = String>) -> Self {
+        Self { used: used.collect(), numbered: HashMap::new() }
+    }
+
+    /// Takes a key for an entry: its native identity where that is free, else with the link, else
+    /// with the title, else with a number.
+    pub fn take(&mut self, entry: &Entry<'_>, native: &Native) -> String {
+        let with = |suffix: &str| format!("{}##{suffix}", native.shown);
+        let mut candidates = vec![native.shown.clone()];
+        candidates.extend(entry.link.as_deref().map(with));
+        candidates.extend(entry.title.as_deref().map(with));
+        if let Some(free) = candidates.into_iter().find(|key| !self.used.contains(key)) {
+            self.used.insert(free.clone());
+            return free;
+        }
+        let number = self.numbered.entry(native.shown.clone()).or_insert(1);
+        loop {
+            // Ends: there are more numbers than keys in use.
+            *number += 1;
+            let key = with(&number.to_string());
+            if self.used.insert(key.clone()) {
+                return key;
+            }
+        }
+    }
 }

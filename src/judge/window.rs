@@ -25,6 +25,8 @@ const CLEAR_GROWTH: u32 = 3;
 pub struct Window {
     /// Ledger indices in the order of the last document.
     pub old: Vec<usize>,
+    /// The place of each of [`Window::old`] in it.
+    places: HashMap<usize, usize>,
     /// For each of [`Window::old`]: whether the new document has it.
     pub kept: Vec<bool>,
     /// Which way the feed runs: by its dates, else by where new items came so far.
@@ -59,17 +61,28 @@ impl Window {
         incoming.sort_unstable();
         let by_date = by_date(scene, &old);
         let direction = if by_date == Direction::None { by_growth(scene) } else { by_date };
-        let steady = is_steady(scene, &old);
+        let places: HashMap<usize, usize> =
+            old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
+        let steady = is_steady(scene, &places);
         let dated = by_date != Direction::None;
-        let mut window =
-            Self { old, kept, direction, dated, steady, incoming, outgoing, backfilled: false };
+        let mut window = Self {
+            old,
+            places,
+            kept,
+            direction,
+            dated,
+            steady,
+            incoming,
+            outgoing,
+            backfilled: false,
+        };
         window.backfilled = window.has_backfill(scene);
         window
     }
 
     /// Where the item stood in the last document.
     pub fn place(&self, known: usize) -> Option<usize> {
-        self.old.iter().position(|at| *at == known)
+        self.places.get(&known).copied()
     }
 
     /// Whether nothing that stood on the old side of this place is kept: it slid off the end.
@@ -146,8 +159,7 @@ fn by_growth(scene: &Scene<'_>) -> Direction {
 }
 
 /// Whether items that stayed without a change stand in the same order as before.
-fn is_steady(scene: &Scene<'_>, old: &[usize]) -> bool {
-    let place: HashMap<usize, usize> = old.iter().enumerate().map(|(at, k)| (*k, at)).collect();
+fn is_steady(scene: &Scene<'_>, place: &HashMap<usize, usize>) -> bool {
     let unchanged = scene.matching.pairs.iter().zip(scene.is_changed);
     let places: Vec<usize> = unchanged
         .filter(|(pair, changed)| !**changed && !pair.basis.is_rename())

@@ -10,7 +10,7 @@ mod tokens;
 
 use super::attributes::Written;
 use super::edits::Edit;
-use super::names::{Ns, Scope};
+use super::names::{Ns, Scope, split};
 use super::{Limits, ParseError};
 use crate::model::Warning;
 use quick_xml::Reader;
@@ -222,6 +222,16 @@ impl<'a> Walker<'a> {
         self.fence = self.open.len();
         let outer = self.open.last().map_or(0, |frame| frame.scope);
         self.scope.enter_entry(outer);
+        // Its own tag was read before it was known to be an entry.
+        if let Some(frame) = self.open.last() {
+            self.scope.resolve(split(frame.name).0);
+        }
+        for attribute in &self.attributes {
+            let (prefix, _) = split(attribute.name);
+            if !prefix.is_empty() {
+                self.scope.resolve(prefix);
+            }
+        }
     }
 
     /// The entry is over.

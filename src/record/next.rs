@@ -51,8 +51,16 @@ pub fn take_in(
     if let Some(held) = hold(&scene, &window, short(prints.body), &mut draft) {
         return Ok(draft.into_verdict(Some(held)));
     }
-    let mut taken = Taken { draft, scene, names: &names, ids: HashMap::new() };
+    let keys = identity::Keys::new(snapshot.known.iter().map(|k| k.native.clone()));
+    let mut taken =
+        Taken { draft, scene, names: &names, ids: HashMap::new(), keys, left_ids: HashSet::new() };
     taken.pairs(&matching.pairs, compared);
+    taken.left_ids = taken
+        .draft
+        .ledger()
+        .filter(|k| k.published_id != k.native_shown)
+        .map(|k| k.published_id.clone())
+        .collect();
     taken.fresh(&matching);
     if document.completeness == Completeness::Full {
         taken.missing(&window);
@@ -179,13 +187,12 @@ struct Taken<'a> {
     names: &'a [Native],
     /// The sync id of each entry.
     ids: HashMap<usize, SyncId>,
+    keys: identity::Keys,
+    /// Ids that an item was first published with and does not go by any more.
+    left_ids: HashSet<String>,
 }
 
 impl Taken<'_> {
-    fn entry(&self, at: usize) -> Option<&Entry<'_>> {
-        self.scene.document.entries.get(at)
-    }
-
     fn pairs(&mut self, pairs: &[Pair], compared: Vec<Option<Compared>>) {
         for (pair, compared) in pairs.iter().zip(compared) {
             self.pair(*pair, compared);
@@ -244,7 +251,7 @@ impl Taken<'_> {
 
     fn rename(&mut self, pair: Pair, entry: &Entry<'_>, known: &Known) {
         let Some(native) = self.names.get(pair.entry) else { return };
-        let key = identity::unused_key(entry, native, &self.keys_but(pair.known));
+        let key = self.keys.take(entry, native);
         let old = known.native_shown.clone();
         self.draft.change(pair.known, |item| {
             item.aliases.retain(|alias| *alias != item.native_shown && *alias != native.shown);
@@ -258,33 +265,25 @@ impl Taken<'_> {
         self.draft.event(pair.known, said);
     }
 
-    /// The ledger keys in use, but for one item's.
-    fn keys_but(&self, but: usize) -> HashSet<String> {
-        let mine = self.draft.item(but).map(|k| k.native.clone());
-        self.draft.ledger().map(|k| k.native.clone()).filter(|k| Some(k) != mine.as_ref()).collect()
-    }
-
     fn fresh(&mut self, matching: &Matching) {
         if matching.fresh.is_empty() {
             return;
         }
-        let mut keys: HashSet<String> = self.draft.ledger().map(|k| k.native.clone()).collect();
         let mut used: HashSet<SyncId> = self.draft.ledger().map(|k| k.id.clone()).collect();
-        let round = self.draft.round;
+        let (document, names, round) = (self.scene.document, self.names, self.draft.round);
         let reason = match round.snapshot {
             None => "in the first document",
             Some(_) => "not seen before",
         };
         // From the last to the first, so that what stands above, the newer, is made later.
         for at in matching.fresh.iter().rev() {
-            let (Some(entry), Some(native)) = (self.entry(*at), self.names.get(*at)) else {
+            let (Some(entry), Some(native)) = (document.entries.get(*at), names.get(*at)) else {
                 continue;
             };
-            let key = identity::unused_key(entry, native, &keys);
+            let key = self.keys.take(entry, native);
             let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
             let known = self.newcomer(entry, native, &key, &id);
-            let markup = crate::parse::own(self.scene.document, entry);
-            keys.insert(key);
+            let markup = crate::parse::own(document, entry);
             used.insert(id.clone());
             self.ids.insert(*at, id);
             self.draft.create(known, markup, Said::new(EventKind::Created, reason));
@@ -298,10 +297,7 @@ impl Taken<'_> {
             id: id.clone(),
             native: key.to_owned(),
             native_shown: native.shown.clone(),
-            published_id: mint::published_id(entry, id, |published| {
-                let other = |k: &Known| k.published_id == published && k.native_shown != published;
-                self.draft.ledger().any(other)
-            }),
+            published_id: mint::published_id(entry, id, |taken| self.left_ids.contains(taken)),
             aliases: Vec::new(),
             title: String::new(),
             link: None,

@@ -15,7 +15,7 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
-use tidegate::replay::{self, Line, Outcome, Series};
+use tidegate::replay::{self, Line, Outcome, Series, Stage};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
@@ -149,14 +149,13 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
     runtime.block_on(async {
         let claim = store.claims(1, APART).await.unwrap().remove(0);
         let print = |line| lines.push(line);
-        let interval = |_: &[Time], _: Time| APART;
-        let stage = replay::Stage {
+        let stage = Stage {
             store: &store,
             claim,
             feed: feed.clone(),
             options: FeedOptions::default(),
             window: WINDOW,
-            interval: &interval,
+            interval: &|_, _| APART,
         };
         replay::series(stage, series, print).await.unwrap();
     });

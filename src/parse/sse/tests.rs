@@ -70,6 +70,11 @@ fn documents_that_are_no_feeds_are_refused_with_their_line() {
         ),
         ("<rss>\n<channel></rss>", "line 2: the document is not well-formed: "),
         ("<rss>\n<channel a='1' a='2'/></rss>", "line 2: the document is not well-formed: "),
+        (
+            "<rss>\n<channel xmlns:s:x='urn:a'/></rss>",
+            "line 2: the document is not well-formed: \"xmlns:s:x\" is no name in XML with",
+        ),
+        ("<rss>\n<x:y:channel/></rss>", "line 2: the document is not well-formed: "),
         ("<rss>\n<x:channel/></rss>", "line 2: the prefix \"x\" is not declared"),
         ("<rss>\n<channel x:a=''/></rss>", "line 2: the prefix \"x\" is not declared"),
         ("<rss><channel></channel></rss>\n<rss/>", "line 2: the document is not well-formed: "),

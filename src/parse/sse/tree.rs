@@ -3,6 +3,7 @@
 use super::{
     ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, NAMESPACE_LIMIT, SseError, SseFault,
 };
+use crate::parse::names::is_name;
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -334,8 +335,18 @@ pub fn split(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
+/// Refuses what is no name in XML with namespaces: what is spelled with such a prefix could not be
+/// read again.
+fn named(name: &str) -> Result<(), SseFault> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(SseFault::Malformed(format!("{name:?} is no name in XML with namespaces")))
+}
+
 /// The namespace declarations and the attributes of a tag.
 fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), SseFault> {
+    named(tag.name().as_ref())?;
     let (mut declarations, mut attributes) = (Vec::new(), Vec::new());
     for attribute in tag.attributes() {
         if attributes.len() + declarations.len() >= ATTRIBUTE_LIMIT {
@@ -343,6 +354,7 @@ fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), 
             return Err(SseFault::TooMany { what, limit: ATTRIBUTE_LIMIT });
         }
         let attribute = attribute.map_err(|error| SseFault::Malformed(error.to_string()))?;
+        named(attribute.key.as_ref())?;
         // A reference that XML does not know stays as it is written; where the value matters it
         // will not do there.
         let value = match attribute.normalized_value(XmlVersion::Implicit1_0) {

@@ -1,0 +1,214 @@
+//! The second round: what stayed unmatched on both sides, by other evidence than the id. One rule
+//! after the other, strongest first.
+
+use super::Native;
+use super::address::{day, hostless, plain_link, slug};
+use super::evidence::{Basis, Sides};
+use crate::model::{Entry, Known, Standing};
+use std::collections::{HashMap, HashSet};
+
+/// What must be equal on both sides, and what else must hold.
+struct Rule {
+    basis: Basis,
+    /// Whether retired and deleted items may be found as well as missing ones.
+    reaches_back: bool,
+    /// Whether nothing that was matched already may bear the value too.
+    theirs_alone: bool,
+    /// Whether several that share the value are paired in their order where both sides have
+    /// equally many; otherwise they decide nothing.
+    in_order: bool,
+    entry: fn(&Entry<'_>, &Native) -> Option<String>,
+    known: fn(&Known) -> Option<String>,
+    also: fn(&Sides<'_>, usize, usize) -> bool,
+}
+
+/// What most rules are like.
+const PLAIN: Rule = Rule {
+    basis: Basis::SameId,
+    reaches_back: false,
+    theirs_alone: false,
+    in_order: false,
+    entry: |_, _| None,
+    known: |_| None,
+    also: |_, _, _| true,
+};
+
+/// Titles shorter than this say too little to know an item by, in characters.
+const TELLING_TITLE: usize = 8;
+/// Words in a part of an address that together name one post.
+const TELLING_WORDS: usize = 3;
+
+fn telling(title: &str) -> Option<String> {
+    let title = title.trim();
+    (title.chars().count() >= TELLING_TITLE).then(|| title.to_lowercase())
+}
+
+fn entry_title(entry: &Entry<'_>, _: &Native) -> Option<String> {
+    telling(entry.title.as_deref()?)
+}
+
+fn known_title(known: &Known) -> Option<String> {
+    telling(&known.title)
+}
+
+fn entry_slug(entry: &Entry<'_>, native: &Native) -> Option<String> {
+    slug(&native.shown).or_else(|| slug(entry.link.as_deref()?))
+}
+
+fn known_slug(known: &Known) -> Option<String> {
+    slug(&known.native_shown).or_else(|| slug(known.link.as_deref()?))
+}
+
+/// Strongest first.
+const RULES: [Rule; 9] = [
+    Rule {
+        basis: Basis::SameAddress,
+        reaches_back: true,
+        entry: |_, native| hostless(&native.shown),
+        known: |known| hostless(&known.native_shown),
+        also: |sides, entry, known| sides.differ_in_id(entry, known),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameTitleAndDate,
+        entry: |entry, native| {
+            Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
+        },
+        known: |known| Some(format!("{} {}", known.published?, known_title(known)?)),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameLink,
+        theirs_alone: true,
+        entry: |entry, _| entry.link.as_deref().map(plain_link),
+        known: |known| known.link.as_deref().map(plain_link),
+        also: |sides, entry, known| sides.is_near(entry, known),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameEnclosure,
+        entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
+        known: |known| known.enclosure.as_deref().map(plain_link),
+        also: |sides, entry, known| sides.is_near(entry, known),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameTitleAndSlug,
+        entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
+        known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameText,
+        entry: entry_title,
+        known: known_title,
+        also: |sides, entry, known| sides.is_near(entry, known) && same_text(sides, entry, known),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameTitleAndPlace,
+        entry: entry_title,
+        known: known_title,
+        also: |sides, entry, known| sides.same_place(entry, known),
+        ..PLAIN
+    },
+    Rule {
+        basis: Basis::SameSlug,
+        theirs_alone: true,
+        entry: entry_slug,
+        known: known_slug,
+        also: |sides, entry, known| {
+            has_telling_slug(sides, entry)
+                || sides.same_date(entry, known)
+                || sides.undated_in_place(entry, known)
+        },
+        ..PLAIN
+    },
+    // Where others bear the day too, it says little.
+    Rule {
+        basis: Basis::SameDateAndPlace,
+        theirs_alone: true,
+        in_order: true,
+        entry: |e, n| e.published.map(|p| p.to_string()).or_else(|| day(&n.shown)),
+        known: |k| k.published.map(|p| p.to_string()).or_else(|| day(&k.native_shown)),
+        also: |sides, entry, known| sides.same_place(entry, known),
+        ..PLAIN
+    },
+];
+
+/// Whether the last part of the address has so many words that no two posts share it by chance.
+fn has_telling_slug(sides: &Sides<'_>, entry: usize) -> bool {
+    let (Some(e), Some(native)) = (sides.document.entries.get(entry), sides.names.get(entry))
+    else {
+        return false;
+    };
+    entry_slug(e, native).is_some_and(|s| s.split(['-', '_', '+']).count() >= TELLING_WORDS)
+}
+
+/// Whether an element with text of the entry (its description, summary or content) has the
+/// same fingerprint as the item's.
+fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    let (Some(entry), Some(known)) =
+        (sides.document.entries.get(entry), sides.snapshot.known.get(known))
+    else {
+        return false;
+    };
+    crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
+}
+
+/// Pairs what stayed unmatched, rule by rule.
+pub(super) fn second_round(sides: &mut Sides<'_>) {
+    for rule in &RULES {
+        if sides.is_settled() {
+            return;
+        }
+        for (entry, known) in candidates(sides, rule) {
+            // What a rule has just paired is a neighbour to what comes next.
+            if (rule.also)(sides, entry, known) {
+                sides.pair(entry, known, rule.basis);
+            }
+        }
+    }
+}
+
+/// What shares a rule's value on both sides and is still free, in document order.
+fn candidates(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
+    let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
+    let mut taken: HashSet<String> = HashSet::new();
+    for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
+        let free = sides.is_entry_free(at);
+        if (free || rule.theirs_alone)
+            && let Some(value) = (rule.entry)(entry, native)
+        {
+            if free {
+                found.entry(value).or_default().0.push(at);
+            } else {
+                taken.insert(value);
+            }
+        }
+    }
+    for (at, known) in sides.snapshot.known.iter().enumerate() {
+        let free = sides.is_known_free(at);
+        let reachable = free && (rule.reaches_back || known.standing == Standing::Current);
+        let stood = rule.theirs_alone && sides.place(at).is_some();
+        if (reachable || stood)
+            && let Some(value) = (rule.known)(known)
+        {
+            if !free {
+                taken.insert(value);
+            } else if let Some(both) = found.get_mut(&value) {
+                both.1.push(at);
+            }
+        }
+    }
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for (value, (entries, mut items)) in found {
+        let alike = entries.len() == items.len() && (entries.len() == 1 || rule.in_order);
+        if alike && !taken.contains(&value) {
+            items.sort_by_key(|at| sides.place(*at));
+            pairs.extend(entries.into_iter().zip(items));
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
