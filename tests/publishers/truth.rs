@@ -1,7 +1,6 @@
 //! What must hold of a gateway in front of a publisher whose truth is known.
 
 use crate::gate::Seen;
-use crate::plan::{Dates, Order, Pinned, Site, Window};
 use crate::publisher::{HOUR, Publisher};
 use crate::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -110,8 +109,6 @@ pub struct Failure {
 
 /// How long a real deletion may take to come out.
 const FOUND_WITHIN: i64 = 72 * HOUR;
-/// Polls are at most so far apart where that is asked.
-const OFTEN: u16 = 60;
 /// A share of fewer entries than this says nothing.
 const TELLING_ENTRIES: usize = 5;
 
@@ -405,8 +402,8 @@ impl Truth {
         let site = &publisher.site;
         let last = &self.last_shown;
         let shown = publisher.shown();
-        let older_stays = shown.iter().any(|n| last.contains(n) && is_older(publisher, *n, number));
-        let clear = is_plain(site)
+        let older_stays = shown.iter().any(|n| last.contains(n) && publisher.is_older(*n, number));
+        let clear = site.is_plain()
             && !self.twice.contains(&number)
             && last.contains(&number)
             && last.len() >= TELLING_ENTRIES
@@ -417,7 +414,7 @@ impl Truth {
         let others_left = last.iter().any(|n| *n != number && !shown.contains(n));
         let around = if self.accidents {
             Around::AfterAccident
-        } else if came.iter().any(|n| !is_older(publisher, *n, number)) {
+        } else if came.iter().any(|n| !publisher.is_older(*n, number)) {
             Around::News
         } else if others_left {
             Around::Scroll
@@ -444,7 +441,7 @@ impl Truth {
         self.watched.retain(|number, _| {
             !publisher.get(*number).alive
                 && shown.iter().any(|n| {
-                    is_older(publisher, *n, *number) && publisher.get(*n).when < publisher.now
+                    publisher.is_older(*n, *number) && publisher.get(*n).when < publisher.now
                 })
         });
     }
@@ -486,24 +483,4 @@ impl Truth {
             self.fail(Kind::Miscounted, format!("{:?}", snapshot.state));
         }
     }
-}
-
-/// A window of one source in the order of true dates.
-fn is_plain(site: &Site) -> bool {
-    site.order == Order::NewestFirst
-        && site.dates == Dates::True
-        && site.pinned == Pinned::No
-        && site.poll_minutes <= OFTEN
-        && matches!(
-            site.window,
-            Window::Count(_)
-                | Window::Span(_)
-                | Window::SpanAtLeast(..)
-                | Window::Complete
-                | Window::Growing
-        )
-}
-
-fn is_older(publisher: &Publisher, number: u32, than: u32) -> bool {
-    publisher.get(number).when < publisher.get(than).when
 }
