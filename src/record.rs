@@ -1,8 +1,10 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
+mod absent;
 mod character;
 mod decide;
 mod draft;
+mod held;
 mod mint;
 mod next;
 mod window;

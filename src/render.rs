@@ -10,7 +10,6 @@ mod entry;
 mod escape;
 mod head;
 mod scope;
-mod sync_markup;
 mod tag;
 mod tombstone;
 

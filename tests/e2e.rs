@@ -17,12 +17,12 @@ mod changes;
 mod deletions;
 #[path = "e2e/delivery.rs"]
 mod delivery;
+#[path = "e2e/edges.rs"]
+mod edges;
 #[path = "e2e/formats.rs"]
 mod formats;
 #[path = "e2e/identity.rs"]
 mod identity;
-#[path = "e2e/open.rs"]
-mod open;
 #[path = "e2e/outages.rs"]
 mod outages;
 #[path = "e2e/story.rs"]

@@ -93,23 +93,9 @@ fn state(revision: u64) -> FeedState {
     FeedState {
         revision: Revision(revision),
         tick: Some(tick(revision)),
-        window_start: None,
-        complete_start: None,
         render: revision,
-        shown: tick(revision).time(),
-        format: Format::Atom10,
-        says_complete: false,
         wire: u128::from(revision),
-        body: 0,
-        head: 0,
-        site: None,
-        character: Character::default(),
-        hold: None,
-        ripens: None,
-        current: 0,
-        living: 0,
-        tombstones: 0,
-        minted: 0,
+        ..FeedState::untouched(Format::Atom10, tick(revision).time())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::clock::ManualClock;
 use crate::config::{Polling, Publish};
 use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints};
 use crate::poll::{Bounds, Rhythm, replay_interval};
-use crate::replay::{self, Line, Series, Stage, Summary};
+use crate::replay::{self, Line, Series, Stage, Summary, sentence};
 use crate::store::{MemoryStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -19,7 +19,7 @@ const CLAIM_TTL: Duration = Duration::from_secs(3600);
 
 /// Replays the sources and prints what came of each document.
 pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
-    let all = replay::read(&options.sources).map_err(|error| AppError::Input(said(&error)))?;
+    let all = replay::read(&options.sources).map_err(|error| AppError::Input(sentence(&error)))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -54,7 +54,8 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
 
 /// Replays one series with a store, a clock and a feed of its own.
 async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<(), AppError> {
-    let failed = |error: &dyn std::error::Error| AppError::run("the replay failed", said(error));
+    let failed =
+        |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
     let store = MemoryStore::new(endpoint, Arc::new(ManualClock::at(first)));
@@ -82,8 +83,8 @@ async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<
         interval: &interval,
     };
     replay::series(stage, series, print).await.map_err(|error| match error {
-        replay::ReplayError::Read { .. } => AppError::Input(said(&error)),
-        _ => AppError::run("the replay failed", said(&error)),
+        replay::ReplayError::Read { .. } => AppError::Input(sentence(&error)),
+        _ => AppError::run("the replay failed", sentence(&error)),
     })
 }
 
@@ -111,15 +112,4 @@ fn progress(all: &[Series]) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} documents, {eta} left");
     ProgressBar::new(documents).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-fn said(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    words
 }

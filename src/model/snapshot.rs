@@ -214,6 +214,33 @@ pub struct FeedState {
     pub minted: u64,
 }
 
+impl FeedState {
+    /// The state of a feed before its first commit.
+    pub fn untouched(format: Format, now: Time) -> Self {
+        Self {
+            revision: Revision::default(),
+            tick: None,
+            window_start: None,
+            complete_start: None,
+            render: 0,
+            shown: now,
+            format,
+            says_complete: false,
+            wire: 0,
+            body: 0,
+            head: 0,
+            site: None,
+            character: Character::default(),
+            hold: None,
+            ripens: None,
+            current: 0,
+            living: 0,
+            tombstones: 0,
+            minted: 0,
+        }
+    }
+}
+
 /// Everything that judging a document needs: the state, the ledger, the order of the reader view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {

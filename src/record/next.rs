@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::draft::{Draft, Said, first_history};
-use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, character, mint};
+use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint};
 use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Conclusion, Scene, Window};
@@ -25,8 +25,11 @@ pub fn take_in(
     document: &FeedDocument<'_>,
     prints: BodyPrints,
 ) -> Result<Verdict, RecordError> {
-    let first =
-        Snapshot { state: untouched(round.now, document), known: Vec::new(), order: Vec::new() };
+    let first = Snapshot {
+        state: FeedState::untouched(document.format, round.now),
+        known: Vec::new(),
+        order: Vec::new(),
+    };
     let snapshot = round.snapshot.unwrap_or(&first);
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names);
@@ -49,7 +52,7 @@ pub fn take_in(
     };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
-    if let Some(held) = hold(&scene, &window, short(prints.body), &mut draft) {
+    if let Some(held) = held::hold(&scene, &window, prints, &mut draft) {
         return Ok(draft.into_verdict(Some(held)));
     }
     let keys = identity::Keys::new(snapshot.known.iter().map(|k| k.native.clone()));
@@ -80,38 +83,13 @@ pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> 
             let observations = absence.observations.saturating_add(same);
             let seen =
                 format!("{} and the document has not changed since", absence.evidence.name());
-            absent(&mut draft, at, absence, observations, &seen);
+            absent::conclude(&mut draft, at, absence, observations, &seen);
         }
     }
     if draft.advance_window() {
         draft.shown_changed = true;
     }
     Ok(draft.into_verdict(None))
-}
-
-/// The state of a feed before its first commit.
-fn untouched(now: Time, document: &FeedDocument<'_>) -> FeedState {
-    FeedState {
-        revision: Revision::default(),
-        tick: None,
-        window_start: None,
-        complete_start: None,
-        render: 0,
-        shown: now,
-        format: document.format,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
-        site: None,
-        character: Character::default(),
-        hold: None,
-        ripens: None,
-        current: 0,
-        living: 0,
-        tombstones: 0,
-        minted: 0,
-    }
 }
 
 /// Compares an entry with its item; `None` where its bytes are the same.
@@ -129,59 +107,6 @@ fn compare(snapshot: &Snapshot, document: &FeedDocument<'_>, pair: &Pair) -> Opt
         diff::changes_across_formats(entry, &known.prints)
     };
     Some(Compared { prints, bytes, changes })
-}
-
-/// The part of a fingerprint that is enough to tell two documents of a feed apart.
-#[allow(clippy::cast_possible_truncation)]
-const fn short(print: u128) -> u64 {
-    print as u64
-}
-
-/// Applies the brake: the reason where the document stays held.
-fn hold(scene: &Scene<'_>, window: &Window, body: u64, draft: &mut Draft<'_>) -> Option<String> {
-    let before = scene.snapshot.state.hold.as_ref();
-    let full = scene.document.completeness == Completeness::Full;
-    // A part says nothing of what a whole document is held for, and does not go around it.
-    if let (Some(before), false) = (before, full) {
-        return Some(format!("{}: {}", before.kind, before.reason));
-    }
-    let Some(braked) = judge::brake(scene, window) else {
-        if before.is_some() {
-            draft.state.hold = None;
-            draft.state_changed = true;
-        }
-        return None;
-    };
-    match before.and_then(|hold| hold.decision.map(|decision| (hold, decision))) {
-        Some((_, Decision::Release)) => {
-            draft.state.hold = None;
-            draft.state_changed = true;
-            return None;
-        }
-        Some((dropped, Decision::Drop)) if dropped.body == body => {
-            return Some(format!("{}: {} (dropped by the operator)", dropped.kind, dropped.reason));
-        }
-        _ => {}
-    }
-    let same = before.filter(|hold| hold.kind == braked.kind && hold.decision.is_none());
-    let another = same.is_none_or(|hold| hold.body != body);
-    let hold = Hold {
-        reason: braked.reason,
-        kind: braked.kind.to_owned(),
-        since: same.map_or(scene.now, |hold| hold.since),
-        observations: same.map_or(0, |hold| hold.observations).saturating_add(1),
-        documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
-        body,
-        decision: None,
-    };
-    draft.state_changed = true;
-    if judge::hold_is_ripe(&hold, scene.now) {
-        draft.state.hold = None;
-        return None;
-    }
-    let reason = format!("{}: {}", hold.kind, hold.reason);
-    draft.state.hold = Some(hold);
-    Some(reason)
 }
 
 /// A document that is being taken in.
@@ -324,7 +249,7 @@ impl Taken<'_> {
     fn missing(&mut self, window: &Window) {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
-            let waits = !absent(
+            let waits = !absent::conclude(
                 &mut self.draft,
                 missing.known,
                 &missing.absence,
@@ -400,38 +325,4 @@ fn describe(known: &mut Known, entry: &Entry<'_>) {
     known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
     known.published = entry.published;
     known.updated = entry.updated;
-}
-
-/// Concludes from an item's absence; false where it is too early.
-fn absent(
-    draft: &mut Draft<'_>,
-    at: usize,
-    absence: &crate::model::Absence,
-    observations: u32,
-    seen: &str,
-) -> bool {
-    let now = draft.round.now;
-    let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
-    let stood = now.since(absence.since).as_secs() / 3600;
-    let words = if stood > 0 {
-        format!("{seen}; so for {stood} hours in {observations} observations")
-    } else {
-        seen.to_owned()
-    };
-    match conclusion {
-        Conclusion::Wait => return false,
-        Conclusion::Retire => {
-            draft.change(at, |item| {
-                item.standing = Standing::Retired { since: now };
-                item.absence = None;
-            });
-            draft.event(at, Said::new(EventKind::Retired, words));
-        }
-        Conclusion::Delete => {
-            let said =
-                Said { seen_gone: Some(absence.since), ..Said::new(EventKind::Deleted, words) };
-            draft.update(at, Standing::Deleted { since: now }, None, said);
-        }
-    }
-    true
 }

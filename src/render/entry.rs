@@ -4,7 +4,7 @@ use super::convert::{self, Neutral, Target};
 use super::escape::{self, push_attribute};
 use super::head::resolve;
 use super::scope::{Prefixes, Scope, base_of, borrow};
-use super::{Addresses, sync_markup, tag, tombstone};
+use super::{Addresses, sx, tag, tombstone};
 use crate::model::{Family, Item, Markup, Version};
 use std::borrow::Cow;
 
@@ -118,7 +118,7 @@ impl Entries<'_> {
         };
         let nested: Option<&mut dyn FnMut(&mut String)> =
             if shown.conflicts.is_empty() { None } else { Some(&mut nested) };
-        sync_markup::push(out, prefix, declare, shown.version, nested);
+        sx::sync_element(out, prefix, declare, shown.version, nested);
 
         self.push_inner(out, markup, parts, shown.published_id);
         if parts.inner.is_none() {

@@ -1,5 +1,6 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
+pub use super::escape::{push_attribute as attribute, text};
 use crate::model::{Update, Version};
 use crate::render::Dialect;
 use std::fmt::Write;
@@ -58,45 +59,6 @@ fn history_element(out: &mut String, prefix: &str, update: &Update) {
         attribute(out, "by", by.as_str());
     }
     out.push_str("/>");
-}
-
-/// Adds ` name="value"`. White space other than blanks is written as references, because a parser
-/// would normalise it; characters that XML forbids are dropped.
-pub fn attribute(out: &mut String, name: &str, value: &str) {
-    let _ = write!(out, " {name}=\"");
-    for c in value.chars() {
-        match c {
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(out, "&#{};", u32::from(c));
-            }
-            c => character(out, c),
-        }
-    }
-    out.push('"');
-}
-
-/// Adds character data, escaped; characters that XML forbids are dropped.
-pub fn text(out: &mut String, value: &str) {
-    for c in value.chars() {
-        match c {
-            // A parser would make a line feed of it.
-            '\r' => out.push_str("&#13;"),
-            c => character(out, c),
-        }
-    }
-}
-
-fn character(out: &mut String, c: char) {
-    match c {
-        '&' => out.push_str("&amp;"),
-        '<' => out.push_str("&lt;"),
-        '>' => out.push_str("&gt;"),
-        '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'.. => {
-            out.push(c);
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -239,8 +239,8 @@ fn failed(line: Line, error: &dyn std::error::Error) -> Line {
     Line { outcome: Outcome::Failed, error: Some(sentence(error)), ..line }
 }
 
-/// An error with what caused it.
-fn sentence(error: &dyn std::error::Error) -> String {
+/// An error with what caused it, in one line.
+pub fn sentence(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -102,20 +102,7 @@ mod tests {
             window_start: bounds.map(|(since, _)| tick(since)),
             complete_start: bounds.map(|(since, _)| tick(since - 1000)),
             render: 1,
-            shown: Time::from_unix(0),
-            format: Format::Atom10,
-            says_complete: false,
-            wire: 0,
-            body: 0,
-            head: 0,
-            site: None,
-            character: Character::default(),
-            hold: None,
-            ripens: None,
-            current: 0,
-            living: 0,
-            tombstones: 0,
-            minted: 0,
+            ..FeedState::untouched(Format::Atom10, Time::from_unix(0))
         }
     }
 

@@ -95,23 +95,8 @@ pub fn state(format: Format) -> FeedState {
     FeedState {
         revision: Revision(7),
         tick: Some(Tick::at(Time::from_unix(NOW))),
-        window_start: None,
-        complete_start: None,
         render: 3,
-        shown: Time::from_unix(NOW),
-        format,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
-        site: None,
-        character: Character::default(),
-        hold: None,
-        ripens: None,
-        current: 0,
-        living: 0,
-        tombstones: 0,
-        minted: 0,
+        ..FeedState::untouched(format, Time::from_unix(NOW))
     }
 }
 

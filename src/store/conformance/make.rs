@@ -43,27 +43,7 @@ pub(super) fn skeleton(text: &str) -> Skeleton {
 }
 
 pub(super) fn state() -> FeedState {
-    FeedState {
-        revision: Revision(0),
-        tick: None,
-        window_start: None,
-        complete_start: None,
-        render: 0,
-        shown: time(0),
-        format: Format::Atom10,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
-        site: None,
-        character: Character::default(),
-        hold: None,
-        ripens: None,
-        current: 0,
-        living: 0,
-        tombstones: 0,
-        minted: 0,
-    }
+    FeedState::untouched(Format::Atom10, time(0))
 }
 
 pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {

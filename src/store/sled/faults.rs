@@ -55,23 +55,11 @@ async fn change(store: &SledStore, text: &str) -> Change {
     let state = FeedState {
         revision,
         tick: Some(tick),
-        window_start: None,
-        complete_start: None,
         render: revision.0 + 1,
-        shown: tick.time(),
-        format: Format::Atom10,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
-        site: None,
-        character: Character::default(),
-        hold: None,
-        ripens: None,
         current: 1,
         living: 1,
-        tombstones: 0,
         minted: 1,
+        ..FeedState::untouched(Format::Atom10, tick.time())
     };
     let known = Known {
         id: id.clone(),

@@ -1,4 +1,4 @@
-//! Open: put into tests/e2e/open.rs with `#[path = "e2e/open.rs"] mod open;` in tests/e2e.rs.
+//! Where rules meet: ids that change hands, parts during a hold, new addresses of old feeds.
 
 use crate::support::{Answer, Format, Post, Stage, post, posts};
 
