@@ -83,7 +83,9 @@ fn taken(feed: &FeedDocument<'_>) {
         }
     }
     let Some(view) = ready(store.view(&name, Select::Current)).unwrap() else { return };
-    assert_eq!(view.items.len(), feed.entries.len());
+    // What stands in a document twice, byte for byte, is one item.
+    let told: HashSet<_> = feed.entries.iter().map(|entry| &entry.markup).collect();
+    assert_eq!(view.items.len(), told.len());
     let at = |view: &str| format!("https://gate.example/feeds/news{view}");
     let addresses = Addresses {
         reader: at(""),
@@ -112,7 +114,7 @@ fn taken(feed: &FeedDocument<'_>) {
         let again = parse::document(&rendered, None, &Limits::default())
             .unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         assert_eq!(again.completeness, Completeness::Full, "in {rendered:?}");
-        assert_eq!(again.entries.len(), feed.entries.len(), "in {rendered:?}");
+        assert_eq!(again.entries.len(), told.len(), "in {rendered:?}");
         assert!(matches!(again.format, Format::Atom10 | Format::Rss20), "in {rendered:?}");
     }
 }
