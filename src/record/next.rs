@@ -4,10 +4,9 @@ use super::draft::{Draft, Said, first_history};
 use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint};
 use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
-use crate::judge::{self, Conclusion, Scene, Window};
+use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Character, Completeness, Decision, Entry, EventKind, FeedDocument, FeedState, Hold, Known,
-    Revision, Snapshot, Standing, SyncId, Time,
+    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Snapshot, Standing, SyncId,
 };
 use std::collections::{HashMap, HashSet};
 

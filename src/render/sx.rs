@@ -117,6 +117,6 @@ mod tests {
         let mut out = String::new();
         attribute(&mut out, "by", "a\tb\n'\u{0}\u{FFFE}é");
         text(&mut out, "]]>\r\n");
-        assert_eq!(out, " by=\"a&#9;b&#10;'é\"]]&gt;&#13;\n");
+        assert_eq!(out, " by=\"a&#9;b&#10;&apos;é\"]]&gt;&#13;\n");
     }
 }

@@ -91,7 +91,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Character, Format, Revision};
+    use crate::model::{Format, Revision};
     use proptest::prelude::*;
 
     fn state(bounds: Option<(i64, i64)>) -> FeedState {

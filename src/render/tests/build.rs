@@ -1,9 +1,8 @@
 //! Skeletons and markup for tests, cut out of whole documents with `find`.
 
 use crate::model::{
-    Card, Character, Context, Count, EndpointId, FeedState, Format, History, Item, Markup,
-    Revision, Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update,
-    Version,
+    Card, Context, Count, EndpointId, FeedState, Format, History, Item, Markup, Revision, Shared,
+    Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
 use crate::render::{Addresses, Dialect, Page, ViewKind, document, escape, tag};
 use quick_xml::events::Event;
