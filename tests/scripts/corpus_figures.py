@@ -22,15 +22,14 @@ import os
 import subprocess
 import sys
 
-# The lines to hold: figure, whether it must be at least or at most the bound, the bound. The goal
-# for edits is 97; raise its bound as judgement improves.
+# The lines to hold: figure, whether it must be at least or at most the bound, the bound.
 BOUNDS = (
     ("series", "at least", 35),
     ("failed", "at most", 0),
     ("tombstones_false", "at most", 100),
     ("noise_published_pct", "at most", 5),
     ("new_names_found_pct", "at least", 99),
-    ("reliable_edits_found_pct", "at least", 95),
+    ("reliable_edits_found_pct", "at least", 97),
 )
 # Shown beside them, with no bound.
 SHOWN = ("new_found_pct", "edits_found_pct", "rekeyed_kept_pct")

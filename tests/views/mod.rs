@@ -96,6 +96,10 @@ impl Wanted {
                 *id = foreign_id;
             }
         }
+        // What stands in a document twice, byte for byte, is one item.
+        let mut seen = HashSet::new();
+        let mut markups = document.entries.iter().map(|entry| &entry.markup);
+        entries.retain(|_| markups.next().is_some_and(|markup| seen.insert(markup)));
         Some(Self { format: document.format, entries, by_feed_rs })
     }
 
