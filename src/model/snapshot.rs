@@ -246,7 +246,7 @@ impl FeedState {
 pub struct Snapshot {
     /// The feed's state.
     pub state: FeedState,
-    /// Every known item, in no particular order.
+    /// Every known item, in order of sync id: what is judged must not depend on chance.
     pub known: Vec<Known>,
     /// The items of the last document that was taken in, in its order.
     pub order: Vec<SyncId>,

@@ -196,6 +196,8 @@ impl Model {
                 continue;
             };
             let snapshot = store.snapshot(&name).await.unwrap().unwrap();
+            let in_order = snapshot.known.is_sorted_by(|a, b| a.id < b.id);
+            assert!(in_order, "the ledger is in order of sync id");
             let known: HashMap<_, _> =
                 snapshot.known.into_iter().map(|known| (known.id.clone(), known)).collect();
             assert_eq!((Some(snapshot.state), known), (state, told.ledger()));

@@ -5,7 +5,7 @@ use crate::model::{
 };
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::{Select, VersionNote, View, assemble, note};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// An item with its newest bytes.
 #[derive(Debug)]
@@ -21,7 +21,8 @@ struct Kept {
 pub(super) struct Shelf {
     pub(super) state: FeedState,
     skeleton: Option<Skeleton>,
-    items: HashMap<SyncId, Kept>,
+    /// In order of sync id, so that the same documents are judged alike in every run.
+    items: BTreeMap<SyncId, Kept>,
     by_tick: BTreeSet<(Tick, SyncId)>,
     order: Vec<SyncId>,
     /// Newest first.
@@ -34,7 +35,7 @@ impl Shelf {
         let mut shelf = Self {
             state: change.state.clone(),
             skeleton: None,
-            items: HashMap::new(),
+            items: BTreeMap::new(),
             by_tick: BTreeSet::new(),
             order: Vec::new(),
             events: VecDeque::new(),
