@@ -369,3 +369,20 @@ fn an_entry_brings_along_what_its_own_tag_uses() {
         assert_eq!(found, namespaces, "{text}");
     }
 }
+
+#[test]
+fn a_version_without_value_is_no_place_to_write_one() {
+    for root in ["<rss version>", "<rss version xmlns:a='urn:a'>"] {
+        let text = format!("{root}<channel><item><title>t</title></item></channel></rss>");
+        let feed = document(&text, None, &Limits::default()).unwrap();
+        assert_eq!(feed.skeleton.slots.version, None);
+        assert!(!feed.skeleton.text.contains("version"), "{}", feed.skeleton.text);
+    }
+    for root in ["<rss version=0.91>", "<rss version='0.91'>", "<rss version=''>"] {
+        let text = format!("{root}<channel><item><title>t</title></item></channel></rss>");
+        let feed = document(&text, None, &Limits::default()).unwrap();
+        let place = feed.skeleton.slots.version.clone().unwrap();
+        let value = &feed.skeleton.text[place];
+        assert!(value.is_empty() || value == "0.91", "{root} has {value:?}");
+    }
+}

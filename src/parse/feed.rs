@@ -147,13 +147,7 @@ impl<'a> Outline<'a, '_> {
         self.plan.root_name_end = frame.start + 1 + frame.name.len();
         let place = |a: &&super::walker::Attribute<'_>| a.ns == Ns::None && a.local == "version";
         let version = self.walker.attributes.iter().find(place).map(|a| a.place.clone());
-        // An attribute without a value has no place for one until it is repaired.
-        let text = self.walker.text;
-        let has_value = |place: &std::ops::Range<usize>| {
-            let before = place.start.checked_sub(1).and_then(|at| text.as_bytes().get(at));
-            !place.is_empty() || matches!(before, Some(b'"' | b'\''))
-        };
-        self.plan.version = version.filter(|_| frame.local == "rss").filter(has_value);
+        self.plan.version = version.filter(|_| frame.local == "rss");
         if frame.ns == Ns::None && dialect.is_atom() {
             let at = frame.start;
             self.walker.warn(at, "the feed stands in no namespace and is taken for Atom");

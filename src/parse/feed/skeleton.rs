@@ -75,7 +75,8 @@ impl Plan {
         };
         let slots = SkeletonSlots {
             root_attributes: edits.before(self.root_name_end),
-            version: self.version.map(range),
+            // Quotes that it had to be given are not part of the value.
+            version: self.version.map(|v| edits.behind(v.start)..edits.before(v.end)),
             entries,
             updated: self.updated.map(range),
             id: self.id.map(range),

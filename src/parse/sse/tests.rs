@@ -74,6 +74,12 @@ fn documents_that_are_no_feeds_are_refused_with_their_line() {
             "<rss>\n<channel xmlns:s:x='urn:a'/></rss>",
             "line 2: the document is not well-formed: \"xmlns:s:x\" is no name in XML with",
         ),
+        (
+            "<rss>\n<channel>\u{FFFE}</channel></rss>",
+            "line 2: the document is not well-formed: the character U+FFFE may not stand in XML",
+        ),
+        ("<rss>\n<channel>&#1;</channel></rss>", "line 2: the document is not well-formed: "),
+        ("<rss>\n<channel a='&#xFFFF;'/></rss>", "line 2: the document is not well-formed: "),
         ("<rss>\n<x:y:channel/></rss>", "line 2: the document is not well-formed: "),
         ("<rss>\n<x:channel/></rss>", "line 2: the prefix \"x\" is not declared"),
         ("<rss>\n<channel x:a=''/></rss>", "line 2: the prefix \"x\" is not declared"),

@@ -73,6 +73,9 @@ impl<'a> Tree<'a> {
         }
         let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
         let mut tree = Self { text, elements: Vec::new(), newlines };
+        if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_possible(*c)) {
+            return Err(tree.fault(at, impossible(c)));
+        }
         tree.fill()?;
         Ok(tree)
     }
@@ -206,6 +209,7 @@ impl<'a> Tree<'a> {
                             return Err(self.fault(start, SseFault::Malformed(error.to_string())));
                         }
                     };
+                    possible(&value).map_err(|fault| self.fault(start, fault))?;
                     self.add_text(open.last(), start, Cow::Owned(value))?;
                 }
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
@@ -335,6 +339,21 @@ pub fn split(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
+/// Whether a character may stand in XML (XML 1.0 section 2.2). Others could not be written again, and
+/// an id without them would be another.
+fn is_possible(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'))
+}
+
+fn impossible(c: char) -> SseFault {
+    SseFault::Malformed(format!("the character U+{:04X} may not stand in XML", u32::from(c)))
+}
+
+/// Refuses characters that only a reference could bring in.
+fn possible(value: &str) -> Result<(), SseFault> {
+    value.chars().find(|c| !is_possible(*c)).map_or(Ok(()), |c| Err(impossible(c)))
+}
+
 /// Refuses what is no name in XML with namespaces: what is spelled with such a prefix could not be
 /// read again.
 fn named(name: &str) -> Result<(), SseFault> {
@@ -361,6 +380,7 @@ fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), 
             Ok(value) => value.into_owned(),
             Err(_) => attribute.value.clone().into_owned(),
         };
+        possible(&value)?;
         let name = attribute.key.as_ref();
         match declares(name) {
             Some(prefix) => declarations.push(Attribute { name: prefix.to_owned(), value }),

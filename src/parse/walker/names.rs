@@ -92,6 +92,10 @@ impl<'a> Walker<'a> {
     }
 
     fn attribute(&mut self, written: &Written<'a>) -> Result<(), ParseError> {
+        // The root's version is written anew in its place, and there it has none.
+        if written.form == Form::Absent && self.open.len() == 1 {
+            return self.take_out(written, "an attribute of the root without value is taken out");
+        }
         let (prefix, local) = split(written.name);
         let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
         if self.attributes.iter().any(|other| other.local == local && other.ns == ns) {
