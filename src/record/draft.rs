@@ -75,17 +75,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1), and
-    /// answers its index.
-    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) -> usize {
+    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1).
+    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) {
         let index = self.next_index;
         self.next_index += 1;
         let id = known.id.clone();
         self.known.insert(index, Known { tick: self.tick, ..known });
         self.state.minted = self.state.minted.saturating_add(1);
-        self.version(index, id, Some(markup), &said.reason);
+        self.version(id, Some(markup), &said.reason);
         self.event(index, said);
-        index
     }
 
     /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
@@ -108,12 +106,12 @@ impl<'a> Draft<'a> {
         known.absence = None;
         let id = known.id.clone();
         self.known.insert(index, known);
-        self.version(index, id, markup, &said.reason);
+        self.version(id, markup, &said.reason);
         self.event(index, said);
         true
     }
 
-    fn version(&mut self, _index: usize, id: SyncId, markup: Option<Markup>, reason: &str) {
+    fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
         self.versions.push(NewVersion { id, markup, reason: reason.to_owned() });
         self.shown_changed = true;
     }

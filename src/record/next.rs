@@ -54,16 +54,15 @@ pub fn take_in(
     if let Some(held) = held::hold(&scene, &window, prints, &mut draft) {
         return Ok(draft.into_verdict(Some(held)));
     }
-    let keys = identity::Keys::new(snapshot.known.iter().map(|k| k.native.clone()));
-    let mut taken =
-        Taken { draft, scene, names: &names, ids: HashMap::new(), keys, left_ids: HashSet::new() };
+    let mut taken = Taken {
+        draft,
+        scene,
+        names: &names,
+        ids: HashMap::new(),
+        keys: None,
+        left_ids: HashSet::new(),
+    };
     taken.pairs(&matching.pairs, compared);
-    taken.left_ids = taken
-        .draft
-        .ledger()
-        .filter(|k| k.published_id != k.native_shown)
-        .map(|k| k.published_id.clone())
-        .collect();
     taken.fresh(&matching);
     if document.completeness == Completeness::Full {
         taken.missing(&window);
@@ -115,7 +114,8 @@ struct Taken<'a> {
     names: &'a [Native],
     /// The sync id of each entry.
     ids: HashMap<usize, SyncId>,
-    keys: identity::Keys,
+    /// The ledger keys in use; gathered when the first new one is needed.
+    keys: Option<identity::Keys>,
     /// Ids that an item was first published with and does not go by any more.
     left_ids: HashSet<String>,
 }
@@ -179,7 +179,7 @@ impl Taken<'_> {
 
     fn rename(&mut self, pair: Pair, entry: &Entry<'_>, known: &Known) {
         let Some(native) = self.names.get(pair.entry) else { return };
-        let key = self.keys.take(entry, native);
+        let key = self.new_key(entry, native);
         let old = known.native_shown.clone();
         self.draft.change(pair.known, |item| {
             item.aliases.retain(|alias| *alias != item.native_shown && *alias != native.shown);
@@ -193,10 +193,18 @@ impl Taken<'_> {
         self.draft.event(pair.known, said);
     }
 
+    fn new_key(&mut self, entry: &Entry<'_>, native: &Native) -> String {
+        let known = &self.scene.snapshot.known;
+        let used = || identity::Keys::new(known.iter().map(|k| k.native.clone()));
+        self.keys.get_or_insert_with(used).take(entry, native)
+    }
+
     fn fresh(&mut self, matching: &Matching) {
         if matching.fresh.is_empty() {
             return;
         }
+        let left = self.draft.ledger().filter(|k| k.published_id != k.native_shown);
+        self.left_ids = left.map(|k| k.published_id.clone()).collect();
         let mut used: HashSet<SyncId> = self.draft.ledger().map(|k| k.id.clone()).collect();
         let (document, names, round) = (self.scene.document, self.names, self.draft.round);
         let reason = match round.snapshot {
@@ -208,7 +216,7 @@ impl Taken<'_> {
             let (Some(entry), Some(native)) = (document.entries.get(*at), names.get(*at)) else {
                 continue;
             };
-            let key = self.keys.take(entry, native);
+            let key = self.new_key(entry, native);
             let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
             let known = self.newcomer(entry, native, &key, &id);
             let markup = crate::parse::own(document, entry);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Time};
+use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
@@ -86,22 +86,26 @@ impl Gate {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
     }
 
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
+        Round {
+            feed: &self.feed,
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot,
+            now: self.now,
+            window: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
+
     /// Takes a document in at the present time and commits what comes of it.
     pub async fn take(&mut self, text: &str) -> Verdict {
         let limits = Limits::default();
         let decoded = parse::decode(text.as_bytes(), None, &limits).unwrap();
         let document = parse::document(&decoded.text, None, &limits).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let round = Round {
-            feed: &self.feed,
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot: snapshot.as_ref(),
-            now: self.now,
-            window: Duration::from_secs(30 * 24 * 3600),
-        };
         let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
-        let verdict = record::take_in(&round, &document, BodyPrints { wire: body, body }).unwrap();
+        let prints = BodyPrints { wire: body, body };
+        let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
         self.commit(&verdict).await;
         verdict
     }
@@ -114,15 +118,7 @@ impl Gate {
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let round = Round {
-            feed: &self.feed,
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot: snapshot.as_ref(),
-            now: self.now,
-            window: Duration::from_secs(30 * 24 * 3600),
-        };
-        let verdict = record::look_again(&round, self.same).unwrap();
+        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
         self.commit(&verdict).await;
         verdict
     }
