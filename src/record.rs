@@ -5,7 +5,9 @@ mod character;
 mod decide;
 mod draft;
 mod held;
+mod kept;
 mod mint;
+mod newcomer;
 mod next;
 mod window;
 
@@ -13,7 +15,7 @@ pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;
 
-use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};
+use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,6 +33,8 @@ pub struct BodyPrints {
 pub struct Round<'a> {
     /// The feed.
     pub feed: &'a FeedName,
+    /// The address that is polled, as configured; empty where there is none.
+    pub url: &'a str,
     /// This gateway's endpoint id, the `by` of every version made here.
     pub endpoint: &'a EndpointId,
     /// What the operator says of the feed.
@@ -41,6 +45,25 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+}
+
+impl Round<'_> {
+    /// The fingerprint of the address; 0 where there is none.
+    pub fn source(&self) -> u64 {
+        source_print(self.url)
+    }
+}
+
+/// The fingerprint of an address that is polled, as [`crate::model::FeedState::source`] has it; 0
+/// where there is none.
+pub fn source_print(url: &str) -> u64 {
+    if url.is_empty() { 0 } else { xxhash_rust::xxh3::xxh3_64(url.as_bytes()).max(1) }
+}
+
+/// Whether documents came from another address so far, as far as both are known.
+pub fn has_moved(state: &FeedState, url: &str) -> bool {
+    let source = source_print(url);
+    source != 0 && state.source != 0 && state.source != source
 }
 
 /// What came of a round.

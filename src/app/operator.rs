@@ -129,6 +129,7 @@ impl Desk {
             let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
             let round = Round {
                 feed: &record.name,
+                url: &record.url,
                 endpoint: self.store.endpoint(),
                 options: &record.options,
                 snapshot: snapshot.as_ref(),

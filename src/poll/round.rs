@@ -316,6 +316,7 @@ where
     let work = move || {
         let round = Round {
             feed: &feed.name,
+            url: &feed.url,
             endpoint: bench.store.endpoint(),
             options: &feed.options,
             snapshot: snapshot.as_deref(),

@@ -154,6 +154,7 @@ impl Replayed<'_> {
     fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Round<'b> {
         Round {
             feed: &self.stage.feed,
+            url: "",
             endpoint: &self.endpoint,
             options: &self.stage.options,
             snapshot,

@@ -76,7 +76,7 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order });
+        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order, kept: Vec::new() });
         revision
     }
 }
@@ -183,6 +183,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         body: prints.body,
         head: 0,
         site: None,
+        source: 0,
         character: Character::default(),
         hold: None,
         ripens: None,
@@ -238,6 +239,8 @@ impl Judge for JudgeDouble {
                 observations: 1,
                 documents: 1,
                 body: 0,
+                source: 0,
+                kept: 0,
                 decision: None,
             });
         }
@@ -277,5 +280,6 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        kept: None,
     }
 }

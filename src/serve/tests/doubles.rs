@@ -98,6 +98,7 @@ pub(super) fn state(format: Format) -> FeedState {
         body: 0,
         head: 0,
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
+        source: 0,
         character: Character::default(),
         hold: None,
         current: 2,

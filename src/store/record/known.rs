@@ -1,7 +1,7 @@
 //! Ledger entries on disk.
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError};
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,21 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    /// What was seen of the absence, in words.
+    seen: String,
 }
 
-impl Record for KnownRecord {}
+impl Record for KnownRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            // The first layout has no words for what was seen.
+            1 => shorter(payload, 1),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StandingRecord {
@@ -72,20 +84,21 @@ impl From<&Absence> for AbsenceRecord {
     }
 }
 
-impl From<AbsenceRecord> for Absence {
-    fn from(record: AbsenceRecord) -> Self {
-        let evidence = match record.evidence {
+impl AbsenceRecord {
+    fn with(self, seen: String) -> Absence {
+        let evidence = match self.evidence {
             EvidenceRecord::Aged => Evidence::Aged,
             EvidenceRecord::Hole => Evidence::Hole,
             EvidenceRecord::Complete => Evidence::Complete,
             EvidenceRecord::Said => Evidence::Said,
             EvidenceRecord::Unplaced => Evidence::Unplaced,
         };
-        Self {
+        Absence {
             evidence,
-            since: record.since.into(),
-            observations: record.observations,
-            backfilled: record.backfilled,
+            since: self.since.into(),
+            observations: self.observations,
+            backfilled: self.backfilled,
+            seen,
         }
     }
 }
@@ -115,6 +128,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
         }
     }
 }
@@ -143,7 +157,7 @@ impl TryFrom<KnownRecord> for Known {
                 StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
                 StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
             },
-            absence: record.absence.map(Into::into),
+            absence: record.absence.map(|absence| absence.with(record.seen)),
             prints: record.prints,
             bytes: record.bytes,
         })

@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known() -> KnownRecord {
+fn known(seen: &str) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -92,6 +92,7 @@ fn known() -> KnownRecord {
             since: at(20),
             observations: 4,
             backfilled: true,
+            seen: seen.to_owned(),
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
@@ -112,6 +113,7 @@ fn state() -> FeedState {
         body: 5,
         head: 6,
         site: Some(URL.to_owned()),
+        source: 14,
         character: Character {
             documents: 1,
             largest: 2,
@@ -130,6 +132,8 @@ fn state() -> FeedState {
             observations: 2,
             documents: 2,
             body: 3,
+            source: 15,
+            kept: 1,
             decision: Some(Decision::Drop),
         }),
         ripens: Some(at(60)),
@@ -138,6 +142,25 @@ fn state() -> FeedState {
         tombstones: 12,
         minted: 13,
     }
+}
+
+fn kept() -> KeptRecord {
+    let entry = Entry {
+        span: 0..0,
+        markup: "<entry><id>urn:x</id></entry>".into(),
+        slots: Slots { attributes: 6, inner: Some(7), id: Some(11..16), id_element: Some(7..21) },
+        context: context().into(),
+        native_id: Some("urn:x".into()),
+        id_is_permalink: true,
+        link: Some(URL.into()),
+        title: Some("Über".into()),
+        author: Some("A".into()),
+        published: Some(at(2)),
+        updated: Some(at(3)),
+        enclosures: vec!["https://example.org/a.mp3".into()],
+        fields: vec![Field { path: "title".into(), value: "Über".into() }],
+    };
+    KeptRecord::new(&[Kept { entry, format: Format::Atom03, since: at(31), foreign: true }])
 }
 
 fn event() -> EventRecord {
@@ -244,8 +267,9 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_1: "known-1.hex", known(), KnownRecord;
-    state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
+    known_2: "known-2.hex", known("gone while older items stay"), KnownRecord;
+    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
+    kept_1: "kept-1.hex", kept(), KeptRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
@@ -264,6 +288,14 @@ golden! {
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    let stored = golden("known-1.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(""));
+    let stored = golden("state-1.hex", &[]);
+    let mut first = FeedState { source: 0, ..state() };
+    if let Some(hold) = &mut first.hold {
+        (hold.source, hold.kept) = (0, 0);
+    }
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
 }
 
 fn head() -> HeadRecord {
