@@ -6,23 +6,27 @@
 mod admin;
 mod change;
 mod document;
+mod doubts;
 mod id;
-mod kept;
 mod ignore;
+mod kept;
 mod markup;
 mod sharing;
 mod snapshot;
 mod time;
 
-pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState};
+pub use admin::{
+    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState, Without,
+};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
     UpdateHints, Warning,
 };
+pub use doubts::{Doubt, Doubts};
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
-pub use kept::Kept;
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
+pub use kept::Kept;
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

@@ -5,7 +5,9 @@ use super::nearest::nearest;
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
 use super::web::feed_address;
-use crate::model::{Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order};
+use crate::model::{
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, Without,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
@@ -120,6 +122,7 @@ fn options(section: &mut Section<'_, '_, '_>, polling: &Polling) -> FeedOptions 
         order: order.unwrap_or_default(),
         probe: section.boolean("probe").unwrap_or_default(),
         ignore: ignore::read(section),
+        without: Without::default(),
     }
 }
 

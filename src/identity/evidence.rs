@@ -27,6 +27,8 @@ pub enum Basis {
     SameTitleAndPlace,
     /// The same last part of the address and the same date or place.
     SameSlug,
+    /// The same day in the id, and the same title but for its numbers.
+    SameDayAndLikeTitle,
     /// The same date, borne by no other, in the same place.
     SameDateAndPlace,
 }
@@ -50,6 +52,7 @@ impl Basis {
             Self::SameText => "the same title and text",
             Self::SameTitleAndPlace => "the same title in the same place",
             Self::SameSlug => "the same address name with the same date or place",
+            Self::SameDayAndLikeTitle => "the same day and a title that differs in numbers alone",
             Self::SameDateAndPlace => "the same date in the same place",
         }
     }

@@ -17,6 +17,8 @@ struct Rule {
     /// Whether several that share the value are paired in their order where both sides have
     /// equally many; otherwise they decide nothing.
     in_order: bool,
+    /// So many pairs must be found at once: what is weak for one is strong for many.
+    least: usize,
     entry: fn(&Entry<'_>, &Native) -> Option<String>,
     known: fn(&Known) -> Option<String>,
     also: fn(&Sides<'_>, usize, usize) -> bool,
@@ -28,6 +30,7 @@ const PLAIN: Rule = Rule {
     reaches_back: false,
     theirs_alone: false,
     in_order: false,
+    least: 1,
     entry: |_, _| None,
     known: |_| None,
     also: |_, _, _| true,
@@ -37,6 +40,36 @@ const PLAIN: Rule = Rule {
 const TELLING_TITLE: usize = 8;
 /// Words in a part of an address that together name one post.
 const TELLING_WORDS: usize = 3;
+
+/// So many renames that say the same at once are believed on weak evidence.
+const MANY_AT_ONCE: usize = 3;
+
+/// Words that two titles must share, numbers aside, to tell that one was made of the other.
+const SHARED_WORDS: usize = 3;
+
+/// The words of a title in order, without those that bear a digit; nothing where there are none.
+fn plain_title(title: &str) -> Option<String> {
+    let words = title.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|w| !w.is_empty() && !w.contains(|c: char| c.is_ascii_digit()));
+    let words: Vec<String> = words.map(str::to_lowercase).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The words of a title, without those that bear a digit.
+pub fn wording(title: &str) -> HashSet<String> {
+    plain_title(title).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether the titles share half of their words and enough of them.
+fn is_reworded(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
+    let (new, old) = match (title, sides.snapshot.known.get(known)) {
+        (Some(title), Some(known)) => (wording(title), wording(&known.title)),
+        _ => return false,
+    };
+    let shared = new.intersection(&old).count();
+    shared >= SHARED_WORDS && shared * 2 >= new.len() + old.len() - shared
+}
 
 fn telling(title: &str) -> Option<String> {
     let title = title.trim();
@@ -59,8 +92,16 @@ fn known_slug(known: &Known) -> Option<String> {
     slug(&known.native_shown).or_else(|| slug(known.link.as_deref()?))
 }
 
+fn date_or_day(entry: &Entry<'_>, native: &Native) -> Option<String> {
+    entry.published.map(|p| p.to_string()).or_else(|| day(&native.shown))
+}
+
+fn known_date_or_day(known: &Known) -> Option<String> {
+    known.published.map(|p| p.to_string()).or_else(|| day(&known.native_shown))
+}
+
 /// Strongest first.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 11] = [
     Rule {
         basis: Basis::SameAddress,
         reaches_back: true,
@@ -124,13 +165,34 @@ const RULES: [Rule; 9] = [
         },
         ..PLAIN
     },
+    Rule {
+        basis: Basis::SameDayAndLikeTitle,
+        theirs_alone: true,
+        entry: |e, n| Some(format!("{} {}", day(&n.shown)?, plain_title(e.title.as_deref()?)?)),
+        known: |k| Some(format!("{} {}", day(&k.native_shown)?, plain_title(&k.title)?)),
+        ..PLAIN
+    },
     // Where others bear the day too, it says little.
     Rule {
         basis: Basis::SameDateAndPlace,
         theirs_alone: true,
         in_order: true,
-        entry: |e, n| e.published.map(|p| p.to_string()).or_else(|| day(&n.shown)),
-        known: |k| k.published.map(|p| p.to_string()).or_else(|| day(&k.native_shown)),
+        entry: date_or_day,
+        known: known_date_or_day,
+        also: |sides, entry, known| {
+            sides.same_slot(entry, known) && is_reworded(sides, entry, known)
+        },
+        ..PLAIN
+    },
+    // A whole document translated or written anew keeps its dates and nothing else. Of a single
+    // item that says nothing.
+    Rule {
+        basis: Basis::SameDateAndPlace,
+        theirs_alone: true,
+        in_order: true,
+        least: MANY_AT_ONCE,
+        entry: date_or_day,
+        known: known_date_or_day,
         also: |sides, entry, known| sides.same_slot(entry, known),
         ..PLAIN
     },
@@ -162,7 +224,11 @@ pub(super) fn second_round(sides: &mut Sides<'_>) {
         if sides.is_settled() {
             return;
         }
-        for (entry, known) in candidates(sides, rule) {
+        let found = candidates(sides, rule);
+        if found.len() < rule.least {
+            continue;
+        }
+        for (entry, known) in found {
             // What a rule has just paired is a neighbour to what comes next.
             if (rule.also)(sides, entry, known) {
                 sides.pair(entry, known, rule.basis);

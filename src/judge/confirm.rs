@@ -24,17 +24,34 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Accidents in hand-edited feeds are mended within a version or two.
 const HOLE: Patience = Patience { time: Duration::from_secs(24 * 3600), observations: 3 };
 const COMPLETE: Patience = Patience { time: Duration::from_secs(12 * 3600), observations: 3 };
+/// A list that loses many at once has mostly lost a page of itself, and has it back in a while.
+const MASS: Patience = Patience { time: Duration::from_secs(72 * 3600), observations: 3 };
+/// A publisher that came out with so many different documents without the item means it, …
+const INSISTING_DOCUMENTS: u32 = 6;
+/// … where the first of them is this old.
+const INSISTING_TIME: Duration = HOUR;
+/// How long a doubt stays open: feeds of few posts are learned slowly.
+const DOUBTFUL: Patience = Patience { time: Duration::from_secs(90 * 24 * 3600), observations: 2 };
 /// Nothing is published of it, so it need not be sure.
 const UNPLACED: Patience = Patience { time: HOUR, observations: 2 };
 
-fn patience(evidence: Evidence, deletions: Deletions) -> Option<Patience> {
-    match (evidence, deletions) {
-        (Evidence::Aged | Evidence::Said, _) => None,
-        (Evidence::Unplaced, _) => Some(UNPLACED),
+fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
+    match (absence.evidence, deletions) {
+        (Evidence::Aged | Evidence::Said | Evidence::Passed, _) => None,
+        (Evidence::Unplaced, _) if absence.doubts.is_empty() => Some(UNPLACED),
+        (Evidence::Unplaced, _) => Some(DOUBTFUL),
         (_, Deletions::Eager | Deletions::Off) => None,
         (Evidence::Hole, Deletions::Safe) => Some(HOLE),
+        (Evidence::Mass, Deletions::Safe) => Some(MASS),
         (Evidence::Complete, Deletions::Safe) => Some(COMPLETE),
     }
+}
+
+/// Whether the publisher has said it in so many different documents that time adds nothing.
+fn is_insisted_on(absence: &Absence, stood: Duration) -> bool {
+    absence.evidence == Evidence::Hole
+        && absence.observations >= INSISTING_DOCUMENTS
+        && stood >= INSISTING_TIME
 }
 
 /// What follows from evidence that has stood for `observations` full observations until `now`.
@@ -44,31 +61,47 @@ pub fn conclude(
     deletions: Deletions,
     now: Time,
 ) -> Conclusion {
-    if let Some(patience) = patience(absence.evidence, deletions) {
+    if let Some(patience) = patience(absence, deletions) {
         let stood = now.since(absence.since);
-        if stood < patience.time || observations < patience.observations {
+        let enough = stood >= patience.time && observations >= patience.observations;
+        if !enough && !is_insisted_on(absence, stood) {
             return Conclusion::Wait;
         }
     }
     match (absence.evidence, deletions) {
         (Evidence::Aged | Evidence::Unplaced, _) | (_, Deletions::Off) => Conclusion::Retire,
-        (Evidence::Hole | Evidence::Complete | Evidence::Said, _) => Conclusion::Delete,
+        (
+            Evidence::Hole
+            | Evidence::Mass
+            | Evidence::Passed
+            | Evidence::Complete
+            | Evidence::Said,
+            _,
+        ) => Conclusion::Delete,
     }
 }
 
 /// The earliest time at which the evidence can have stood long enough.
 pub fn ripens(absence: &Absence, deletions: Deletions) -> Time {
-    let wait = patience(absence.evidence, deletions).map_or(Duration::ZERO, |p| p.time);
+    let wait = patience(absence, deletions).map_or(Duration::ZERO, |p| p.time);
     absence.since.plus(wait)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Doubts;
 
     fn absence(evidence: Evidence) -> Absence {
         let since = Time::from_unix(0);
-        Absence { evidence, since, observations: 1, backfilled: false, seen: String::new() }
+        Absence {
+            evidence,
+            since,
+            observations: 1,
+            backfilled: false,
+            doubts: Doubts::NONE,
+            seen: String::new(),
+        }
     }
 
     #[test]

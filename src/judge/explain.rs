@@ -120,7 +120,8 @@ pub fn hold_words(hold: &Hold) -> String {
         None => {}
     }
     let terms = hold_terms(&hold.kind);
-    let insisting = terms.documents.map(|n| format!(" or {n} different documents that say the same"));
+    let insisting =
+        terms.documents.map(|n| format!(" or {n} different documents that say the same"));
     let kept = match hold.kept {
         0 => String::new(),
         n => format!("; {n} new entries that were seen meanwhile are kept"),
@@ -193,7 +194,7 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Deletions;
+    use crate::model::{Deletions, Doubts};
 
     fn hold(kind: &str, decision: Option<Decision>) -> Hold {
         Hold {
@@ -246,8 +247,8 @@ mod tests {
 
     #[test]
     fn every_evidence_says_when_it_ripens_and_into_what() {
-        use Evidence::{Aged, Complete, Hole, Said, Unplaced};
-        for evidence in [Aged, Hole, Complete, Said, Unplaced] {
+        use Evidence::{Aged, Complete, Hole, Mass, Passed, Said, Unplaced};
+        for evidence in [Aged, Hole, Complete, Mass, Passed, Said, Unplaced] {
             for deletions in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
                 let since = Time::from_unix(0);
                 let absence = Absence {
@@ -255,6 +256,7 @@ mod tests {
                     since,
                     observations: 1,
                     backfilled: false,
+                    doubts: Doubts::NONE,
                     seen: String::new(),
                 };
                 let of = |observations, now| conclude(&absence, observations, deletions, now);

@@ -17,6 +17,8 @@ pub enum Direction {
 
 /// Of the neighbours whose dates can be compared, this share in tenths must agree.
 const AGREEING_TENTHS: usize = 9;
+/// Where so many can be compared, one may disagree.
+const FORGIVING: usize = 5;
 /// Growth on one side must outweigh that on the other by this factor to tell the direction.
 const CLEAR_GROWTH: u32 = 3;
 
@@ -45,7 +47,15 @@ pub struct Window {
     pub outgoing: usize,
     /// Whether an older item came in at the old end of the new document.
     pub backfilled: bool,
+    /// How many places at the old end the window has moved past: all there is gone, but for what
+    /// may be pinned there.
+    past: usize,
 }
+
+/// At most so many items stay for good below what slides off …
+const PINNED_MOST: usize = 2;
+/// … and at most one in so many of a document's.
+const PINNED_PART: usize = 8;
 
 impl Window {
     /// Lays the new document over the last one.
@@ -83,8 +93,10 @@ impl Window {
             incoming,
             outgoing,
             backfilled: false,
+            past: 0,
         };
         window.backfilled = window.has_backfill(scene);
+        window.past = window.moved_past();
         window
     }
 
@@ -93,11 +105,48 @@ impl Window {
         self.places.get(&known).copied()
     }
 
-    /// Whether nothing that stood on the old side of this place is kept: it slid off the end.
+    /// Whether the window has moved past this place: nothing that stood on its old side is kept,
+    /// or only what is pinned there.
     pub fn slid_off(&self, place: usize) -> bool {
         match self.direction {
-            Direction::Down | Direction::None => !self.kept.iter().skip(place + 1).any(|k| *k),
-            Direction::Up => !self.kept.iter().take(place).any(|k| *k),
+            Direction::Down | Direction::None => place + self.past >= self.old.len(),
+            Direction::Up => place < self.past,
+        }
+    }
+
+    /// How many places at the old end have been moved past. What goes from just above a few items
+    /// that stay, while at least as many new ones come, has slid off: those below it are pinned.
+    fn moved_past(&self) -> usize {
+        let pinned = match self.backfilled {
+            true => 0,
+            false => PINNED_MOST.min(self.old.len() / PINNED_PART),
+        };
+        let (mut stay, mut gone, mut past) = (0, 0, 0);
+        let count = self.kept.len();
+        for step in 0..count {
+            let place = if self.direction == Direction::Up { step } else { count - 1 - step };
+            if self.kept.get(place) == Some(&false) {
+                gone += 1;
+                if stay == 0 || gone <= self.incoming.len() {
+                    past = step + 1;
+                }
+            } else {
+                stay += 1;
+                if stay > pinned {
+                    break;
+                }
+            }
+        }
+        past
+    }
+
+    /// Whether all that is new stands at the new end of the document.
+    pub fn came_at_head(&self, scene: &Scene<'_>) -> bool {
+        let mut old = scene.matching.pairs.iter().map(|pair| pair.entry);
+        let old = old.by_ref().filter(|entry| self.incoming.binary_search(entry).is_err());
+        match self.direction {
+            Direction::Up => old.max().is_none_or(|last| self.incoming.iter().all(|at| *at > last)),
+            _ => old.min().is_none_or(|first| self.incoming.iter().all(|at| *at < first)),
         }
     }
 
@@ -106,6 +155,14 @@ impl Window {
         match self.direction {
             Direction::Down | Direction::None => !self.kept.iter().take(place).any(|k| *k),
             Direction::Up => !self.kept.iter().skip(place + 1).any(|k| *k),
+        }
+    }
+
+    /// How many of the newest items of the last document are gone.
+    pub fn newest_gone(&self) -> usize {
+        match self.direction {
+            Direction::Up => self.kept.iter().rev().take_while(|kept| !**kept).count(),
+            _ => self.kept.iter().take_while(|kept| !**kept).count(),
         }
     }
 
@@ -198,11 +255,14 @@ fn direction(dates: impl Iterator<Item = Option<Time>>) -> Direction {
         up += usize::from(a < b);
     }
     let all = down + up;
+    let most = |agree: usize| {
+        agree * 10 >= all * AGREEING_TENTHS || (all >= FORGIVING && agree + 1 == all)
+    };
     if all == 0 {
         Direction::None
-    } else if down * 10 >= all * AGREEING_TENTHS {
+    } else if most(down) {
         Direction::Down
-    } else if up * 10 >= all * AGREEING_TENTHS {
+    } else if most(up) {
         Direction::Up
     } else {
         Direction::None

@@ -66,6 +66,19 @@ pub struct FeedOptions {
     pub probe: bool,
     /// What is noise in this feed, at most [`IGNORE_LIMIT`](super::IGNORE_LIMIT) entries.
     pub ignore: Vec<Ignore>,
+    /// Rules of judgement that are switched off, which only a replay does.
+    pub without: Without,
+}
+
+/// Rules of judgement that are switched off, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Without(pub Vec<String>);
+
+impl Without {
+    /// Whether the rule is switched off.
+    pub fn has(&self, rule: &str) -> bool {
+        self.0.iter().any(|name| name == rule)
+    }
 }
 
 /// Who added a feed.

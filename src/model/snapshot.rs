@@ -1,6 +1,6 @@
 //! What the store knows of a feed.
 
-use super::{EndpointId, Format, History, Kept, Markup, Shared, SyncId, Tick, Time};
+use super::{Doubts, EndpointId, Format, History, Kept, Markup, Shared, SyncId, Tick, Time};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -15,6 +15,10 @@ pub enum Evidence {
     Hole,
     /// It is gone from a document that lists everything.
     Complete,
+    /// It is gone with many others from a feed that has kept everything so far.
+    Mass,
+    /// It is gone from the middle, and the window has gone past it since without bringing it back.
+    Passed,
     /// The upstream says that it is gone.
     Said,
     /// It is gone and nothing can be concluded from where it stood.
@@ -28,6 +32,8 @@ impl Evidence {
             Self::Aged => "aged",
             Self::Hole => "hole",
             Self::Complete => "complete",
+            Self::Mass => "mass",
+            Self::Passed => "passed",
             Self::Said => "said",
             Self::Unplaced => "unplaced",
         }
@@ -45,6 +51,9 @@ pub struct Absence {
     pub observations: u32,
     /// Whether an older item came back at the end of the window when this one went.
     pub backfilled: bool,
+    /// What has to be learned of the feed before the hole means anything; only of evidence
+    /// [`Evidence::Unplaced`].
+    pub doubts: Doubts,
     /// What was seen and what objects to a deletion, in words; at most [`Absence::SEEN_LIMIT`]
     /// bytes. Empty where an earlier program noted the evidence without them.
     pub seen: String,
@@ -182,6 +191,14 @@ pub struct Character {
     pub left_middle: u32,
     /// Transitions in which items left at the end.
     pub left_end: u32,
+    /// Transitions in which new items came at the head and nothing left.
+    pub came_alone: u32,
+    /// Transitions in which new items came at the head and items left at the end alone.
+    pub came_sliding: u32,
+    /// Transitions in which new items came and others left from the middle.
+    pub came_swapping: u32,
+    /// Transitions in which items left from the middle and nothing came.
+    pub went_alone: u32,
 }
 
 /// The state of a feed; small.

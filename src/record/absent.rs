@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Said};
 use crate::judge::{self, Conclusion, Scene};
-use crate::model::{Absence, EventKind, Evidence, Known, Markup, Standing, Time};
+use crate::model::{Absence, Doubts, EventKind, Evidence, Known, Markup, Standing, Time};
 
 /// Concludes from an item's absence; false where it is too early.
 pub(super) fn conclude(
@@ -55,7 +55,9 @@ pub(super) fn seen_while_held(
         (Evidence::Aged, "it slid off the end of the document while the feed was held")
     };
     let seen = gone.to_owned();
-    let absence = Absence { evidence, since: now, observations: 1, backfilled: false, seen };
+    let doubts = Doubts::NONE;
+    let absence =
+        Absence { evidence, since: now, observations: 1, backfilled: false, doubts, seen };
     let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, now);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (Standing::Current, Some(absence)),

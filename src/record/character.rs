@@ -25,9 +25,15 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
     let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
     add(&mut character.left_middle, holes > 0);
     add(&mut character.left_end, window.outgoing > holes);
+    let came = !window.incoming.is_empty();
+    let at_head = came && window.came_at_head(scene);
+    add(&mut character.came_alone, at_head && window.outgoing == 0);
+    add(&mut character.came_sliding, at_head && window.outgoing > 0 && holes == 0);
+    add(&mut character.came_swapping, came && holes > 0);
+    add(&mut character.went_alone, !came && holes > 0);
     let returned = scene.matching.pairs.iter().filter(|pair| {
         let absence = scene.snapshot.known.get(pair.known).and_then(|k| k.absence.as_ref());
-        absence.is_some_and(|a| a.evidence == Evidence::Hole)
+        absence.is_some_and(|a| matches!(a.evidence, Evidence::Hole | Evidence::Mass))
     });
     let returned = u32::try_from(returned.count()).unwrap_or(u32::MAX);
     character.holes_returned = character.holes_returned.saturating_add(returned);

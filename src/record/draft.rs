@@ -178,7 +178,8 @@ impl<'a> Draft<'a> {
         let look_again = if held.is_some() {
             Some(crate::judge::next_look(now))
         } else {
-            ripens.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)))
+            let soon = ripens.filter(|at| *at <= now.plus(SOON));
+            soon.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)))
         };
         self.state.ripens = ripens;
         let writes = self.shown_changed
@@ -225,6 +226,8 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// What ripens later than this is no reason to poll sooner than the schedule does.
+const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
 /// Pending evidence is looked at again no sooner than this …
 const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
 /// … and no later.

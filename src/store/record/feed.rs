@@ -2,7 +2,7 @@
 
 use super::{Record, RecordError, fields, newest};
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order, Without,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -162,6 +162,7 @@ impl TryFrom<FeedRow> for FeedRecord {
                     OrderWord::None => Order::None,
                 },
                 probe: row.probe,
+                without: Without::default(),
                 ignore: (row.ignore.iter())
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,

@@ -2,7 +2,7 @@
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, newest, shorter};
-use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
+use crate::model::{Absence, Count, Doubts, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
 /// A [`Known`].
@@ -28,6 +28,8 @@ pub(in crate::store) struct KnownRecord {
     bytes: u64,
     /// What was seen of the absence, in words.
     seen: String,
+    /// The doubts that are open of it.
+    doubts: u8,
 }
 
 impl Record for KnownRecord {
@@ -35,8 +37,8 @@ impl Record for KnownRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // The first layout has no words for what was seen.
-            1 => shorter(payload, 1),
+            // The first layout has no words for what was seen, and no doubts.
+            1 => shorter(payload, 2),
             _ => newest(version, payload),
         }
     }
@@ -64,6 +66,8 @@ enum EvidenceRecord {
     Complete,
     Said,
     Unplaced,
+    Mass,
+    Passed,
 }
 
 impl From<&Absence> for AbsenceRecord {
@@ -74,6 +78,8 @@ impl From<&Absence> for AbsenceRecord {
             Evidence::Complete => EvidenceRecord::Complete,
             Evidence::Said => EvidenceRecord::Said,
             Evidence::Unplaced => EvidenceRecord::Unplaced,
+            Evidence::Mass => EvidenceRecord::Mass,
+            Evidence::Passed => EvidenceRecord::Passed,
         };
         Self {
             evidence,
@@ -85,19 +91,22 @@ impl From<&Absence> for AbsenceRecord {
 }
 
 impl AbsenceRecord {
-    fn with(self, seen: String) -> Absence {
+    fn with(self, seen: String, doubts: u8) -> Absence {
         let evidence = match self.evidence {
             EvidenceRecord::Aged => Evidence::Aged,
             EvidenceRecord::Hole => Evidence::Hole,
             EvidenceRecord::Complete => Evidence::Complete,
             EvidenceRecord::Said => Evidence::Said,
             EvidenceRecord::Unplaced => Evidence::Unplaced,
+            EvidenceRecord::Mass => Evidence::Mass,
+            EvidenceRecord::Passed => Evidence::Passed,
         };
         Absence {
             evidence,
             since: self.since.into(),
             observations: self.observations,
             backfilled: self.backfilled,
+            doubts: Doubts::from_bits(doubts),
             seen,
         }
     }
@@ -129,6 +138,7 @@ impl From<&Known> for KnownRecord {
             prints: known.prints.clone(),
             bytes: known.bytes,
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
+            doubts: known.absence.as_ref().map_or(0, |a| a.doubts.bits()),
         }
     }
 }
@@ -157,7 +167,7 @@ impl TryFrom<KnownRecord> for Known {
                 StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
                 StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
             },
-            absence: record.absence.map(|absence| absence.with(record.seen)),
+            absence: record.absence.map(|absence| absence.with(record.seen, record.doubts)),
             prints: record.prints,
             bytes: record.bytes,
         })

@@ -108,13 +108,14 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         time().prop_map(|since| Standing::Retired { since }),
         time().prop_map(|since| Standing::Deleted { since }),
     ];
-    let evidence = select(vec![Aged, Hole, Complete, Said, Unplaced]);
-    let absence = (evidence, time(), any::<u32>(), any::<bool>(), text()).prop_map(
-        |(evidence, since, observations, backfilled, seen)| Absence {
+    let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
+    let absence = (evidence, time(), any::<u32>(), any::<bool>(), any::<u8>(), text()).prop_map(
+        |(evidence, since, observations, backfilled, doubts, seen)| Absence {
             evidence,
             since,
             observations,
             backfilled,
+            doubts: Doubts::from_bits(doubts),
             seen,
         },
     );

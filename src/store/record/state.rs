@@ -1,8 +1,8 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::{Record, RecordError, newest, shorter};
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,7 @@ pub(in crate::store) struct StateRecord {
     source: u64,
     hold_source: u64,
     hold_kept: u32,
+    came: [u32; 4],
 }
 
 impl Record for StateRecord {
@@ -41,8 +42,9 @@ impl Record for StateRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // The first layout says neither where documents came from nor what is kept of them.
-            1 => shorter(payload, 3),
+            // The first layout says neither where documents came from, nor what is kept of them,
+            // nor what left when new items came.
+            1 => shorter(payload, 7),
             _ => newest(version, payload),
         }
     }
@@ -122,9 +124,20 @@ impl From<&Character> for CharacterRecord {
     }
 }
 
-impl From<CharacterRecord> for Character {
-    fn from(record: CharacterRecord) -> Self {
-        Self {
+/// How new items came and others left: the counts that the first layout does not have.
+const fn came(character: &Character) -> [u32; 4] {
+    [character.came_alone, character.came_sliding, character.came_swapping, character.went_alone]
+}
+
+impl CharacterRecord {
+    const fn with(self, came: [u32; 4]) -> Character {
+        let record = self;
+        let [came_alone, came_sliding, came_swapping, went_alone] = came;
+        Character {
+            came_alone,
+            came_sliding,
+            came_swapping,
+            went_alone,
             documents: record.documents,
             largest: record.largest,
             kept_order: record.kept_order,
@@ -165,6 +178,7 @@ impl StateRecord {
             source: state.source,
             hold_source: state.hold.as_ref().map_or(0, |hold| hold.source),
             hold_kept: state.hold.as_ref().map_or(0, |hold| hold.kept),
+            came: came(&state.character),
         }
     }
 }
@@ -184,7 +198,7 @@ impl From<StateRecord> for FeedState {
             body: record.body,
             head: record.head,
             site: record.site,
-            character: record.character.into(),
+            character: record.character.with(record.came),
             source: record.source,
             hold: record.hold.map(|hold| hold.with(record.hold_source, record.hold_kept)),
             ripens: record.ripens.map(Into::into),

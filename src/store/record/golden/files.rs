@@ -92,6 +92,7 @@ fn known(seen: &str) -> KnownRecord {
             since: at(20),
             observations: 4,
             backfilled: true,
+            doubts: Doubts::NONE,
             seen: seen.to_owned(),
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],

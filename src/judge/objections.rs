@@ -1,0 +1,372 @@
+//! What else than a deletion can make a hole in a document: one rule each, in their order.
+//!
+//! Some objections are settled when they are made. Others are doubts that what is learned of the
+//! feed settles later: the item waits as long as they are open.
+
+use super::absence::Judge;
+use super::window::Direction;
+use crate::identity::wording;
+use crate::model::{Character, Doubt, Doubts, Evidence, Known};
+use std::collections::HashSet;
+
+/// What the rules say of a hole.
+pub(super) enum Objections {
+    /// Nothing speaks against a deletion.
+    None,
+    /// It says nothing, for this reason.
+    Settled(String),
+    /// It depends on what is learned of the feed.
+    Open(Doubts, String),
+    /// One of many that went at once, from a feed that keeps everything.
+    Mass(String),
+}
+
+/// What has become of open doubts.
+pub(super) enum Settled {
+    /// The feed has shown that it means a deletion by a hole.
+    Deleted(Evidence, String),
+    /// It has shown that it does not.
+    Explained(String),
+    /// It has not shown anything yet.
+    Open(Doubts),
+}
+
+enum Objection {
+    Settled(String),
+    Open(Doubt, String),
+    Mass(String),
+}
+
+type Rule = fn(&Judge<'_>, usize, &Known) -> Option<Objection>;
+
+/// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
+/// ends the matter; doubts add up.
+const OBJECTIONS: [(&str, Rule); 10] = [
+    ("new-address", new_address),
+    ("still-there", still_there),
+    ("unsteady", unsteady),
+    ("turned-over", turned_over),
+    ("many-at-once", many_at_once),
+    ("superseded", superseded),
+    ("pushed-out", pushed_out),
+    ("own-window", own_window_of_its_source),
+    ("habit", habit),
+    ("young", young_and_undated),
+];
+
+/// The names of the rules, in their order.
+pub fn objection_names() -> impl Iterator<Item = &'static str> {
+    OBJECTIONS.iter().map(|(name, _)| *name)
+}
+
+/// Asks every rule.
+pub(super) fn all(judge: &Judge<'_>, place: usize, known: &Known) -> Objections {
+    let (mut doubts, mut words, mut mass) = (Vec::new(), Vec::new(), None);
+    for (name, rule) in OBJECTIONS {
+        if judge.scene.options.without.has(name) {
+            continue;
+        }
+        match rule(judge, place, known) {
+            Some(Objection::Settled(why)) => return Objections::Settled(why),
+            Some(Objection::Open(doubt, why)) => {
+                doubts.push(doubt);
+                words.push(why);
+            }
+            Some(Objection::Mass(why)) => mass = Some(why),
+            None => {}
+        }
+    }
+    match (doubts.is_empty(), mass) {
+        (false, _) => Objections::Open(doubts.into_iter().collect(), words.join(" and ")),
+        (true, Some(why)) => Objections::Mass(why),
+        (true, None) => Objections::None,
+    }
+}
+
+/// Looks at doubts again, now that more is known.
+pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> Settled {
+    let character = &judge.scene.snapshot.state.character;
+    if is_habit(judge) {
+        return Settled::Explained("items of this feed often go from there".to_owned());
+    }
+    let mut open = Vec::new();
+    for doubt in doubts.iter() {
+        match doubt {
+            Doubt::PushedOut => match pushes_out_of_its_middle(character) {
+                Some(true) => {
+                    let why = "what comes to this feed pushes out from its middle";
+                    return Settled::Explained(why.to_owned());
+                }
+                Some(false) => {}
+                None => open.push(doubt),
+            },
+            Doubt::Unsteady if is_orderly(judge) => {}
+            Doubt::Young if character.documents >= YOUNG && is_orderly(judge) => {}
+            Doubt::Many if keeps_everything(character) => {}
+            Doubt::Unsteady | Doubt::Young | Doubt::Many => open.push(doubt),
+        }
+    }
+    if !open.is_empty() {
+        return Settled::Open(open.into_iter().collect());
+    }
+    if doubts.iter().any(|doubt| doubt == Doubt::Many) {
+        let why = "gone with many others from a feed that has kept everything so far";
+        return Settled::Deleted(Evidence::Mass, why.to_owned());
+    }
+    let why = "gone while older items stayed, from a feed that loses items at its end alone";
+    Settled::Deleted(Evidence::Hole, why.to_owned())
+}
+
+/// What an operator points at another address may list other items.
+fn new_address(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let why = "the feed has a new address, which may list other items";
+    judge.scene.moved.then(|| Objection::Settled(why.to_owned()))
+}
+
+/// An id that the document still shows is no id that went.
+fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+    let shown = &known.native_shown;
+    let mut names = judge.scene.names.iter();
+    let there = names.any(|n| n.shown == *shown);
+    there.then(|| Objection::Settled("another entry bears its id".to_owned()))
+}
+
+/// Ranked and hand-ordered lists have no middle.
+fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let window = judge.window;
+    if window.dated {
+        return None;
+    }
+    if is_restless(&judge.scene.snapshot.state.character) {
+        return Some(Objection::Settled("the order of its items changes often".to_owned()));
+    }
+    if !window.steady {
+        let why = "the items that stayed changed their order";
+        return Some(Objection::Open(Doubt::Unsteady, why.to_owned()));
+    }
+    let disordered = window.has_dates && !is_orderly(judge);
+    let why = "its items are dated, and not in order of date";
+    disordered.then(|| Objection::Open(Doubt::Unsteady, why.to_owned()))
+}
+
+fn is_restless(character: &Character) -> bool {
+    character.reordered > character.kept_order / 3
+}
+
+/// Growth on one side alone shows an order where it happened so often.
+const ORDERLY_GROWTH: u32 = 2;
+
+/// Whether the document runs in an order that says which item is older: that of the dates, or one
+/// that was kept while new items came on one side alone.
+fn is_orderly(judge: &Judge<'_>) -> bool {
+    let character = &judge.scene.snapshot.state.character;
+    let (above, below) = (character.grew_above, character.grew_below);
+    let grows = above.max(below) >= ORDERLY_GROWTH && above.min(below) == 0;
+    let window = judge.window;
+    window.dated
+        || (grows
+            && window.steady
+            && window.direction != Direction::None
+            && !is_restless(character))
+}
+
+/// Where most of a window goes at once, some that stay prove nothing.
+fn turned_over(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let (gone, all) = (judge.window.outgoing, judge.window.old.len());
+    let most = gone * 2 > all && !keeps_everything(&judge.scene.snapshot.state.character);
+    most.then(|| Objection::Settled(format!("{gone} of {all} items went at once")))
+}
+
+/// Up to this many holes at once may be single removals, whatever the size of the feed.
+const FEW_HOLES: usize = 2;
+/// Beyond that, at most this part of the last document's items.
+const HOLES_PART: usize = 8;
+
+/// A scraper that missed a page, an editor's choice: many at once are no single deletions, but where
+/// the feed has kept everything so far.
+fn many_at_once(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let limit = FEW_HOLES.max(judge.window.old.len() / HOLES_PART);
+    if judge.holes <= limit {
+        return None;
+    }
+    let many = format!("{} went from there at once", judge.holes);
+    let character = &judge.scene.snapshot.state.character;
+    if keeps_everything(character) {
+        return Some(Objection::Mass(format!(
+            "gone with {} others from a feed that has kept everything so far",
+            judge.holes - 1
+        )));
+    }
+    Some(match lost_at_its_end(character) {
+        true => Objection::Settled(many),
+        false => Objection::Open(Doubt::Many, many),
+    })
+}
+
+fn lost_at_its_end(character: &Character) -> bool {
+    character.left_end > 0
+}
+
+/// Arrivals that show how a feed works.
+const ARRIVALS_LEAST: u32 = 3;
+
+/// Whether new items came and came to the feed and nothing ever left at its end.
+fn keeps_everything(character: &Character) -> bool {
+    !lost_at_its_end(character)
+        && character.came_alone >= ARRIVALS_LEAST
+        && character.came_alone > character.came_swapping.saturating_mul(2)
+}
+
+/// A release that takes the place of its betas, a post that was written anew: where something like
+/// it came as it went from the new end, it was superseded; and where several went from there at once
+/// and others came, the head was cut anew.
+fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
+    let window = judge.window;
+    let stood_newest = window.stood_newest(place) && window.has_new_head;
+    if stood_newest && window.newest_gone() > 1 {
+        let gone = window.newest_gone();
+        let why = format!("the {gone} newest went at once and others took their place");
+        return Some(Objection::Settled(why));
+    }
+    let preliminary = is_preliminary(&known.title);
+    if !stood_newest && !preliminary {
+        return None;
+    }
+    let entries = &judge.scene.document.entries;
+    let mut new = window.incoming.iter().filter_map(|at| entries.get(*at));
+    let like = new.find(|entry| {
+        let date = entry.published.or(entry.updated);
+        let dated = date.is_some() && date == super::window::date_of(known);
+        let title = entry.title.as_deref().unwrap_or_default();
+        (dated && stood_newest) || are_alike(&known.title, title)
+    });
+    let like = like?.title.as_deref().unwrap_or("one without a title").to_owned();
+    let like: String = like.chars().take(TITLE_SHOWN).collect();
+    Some(Objection::Settled(format!("a newer one like it took its place: {like:?}")))
+}
+
+/// Words that tell that a version is not the last of its kind.
+const PRELIMINARY: [&str; 9] =
+    ["alpha", "beta", "rc", "pre", "preview", "prerelease", "snapshot", "nightly", "dev"];
+
+/// Whether a title tells of a version that its successor replaces: `2.0b3`, `1.4-rc.1`, `5 beta`.
+fn is_preliminary(title: &str) -> bool {
+    let lower = title.to_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').any(|word| {
+        let mark = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let letters = mark.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let follows_number = mark.len() < word.len();
+        PRELIMINARY.contains(&letters)
+            || (follows_number && mark.len() > letters.len() && matches!(letters, "a" | "b" | "d"))
+    })
+}
+
+/// So much of a title is shown in a reason, in characters.
+const TITLE_SHOWN: usize = 60;
+
+/// Whether two titles share half of their words or more, numbers aside; those without words may be.
+fn are_alike(a: &str, b: &str) -> bool {
+    let (a, b) = (wording(a), wording(b));
+    let shared = a.intersection(&b).count();
+    a.is_empty() || b.is_empty() || shared * 2 >= a.len() + b.len() - shared
+}
+
+/// What comes may push out what goes, wherever that stood, unless the feed is known to grow or to
+/// lose at its end.
+fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let window = judge.window;
+    let replaced = window.incoming.len() >= window.outgoing && !window.backfilled;
+    let character = &judge.scene.snapshot.state.character;
+    // A window that had more items before is not full, and has no need to push any out.
+    let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);
+    let has_room = window.dated && !full && character.came_swapping <= character.came_alone;
+    if !replaced || has_room || pushes_out_of_its_middle(character) == Some(false) {
+        return None;
+    }
+    let why = "a new item came that may have pushed it out";
+    Some(Objection::Open(Doubt::PushedOut, why.to_owned()))
+}
+
+/// So many times more often must a feed do one thing than the other to be known for it.
+const CLEAR: u32 = 2;
+
+/// Whether what comes to a feed pushes out what stands in its middle, as in one merged from sources
+/// that have a window each; nothing where it has not shown it.
+fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
+    let swaps = character.came_swapping;
+    let otherwise = character.came_alone.saturating_add(character.came_sliding);
+    if otherwise >= ARRIVALS_LEAST && otherwise >= swaps.saturating_mul(CLEAR) {
+        return Some(false);
+    }
+    (swaps > ARRIVALS_LEAST && swaps > otherwise).then_some(true)
+}
+
+/// In a feed merged from several sources each may have a window of its own: a new item of a source
+/// pushes out an old one of the same.
+fn own_window_of_its_source(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+    let source = host(known.link.as_deref()?)?;
+    let entries = &judge.scene.document.entries;
+    let sources: HashSet<String> =
+        entries.iter().filter_map(|e| host(e.link.as_deref()?)).collect();
+    let joined = judge.window.incoming.iter().any(|at| {
+        let link = entries.get(*at).and_then(|e| e.link.as_deref());
+        link.and_then(host).is_some_and(|h| h == source)
+    });
+    // A feed of links leads to other sites than its own, and none of them often.
+    let merged = sources.len() > 1 && sources.len() * 2 <= entries.len();
+    if !(merged && joined)
+        || pushes_out_of_its_middle(&judge.scene.snapshot.state.character) == Some(false)
+    {
+        return None;
+    }
+    let why = format!("a new item of the same source, {source}, came");
+    Some(Objection::Open(Doubt::PushedOut, why))
+}
+
+fn host(link: &str) -> Option<String> {
+    let plain = crate::identity::plain_link(link);
+    plain.split(['/', '?', '#']).next().filter(|h| h.contains('.')).map(str::to_owned)
+}
+
+/// So many transitions with a loss from the middle may be deletions, in any feed.
+const HABIT_LEAST: u32 = 4;
+/// Beyond that, one document in so many that brings something new and loses from the middle …
+const SWAPS_PART: u32 = 3;
+/// … or in so many that lose from there at all.
+const LOSSES_PART: u32 = 2;
+
+fn habit(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    if is_habit(judge) {
+        let why = "items of this feed often go from the middle";
+        return Some(Objection::Settled(why.to_owned()));
+    }
+    let character = &judge.scene.snapshot.state.character;
+    let fickle = character.holes_returned > character.left_middle.max(1);
+    let why = "items of this feed that went like this came back";
+    fickle.then(|| Objection::Settled(why.to_owned()))
+}
+
+/// Where items go from the middle all the time, it is how the feed works.
+pub(super) fn is_habit(judge: &Judge<'_>) -> bool {
+    let character = &judge.scene.snapshot.state.character;
+    let now = u32::from(judge.holes > 0);
+    let swaps = character.came_swapping.saturating_add(now);
+    let all = character.left_middle.saturating_add(now);
+    let often = |times: u32, part: u32| {
+        times >= HABIT_LEAST && times.saturating_mul(part) > character.documents
+    };
+    (often(swaps, SWAPS_PART) || often(all, LOSSES_PART))
+        && !judge.scene.options.without.has("habit")
+}
+
+/// So few documents say nothing of how a feed works.
+const YOUNG: u32 = 3;
+
+/// Of a feed that is hardly known, only dates in order or a shorter document are believed.
+fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let window = judge.window;
+    let young = judge.scene.snapshot.state.character.documents < YOUNG;
+    let shorter = window.incoming.len() < window.outgoing || window.backfilled;
+    let why = "too little is known of this feed and its dates are in no order";
+    (young && !window.dated && !shorter).then(|| Objection::Open(Doubt::Young, why.to_owned()))
+}
