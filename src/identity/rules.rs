@@ -170,6 +170,7 @@ const RULES: [Rule; 11] = [
         theirs_alone: true,
         entry: |e, n| Some(format!("{} {}", day(&n.shown)?, plain_title(e.title.as_deref()?)?)),
         known: |k| Some(format!("{} {}", day(&k.native_shown)?, plain_title(&k.title)?)),
+        also: |sides, entry, known| sides.same_place(entry, known),
         ..PLAIN
     },
     // Where others bear the day too, it says little.

@@ -61,7 +61,7 @@ const LASTING_TIME: Duration = Duration::from_secs(3600);
 impl Judge<'_> {
     fn one(&self, at: usize, known: &Known) -> Missing {
         let seen = self.see(at, known);
-        let backfilled = self.window.backfilled;
+        let backfilled = self.window.backfill > 0;
         let before = known.absence.as_ref();
         let (evidence, doubts, words) = match (seen, before) {
             (Some(seen), _) => (seen.evidence, seen.doubts, seen.words),
@@ -93,6 +93,9 @@ impl Judge<'_> {
             (Some(place), _) if self.window.slid_off(place) => {
                 Some(Seen::plain(Evidence::Aged, "it slid off the end of the document"))
             }
+            (Some(_), _) if self.was_oldest(known) => {
+                Some(Seen::plain(Evidence::Aged, "no item that is as old is left"))
+            }
             (Some(place), _) => Some(self.hole(place, known)),
             (None, Some(before)) => self.still(known, before),
             (None, None) => None,
@@ -101,7 +104,7 @@ impl Judge<'_> {
 
     /// Gone from the middle: what else than a deletion could have made the hole?
     fn hole(&self, place: usize, known: &Known) -> Seen {
-        let also = match self.window.backfilled {
+        let also = match self.window.backfill > 0 {
             true => ", and an older one came back at the end",
             false => "",
         };
@@ -158,6 +161,16 @@ impl Judge<'_> {
                 Some(Seen { evidence: Evidence::Unplaced, doubts, words })
             }
         }
+    }
+
+    /// Whether it was older, by its date, than every entry of a document whose dates say something:
+    /// wherever it stood, it went by its age.
+    fn was_oldest(&self, known: &Known) -> bool {
+        let Some(date) = date_of(known).filter(|_| self.window.has_dates) else { return false };
+        let mut dates =
+            self.scene.document.entries.iter().filter_map(|e| e.published.or(e.updated));
+        let ordered = self.window.dated;
+        dates.all(|other| date < other || (date == other && !ordered))
     }
 
     /// Whether no entry of the document is older than an item that was missing before.

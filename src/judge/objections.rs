@@ -41,13 +41,14 @@ type Rule = fn(&Judge<'_>, usize, &Known) -> Option<Objection>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
 /// ends the matter; doubts add up.
-const OBJECTIONS: [(&str, Rule); 10] = [
+const OBJECTIONS: [(&str, Rule); 11] = [
     ("new-address", new_address),
     ("still-there", still_there),
     ("unsteady", unsteady),
     ("turned-over", turned_over),
     ("many-at-once", many_at_once),
     ("superseded", superseded),
+    ("came-late", came_late),
     ("pushed-out", pushed_out),
     ("own-window", own_window_of_its_source),
     ("habit", habit),
@@ -245,6 +246,17 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
     Some(Objection::Settled(format!("a newer one like it took its place: {like:?}")))
 }
 
+/// A window that breathes shows older items for a while: what came in below newer ones that were
+/// known before may go from there again.
+fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
+    let window = judge.window;
+    let ledger = &judge.scene.snapshot.known;
+    let mut newer = window.newer_than(place);
+    let late = newer.any(|at| ledger.get(at).is_some_and(|k| k.first_seen < known.first_seen));
+    let why = "it had come in below newer items, as a window that breathes shows older ones";
+    late.then(|| Objection::Settled(why.to_owned()))
+}
+
 /// Words that tell that a version is not the last of its kind.
 const PRELIMINARY: [&str; 9] =
     ["alpha", "beta", "rc", "pre", "preview", "prerelease", "snapshot", "nightly", "dev"];
@@ -275,11 +287,12 @@ fn are_alike(a: &str, b: &str) -> bool {
 /// lose at its end.
 fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
-    let replaced = window.incoming.len() >= window.outgoing && !window.backfilled;
+    let replaced = window.crowding(judge.holes) > 0;
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
     let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);
-    let has_room = window.dated && !full && character.came_swapping <= character.came_alone;
+    let room = character.came_alone.saturating_add(character.came_sliding);
+    let has_room = window.dated && !full && room >= ROOM_LEAST.max(character.came_swapping);
     if !replaced || has_room || pushes_out_of_its_middle(character) == Some(false) {
         return None;
     }
@@ -287,6 +300,8 @@ fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     Some(Objection::Open(Doubt::PushedOut, why.to_owned()))
 }
 
+/// Arrivals that pushed nothing out of the middle, so that a window with room in it is believed.
+const ROOM_LEAST: u32 = 2;
 /// So many times more often must a feed do one thing than the other to be known for it.
 const CLEAR: u32 = 2;
 
@@ -366,7 +381,7 @@ const YOUNG: u32 = 3;
 fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
     let young = judge.scene.snapshot.state.character.documents < YOUNG;
-    let shorter = window.incoming.len() < window.outgoing || window.backfilled;
+    let shorter = window.incoming.len() < window.outgoing || window.backfill > 0;
     let why = "too little is known of this feed and its dates are in no order";
     (young && !window.dated && !shorter).then(|| Objection::Open(Doubt::Young, why.to_owned()))
 }

@@ -18,7 +18,7 @@ pub enum Direction {
 /// Of the neighbours whose dates can be compared, this share in tenths must agree.
 const AGREEING_TENTHS: usize = 9;
 /// Where so many can be compared, one may disagree.
-const FORGIVING: usize = 5;
+const FORGIVING: usize = 6;
 /// Growth on one side must outweigh that on the other by this factor to tell the direction.
 const CLEAR_GROWTH: u32 = 3;
 
@@ -45,8 +45,8 @@ pub struct Window {
     pub incoming: Vec<usize>,
     /// Items of the last document that are missing.
     pub outgoing: usize,
-    /// Whether an older item came in at the old end of the new document.
-    pub backfilled: bool,
+    /// How many items came in at the old end of the new document that are older than what stayed.
+    pub backfill: usize,
     /// How many places at the old end the window has moved past: all there is gone, but for what
     /// may be pinned there.
     past: usize,
@@ -54,7 +54,9 @@ pub struct Window {
 
 /// At most so many items stay for good below what slides off …
 const PINNED_MOST: usize = 2;
-/// … and at most one in so many of a document's.
+/// … one in any document of this many items, more at one in so many of them.
+const PINNED_LEAST: usize = 4;
+/// See [`PINNED_LEAST`].
 const PINNED_PART: usize = 8;
 
 impl Window {
@@ -92,10 +94,10 @@ impl Window {
             steady,
             incoming,
             outgoing,
-            backfilled: false,
+            backfill: 0,
             past: 0,
         };
-        window.backfilled = window.has_backfill(scene);
+        window.backfill = window.backfill(scene);
         window.past = window.moved_past();
         window
     }
@@ -109,17 +111,23 @@ impl Window {
     /// or only what is pinned there.
     pub fn slid_off(&self, place: usize) -> bool {
         match self.direction {
-            Direction::Down | Direction::None => place + self.past >= self.old.len(),
+            Direction::Down => place + self.past >= self.old.len(),
             Direction::Up => place < self.past,
+            // Either end may be the old one.
+            Direction::None => {
+                let at_head = !self.kept.iter().take(place).any(|kept| *kept);
+                at_head || place + self.past >= self.old.len()
+            }
         }
     }
 
     /// How many places at the old end have been moved past. What goes from just above a few items
     /// that stay, while at least as many new ones come, has slid off: those below it are pinned.
     fn moved_past(&self) -> usize {
-        let pinned = match self.backfilled {
-            true => 0,
-            false => PINNED_MOST.min(self.old.len() / PINNED_PART),
+        let pinned = match self.backfill {
+            1.. => 0,
+            0 if self.old.len() < PINNED_LEAST => 0,
+            0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),
         };
         let (mut stay, mut gone, mut past) = (0, 0, 0);
         let count = self.kept.len();
@@ -158,6 +166,16 @@ impl Window {
         }
     }
 
+    /// The items that stood on the new side of this place in the last document, by their index in
+    /// the ledger.
+    pub fn newer_than(&self, place: usize) -> impl Iterator<Item = usize> {
+        let (from, to) = match self.direction {
+            Direction::Up => (place + 1, self.old.len()),
+            _ => (0, place),
+        };
+        self.old.iter().skip(from).take(to.saturating_sub(from)).copied()
+    }
+
     /// How many of the newest items of the last document are gone.
     pub fn newest_gone(&self) -> usize {
         match self.direction {
@@ -166,28 +184,41 @@ impl Window {
         }
     }
 
-    /// Whether the old end of the new document holds an item that the last one did not have and
-    /// that is older than all that stayed.
-    fn has_backfill(&self, scene: &Scene<'_>) -> bool {
+    /// How many entries at the old end of the new document are items that the last one did not
+    /// have and that are older than all that stayed.
+    fn backfill(&self, scene: &Scene<'_>) -> usize {
         let entries = &scene.document.entries;
-        let end = match self.direction {
-            Direction::Down | Direction::None => entries.len().checked_sub(1),
-            Direction::Up => (!entries.is_empty()).then_some(0),
-        };
-        let Some(end) = end.filter(|end| self.incoming.binary_search(end).is_ok()) else {
-            return false;
-        };
-        let retired = scene.matching.pairs.iter().any(|pair| {
-            let known = scene.snapshot.known.get(pair.known);
-            pair.entry == end
-                && known.is_some_and(|k| matches!(k.standing, Standing::Retired { .. }))
-        });
-        let date = entries.get(end).and_then(|e| e.published.or(e.updated));
+        let known = &scene.snapshot.known;
+        let retired: HashSet<usize> = scene
+            .matching
+            .pairs
+            .iter()
+            .filter(|pair| known.get(pair.known).is_some_and(is_retired))
+            .map(|pair| pair.entry)
+            .collect();
         let stayed = self.old.iter().zip(&self.kept).filter(|(_, kept)| **kept);
-        let oldest =
-            stayed.filter_map(|(at, _)| scene.snapshot.known.get(*at).and_then(date_of)).min();
-        retired || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
+        let oldest = stayed.filter_map(|(at, _)| known.get(*at).and_then(date_of)).min();
+        let is_older = |at: usize| {
+            let date = entries.get(at).and_then(|e| e.published.or(e.updated));
+            retired.contains(&at)
+                || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
+        };
+        let came = |at: &usize| self.incoming.binary_search(at).is_ok() && is_older(*at);
+        match self.direction {
+            Direction::Up => (0..entries.len()).take_while(came).count(),
+            _ => (0..entries.len()).rev().take_while(came).count(),
+        }
     }
+
+    /// How many new items came that nothing which left at the old end made room for.
+    pub fn crowding(&self, holes: usize) -> usize {
+        let slid = self.outgoing.saturating_sub(holes);
+        self.incoming.len().saturating_sub(self.backfill).saturating_sub(slid)
+    }
+}
+
+fn is_retired(known: &Known) -> bool {
+    matches!(known.standing, Standing::Retired { .. })
 }
 
 /// When its publisher says that an item was published, or at least updated.
