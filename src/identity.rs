@@ -12,8 +12,8 @@ mod rules;
 
 pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
-pub use rules::wording;
 pub use native::{Keys, Native, native, natives};
+pub use rules::wording;
 
 use crate::model::{FeedDocument, Snapshot};
 

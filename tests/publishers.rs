@@ -58,8 +58,14 @@ const NOT_YET_HELD: &[Kind] = &[
 /// none.
 const FALSE_TOMBSTONES_PER_MILLE: u64 = 20;
 
-/// What is counted and printed but not asked: nothing in the contract promises it outright.
-const COUNTED: &[Kind] = &[Kind::RenamedIsAnother, Kind::BrokenIsPublished];
+/// What is counted and printed but not asked: nothing in the contract promises it outright, or
+/// nobody could tell from the feed alone.
+const COUNTED: &[Kind] = &[
+    Kind::RenamedIsAnother,
+    Kind::BrokenIsPublished,
+    Kind::FalseTombstone(truth::Cause::Redated),
+    Kind::FalseTombstone(truth::Cause::BackUnseen),
+];
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     let set = std::env::var(name).ok();

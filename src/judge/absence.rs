@@ -176,9 +176,10 @@ impl Judge<'_> {
     /// Whether no entry of the document is older than an item that was missing before.
     fn has_outlived(&self, known: &Known) -> bool {
         let Some(date) = date_of(known) else { return false };
-        let mut dates =
-            self.scene.document.entries.iter().filter_map(|e| e.published.or(e.updated));
-        self.window.dated && !dates.any(|d| d < date)
+        let entries = &self.scene.document.entries;
+        let mut dates = entries.iter().filter_map(|e| e.published.or(e.updated));
+        // A document of one entry is in any order.
+        (self.window.dated || entries.len() == 1) && !dates.any(|d| d < date)
     }
 }
 

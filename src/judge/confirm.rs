@@ -31,7 +31,7 @@ const INSISTING_DOCUMENTS: u32 = 6;
 /// … where the first of them is this old.
 const INSISTING_TIME: Duration = HOUR;
 /// How long a doubt stays open: feeds of few posts are learned slowly.
-const DOUBTFUL: Patience = Patience { time: Duration::from_secs(90 * 24 * 3600), observations: 2 };
+const DOUBTFUL: Patience = Patience { time: Duration::from_secs(365 * 24 * 3600), observations: 2 };
 /// Nothing is published of it, so it need not be sure.
 const UNPLACED: Patience = Patience { time: HOUR, observations: 2 };
 

@@ -145,8 +145,11 @@ fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
         let why = "the items that stayed changed their order";
         return Some(Objection::Open(Doubt::Unsteady, why.to_owned()));
     }
-    let disordered = window.has_dates && !is_orderly(judge);
-    let why = "its items are dated, and not in order of date";
+    let character = &judge.scene.snapshot.state.character;
+    let (above, below) = (character.grew_above, character.grew_below);
+    let mixed = above.min(below).saturating_mul(MIXED_PART) > above.max(below);
+    let disordered = (window.has_dates || mixed) && !is_orderly(judge);
+    let why = "its items are in no order that says which is older";
     disordered.then(|| Objection::Open(Doubt::Unsteady, why.to_owned()))
 }
 
@@ -154,6 +157,8 @@ fn is_restless(character: &Character) -> bool {
     character.reordered > character.kept_order / 3
 }
 
+/// Growth on both sides shows that neither is the new end, where the lesser is so much of the other.
+const MIXED_PART: u32 = 4;
 /// Growth on one side alone shows an order where it happened so often.
 const ORDERLY_GROWTH: u32 = 2;
 
@@ -167,6 +172,7 @@ fn is_orderly(judge: &Judge<'_>) -> bool {
     window.dated
         || (grows
             && window.steady
+            && (window.mostly_dated || !window.has_dates)
             && window.direction != Direction::None
             && !is_restless(character))
 }
@@ -287,7 +293,7 @@ fn are_alike(a: &str, b: &str) -> bool {
 /// lose at its end.
 fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
-    let replaced = window.crowding(judge.holes) > 0;
+    let replaced = window.crowding() > 0;
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
     let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);

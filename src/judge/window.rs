@@ -17,10 +17,14 @@ pub enum Direction {
 
 /// Of the neighbours whose dates can be compared, this share in tenths must agree.
 const AGREEING_TENTHS: usize = 9;
+/// So many show that a list follows its dates, if not strictly.
+const MOSTLY_TENTHS: usize = 7;
 /// Where so many can be compared, one may disagree.
 const FORGIVING: usize = 6;
 /// Growth on one side must outweigh that on the other by this factor to tell the direction.
 const CLEAR_GROWTH: u32 = 3;
+/// … and must have been seen so often.
+const LEAST_GROWTH: u32 = 2;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
@@ -35,6 +39,8 @@ pub struct Window {
     pub direction: Direction,
     /// Whether both documents run in order of date.
     pub dated: bool,
+    /// Whether most of both documents runs in order of date.
+    pub mostly_dated: bool,
     /// Whether most entries bear dates.
     pub has_dates: bool,
     /// Whether a new entry stands at the new end.
@@ -75,7 +81,8 @@ impl Window {
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&scene.matching.fresh);
         incoming.sort_unstable();
-        let by_date = by_date(scene, &old);
+        let by_date = dates_run(scene, &old, AGREEING_TENTHS);
+        let mostly_dated = dates_run(scene, &old, MOSTLY_TENTHS) != Direction::None;
         let direction = if by_date == Direction::None { by_growth(scene) } else { by_date };
         let places: HashMap<usize, usize> =
             old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
@@ -89,6 +96,7 @@ impl Window {
             kept,
             direction,
             dated,
+            mostly_dated,
             has_dates,
             has_new_head,
             steady,
@@ -210,10 +218,25 @@ impl Window {
         }
     }
 
+    /// How many stood at the old end and are gone, with nothing kept below them; none where it is
+    /// unknown which end is the old one.
+    fn slid_cleanly(&self) -> usize {
+        match self.direction {
+            Direction::Up => self.kept.iter().take_while(|kept| !**kept).count(),
+            Direction::Down => self.kept.iter().rev().take_while(|kept| !**kept).count(),
+            Direction::None => 0,
+        }
+    }
+
+    /// Whether all that is gone stood at the old end, with nothing kept below it.
+    pub fn only_slid(&self) -> bool {
+        self.slid_cleanly() == self.outgoing
+    }
+
     /// How many new items came that nothing which left at the old end made room for.
-    pub fn crowding(&self, holes: usize) -> usize {
-        let slid = self.outgoing.saturating_sub(holes);
-        self.incoming.len().saturating_sub(self.backfill).saturating_sub(slid)
+    pub fn crowding(&self) -> usize {
+        let new = self.incoming.len().saturating_sub(self.backfill);
+        new.saturating_sub(self.slid_cleanly())
     }
 }
 
@@ -226,15 +249,17 @@ pub(super) fn date_of(known: &Known) -> Option<Time> {
     known.published.or(known.updated)
 }
 
-/// The direction that the dates of both documents run in; none where they differ.
-fn by_date(scene: &Scene<'_>, old: &[usize]) -> Direction {
+/// The direction that the dates of both documents run in, where so many tenths of the neighbours
+/// agree; none where the documents differ.
+fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> Direction {
     let known = &scene.snapshot.known;
     let published = |k: &usize| known.get(*k).and_then(|k| k.published);
     let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
     let entries = &scene.document.entries;
     let first =
-        (direction(old.iter().map(published)), direction(entries.iter().map(|e| e.published)));
-    let second = (direction(old.iter().map(updated)), direction(entries.iter().map(|e| e.updated)));
+        (run(old.iter().map(published), tenths), run(entries.iter().map(|e| e.published), tenths));
+    let second =
+        (run(old.iter().map(updated), tenths), run(entries.iter().map(|e| e.updated), tenths));
     [first, second]
         .into_iter()
         .find(|(before, after)| before == after && *before != Direction::None)
@@ -259,9 +284,11 @@ fn has_new_head(scene: &Scene<'_>, direction: Direction, incoming: &[usize]) -> 
 fn by_growth(scene: &Scene<'_>) -> Direction {
     let character = &scene.snapshot.state.character;
     let (above, below) = (character.grew_above, character.grew_below);
-    if above > below.saturating_mul(CLEAR_GROWTH) {
+    let clear =
+        |this: u32, other: u32| this >= LEAST_GROWTH && this > other.saturating_mul(CLEAR_GROWTH);
+    if clear(above, below) {
         Direction::Down
-    } else if below > above.saturating_mul(CLEAR_GROWTH) {
+    } else if clear(below, above) {
         Direction::Up
     } else {
         Direction::None
@@ -278,7 +305,7 @@ fn is_steady(scene: &Scene<'_>, place: &HashMap<usize, usize>) -> bool {
     places.iter().zip(places.iter().skip(1)).all(|(a, b)| a < b)
 }
 
-fn direction(dates: impl Iterator<Item = Option<Time>>) -> Direction {
+fn run(dates: impl Iterator<Item = Option<Time>>, tenths: usize) -> Direction {
     let dates: Vec<Time> = dates.flatten().collect();
     let (mut down, mut up) = (0, 0);
     for (a, b) in dates.iter().zip(dates.iter().skip(1)) {
@@ -286,9 +313,7 @@ fn direction(dates: impl Iterator<Item = Option<Time>>) -> Direction {
         up += usize::from(a < b);
     }
     let all = down + up;
-    let most = |agree: usize| {
-        agree * 10 >= all * AGREEING_TENTHS || (all >= FORGIVING && agree + 1 == all)
-    };
+    let most = |agree: usize| agree * 10 >= all * tenths || (all >= FORGIVING && agree + 1 == all);
     if all == 0 {
         Direction::None
     } else if most(down) {

@@ -28,7 +28,7 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
     let came = !window.incoming.is_empty();
     let at_head = came && window.came_at_head(scene);
     add(&mut character.came_alone, at_head && window.outgoing == 0);
-    add(&mut character.came_sliding, at_head && window.outgoing > 0 && holes == 0);
+    add(&mut character.came_sliding, at_head && window.outgoing > 0 && window.only_slid());
     add(&mut character.came_swapping, came && holes > 0);
     add(&mut character.went_alone, !came && holes > 0);
     let returned = scene.matching.pairs.iter().filter(|pair| {

@@ -33,6 +33,10 @@ pub struct Post {
     pub score: u64,
     /// Whether it was renamed other than by scheme and host.
     pub renamed: bool,
+    /// Whether its date was put back, which may take it out of the window.
+    pub redated: bool,
+    /// Whether it was deleted and is back.
+    pub restored: bool,
 }
 
 /// The publisher at one time.
@@ -119,6 +123,8 @@ impl Publisher {
             lost: false,
             score: mix(u64::from(number), 2) % 1000,
             renamed: self.session,
+            redated: false,
+            restored: false,
         });
     }
 
@@ -295,6 +301,7 @@ impl Publisher {
                     post.when -= 9 * HOUR + 60;
                     post.updated = post.updated.max(post.when);
                     post.renamed = true;
+                    post.redated = true;
                     post.revision += u32::from(seen);
                 }
             }

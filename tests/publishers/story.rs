@@ -87,7 +87,8 @@ impl Story {
             }
             Action::Restore => {
                 if let Some(number) = deleted.take() {
-                    self.publisher.get_mut(number).alive = true;
+                    let post = self.publisher.get_mut(number);
+                    (post.alive, post.restored) = (true, true);
                 }
             }
             Action::Lose(at, twice) => return self.lose(*at, *twice, &words, stays),

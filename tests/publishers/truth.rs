@@ -54,6 +54,11 @@ pub enum Kind {
 pub enum Cause {
     /// It is no longer in the window.
     OutOfWindow,
+    /// It is no longer in the window since its publisher gave it an earlier date; what can be seen
+    /// of that is what can be seen of a deletion.
+    Redated,
+    /// It was deleted, and is back in a part of the feed that the window does not show.
+    BackUnseen,
     /// It is in the document under another id.
     Renamed,
     /// It is in the document; it was there twice.
@@ -341,7 +346,11 @@ impl Truth {
         } else if post.lost {
             Cause::Lost
         } else if !force.publisher.shown().contains(&number) {
-            Cause::OutOfWindow
+            match (post.redated, post.restored) {
+                (true, _) => Cause::Redated,
+                (_, true) => Cause::BackUnseen,
+                _ => Cause::OutOfWindow,
+            }
         } else if force.glitch {
             Cause::Glitch
         } else if post.renamed || force.publisher.https || force.publisher.moved > 0 {
