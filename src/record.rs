@@ -84,6 +84,13 @@ impl Verdict {
         self.change.as_ref().map_or(&[], |change| &change.events)
     }
 
+    /// How many items have other bytes in which a reader would see no difference: the bytes are
+    /// served, and no version is made.
+    pub fn rewritten(&self) -> u32 {
+        let latest = self.change.as_ref().map_or(0, |change| change.latest.len());
+        u32::try_from(latest).unwrap_or(u32::MAX)
+    }
+
     /// How many events of each kind.
     pub fn counts(&self) -> BTreeMap<EventKind, u32> {
         let mut counts = BTreeMap::new();

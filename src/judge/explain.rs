@@ -9,7 +9,7 @@ use crate::model::{
 use std::time::Duration;
 
 /// An item that is missing from its feed's document, and what is to come of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pending {
     /// The item.
     pub id: SyncId,
@@ -33,6 +33,8 @@ pub struct Pending {
     pub would: Conclusion,
 }
 
+/// The most items that are told of together.
+pub const PENDING_SHOWN: usize = 50;
 /// More observations than any evidence asks for.
 const MANY: u32 = 64;
 /// A time at which everything has stood long enough.

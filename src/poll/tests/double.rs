@@ -253,6 +253,7 @@ impl Judge for JudgeDouble {
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
+            partial: None,
             warnings: Vec::new(),
         })
     }

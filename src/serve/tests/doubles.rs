@@ -1,6 +1,7 @@
 //! A store with one hand-made feed, and an operator who writes down what is asked.
 
 use super::{DAY, at, endpoint};
+use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
 use crate::store::*;
@@ -329,11 +330,33 @@ pub(super) fn status(feed: &str) -> FeedStatus {
             duration: Duration::from_millis(1234),
             bytes: 99,
             counts: Counts { created: 2, ..Counts::default() },
+            rewritten: 1,
+            entries: None,
+            notes: vec!["<em>an odd redirect</em>".to_owned()],
         }],
         next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
         failures: 3,
         moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
         held: Some("<u>empty</u>".to_owned()),
+        document: Some(DocumentNote {
+            at: at(-600),
+            entries: 9,
+            partial: Some("it breaks off <b>here</b>".to_owned()),
+            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }),
+        same: 2,
+        pending: vec![Pending {
+            id: id("a"),
+            native_id: "urn:<s>a</s>".to_owned(),
+            title: "<u>A</u>".to_owned(),
+            evidence: Evidence::Hole,
+            seen: "gone while <tt>older</tt> items stay".to_owned(),
+            since: at(-3600),
+            observations: 2,
+            needed: 3,
+            decides_at: at(23 * 3600),
+            would: Conclusion::Delete,
+        }],
         pending_absences: 1,
     }
 }
