@@ -129,6 +129,38 @@ pub(super) fn feed(format: Format) -> Feed {
     Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
 }
 
+/// The ledger's entry of an item; `a` is missing from the document.
+fn known(item: &Item) -> Known {
+    let winner = &item.shared.winner;
+    let absence = Absence {
+        evidence: Evidence::Hole,
+        since: at(-3600),
+        observations: 1,
+        backfilled: false,
+        seen: "gone while older items stay".to_owned(),
+    };
+    Known {
+        id: winner.id.clone(),
+        native: format!("urn:{}", winner.id),
+        native_shown: format!("urn:{}", winner.id),
+        published_id: item.published_id.clone(),
+        aliases: Vec::new(),
+        title: winner.data.card.title.clone(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates: winner.updates,
+        history: winner.history.clone(),
+        tick: item.tick,
+        first_seen: item.tick.time(),
+        standing: item.standing.clone(),
+        absence: (winner.id == id("a")).then_some(absence),
+        prints: Vec::new(),
+        bytes: 0,
+    }
+}
+
 impl TestStore {
     pub(super) fn with(feeds: Vec<(FeedRecord, Option<Feed>)>) -> Self {
         let gate = Semaphore::new(0);
@@ -210,8 +242,10 @@ impl Store for TestStore {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         Ok(self.feed(feed)?.map(|feed| feed.state))
     }
-    async fn snapshot(&self, _: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        Ok(None)
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        let Some(feed) = self.feed(feed)? else { return Ok(None) };
+        let known = feed.items.iter().map(known).collect();
+        Ok(Some(Snapshot { state: feed.state, known, order: feed.order, kept: Vec::new() }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
