@@ -72,7 +72,7 @@ async fn a_new_address_is_asked_for_the_whole_document() {
     let (path, asked) = second.stage.publisher.last();
     assert_eq!(path, "/new");
     assert!(!asked.contains_key("if-none-match") || report["outcome"] == "not_modified");
-    second.stage.end().await;
+    second.stage.stop().await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_mistyped_address_wipes_nothing() {
     assert!(second.status().await["hold"].is_null());
     let text = second.stage.net.text("http://gateway.example/feeds/second/complete").await;
     assert!(!text.contains("Unlike"), "{text}");
-    second.stage.end().await;
+    second.stage.stop().await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_new_address_that_is_meant_is_believed_in_time() {
     told.retain(|told| !told.is_empty());
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("new: Unlike 27,") && told[0].ends_with("Post 1"), "{told:?}");
-    second.stage.end().await;
+    second.stage.stop().await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_move_to_https_and_another_host_waits_for_nothing() {
     assert_eq!(report["held"], json!(null));
     assert_eq!(seen, "new: Post 9");
     assert_eq!(second.reader.current[1..], ids[..]);
-    second.stage.end().await;
+    second.stage.stop().await;
 }
 
 #[tokio::test]
@@ -152,6 +152,7 @@ async fn posts_seen_only_while_held_come_out_when_an_operator_releases() {
     let mut next = anew(3..=10);
     next.retain(|p| p.day != 9);
     assert!(stage.posts(&next).await.held.is_some());
+    stage.hours(1);
     let release = Some(json!({ "action": "release" }));
     let (code, status) = stage.admin("POST", "/feeds/news/hold", release).await;
     assert_eq!((code, &status["hold"]), (200, &json!(null)), "{status}");
