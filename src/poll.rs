@@ -19,7 +19,9 @@ pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
 pub use memory::REFRESH_EVERY;
 pub use poller::{MAX_COMMANDS, Parts, Poller};
-pub use report::{DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals};
+pub use report::{
+    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals,
+};
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,

@@ -15,7 +15,9 @@ pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;
 
-use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time};
+use crate::model::{
+    Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -35,8 +35,8 @@ mod tests;
 pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
-    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
 };
 
 use crate::clock::Clock;

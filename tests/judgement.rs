@@ -448,7 +448,8 @@ async fn a_held_re_keying_brings_out_no_duplicates() {
     let old = days(1..=8);
     gate.posts(&old).await;
     let moved = |posts: Vec<Post>| -> Vec<Post> {
-        let to = |text: &str| text.replace("http://publisher.example/2026", "https://new.example/a");
+        let to =
+            |text: &str| text.replace("http://publisher.example/2026", "https://new.example/a");
         posts.into_iter().map(|p| Post { id: to(&p.id), link: to(&p.link), ..p }).collect()
     };
     // 9 is seen under its new name only, then under its old one, then the feed heals.
@@ -544,8 +545,9 @@ async fn a_part_of_a_document_from_a_new_address_is_held_as_well() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=6)).await;
     gate.url = "http://publisher.example/elsewhere".to_owned();
-    let other: Vec<Post> =
-        (20..26).map(|d| Post { id: format!("urn:{d}"), link: format!("urn:{d}"), ..post(d) }).collect();
+    let other: Vec<Post> = (20..26)
+        .map(|d| Post { id: format!("urn:{d}"), link: format!("urn:{d}"), ..post(d) })
+        .collect();
     let whole = atom(SITE, &other);
     let verdict = gate.take(&whole[..whole.len() / 2]).await;
     assert!(verdict.held.is_some() && verdict.events().is_empty(), "{verdict:?}");

@@ -8,8 +8,8 @@ use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hol
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
-    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
 };
 use crate::store::{Claim, CommitError, Store, StoreError};
 use async_trait::async_trait;

@@ -122,10 +122,11 @@ pub fn hold_words(hold: &Hold) -> String {
         None => {}
     }
     let terms = hold_terms(&hold.kind);
-    let insisting = terms.documents.map(|n| format!(" or {n} different documents that say the same"));
+    let insisting =
+        terms.documents.map(|n| format!(" or {n} different documents that say the same"));
     let kept = match hold.kept {
         0 => String::new(),
-        n => format!("; {n} new entries that were seen meanwhile are kept"),
+        n => format!("; new entries that were seen meanwhile and are kept: {n}"),
     };
     format!(
         "seen {} since {}; believed after {} looks over {}{}, at the latest after {}{kept}; it heals \
@@ -216,9 +217,9 @@ mod tests {
         assert_eq!(
             hold_words(&hold("re-keyed", None)),
             "seen twice since 1970-01-01T00:00:00Z; believed after 3 looks over 30 minutes or 3 \
-             different documents that say the same, at the latest after a day; 3 new entries that \
-             were seen meanwhile are kept; it heals with the first document that needs no hold, and \
-             an operator can release or drop it"
+             different documents that say the same, at the latest after a day; new entries that \
+             were seen meanwhile and are kept: 3; it heals with the first document that needs no \
+             hold, and an operator can release or drop it"
         );
         let other = hold_words(&hold("other-feed", None));
         assert!(other.contains("3 looks over 6 hours, at the latest after a day"), "{other}");

@@ -27,7 +27,8 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
     let document = scene.document;
     let seen = identity::matching(&ledger(&kept, draft), document, scene.names);
     for pair in &seen.pairs {
-        if let (Some(kept), Some(entry)) = (kept.get_mut(pair.known), document.entries.get(pair.entry))
+        if let (Some(kept), Some(entry)) =
+            (kept.get_mut(pair.known), document.entries.get(pair.entry))
         {
             kept.foreign &= foreign;
             kept.entry = entry.detached();
@@ -38,12 +39,8 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
     // From the last, which mostly is the first to go from the document.
     for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
         let Some(entry) = document.entries.get(*at) else { continue };
-        let new = Kept {
-            entry: entry.detached(),
-            format: document.format,
-            since: scene.now,
-            foreign,
-        };
+        let new =
+            Kept { entry: entry.detached(), format: document.format, since: scene.now, foreign };
         let size = new.size();
         if kept.len() < Kept::ENTRIES_LIMIT && size <= room {
             room -= size;

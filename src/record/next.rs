@@ -263,8 +263,7 @@ impl Taken<'_> {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
-            let waits =
-                !absent::conclude(&mut self.draft, missing.known, absence, observations);
+            let waits = !absent::conclude(&mut self.draft, missing.known, absence, observations);
             if waits {
                 self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
             }

@@ -227,7 +227,8 @@ impl Replayed<'_> {
         match verdict.rewritten() {
             0 => {}
             n => line.note(format!(
-                "{n} items have other bytes in which a reader would see no difference: no version"
+                "items whose bytes changed in nothing that a reader would see, so that there is no \
+                 version: {n}"
             )),
         }
         line.events.extend(verdict.events().iter().map(|event| self.printed(event)));

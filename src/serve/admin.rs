@@ -1,9 +1,9 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
 use super::feeds::{NameInPath, unreadable};
+use super::items::VERSIONS_SHOWN;
 use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::items::VERSIONS_SHOWN;
 use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
 use crate::judge::Pending;
 use crate::model::{FeedName, SyncId};
@@ -189,9 +189,7 @@ pub(super) async fn hold(
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`.
-pub(super) async fn resolve(
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Problem {
+pub(super) async fn resolve(path: Result<Path<(String, String)>, PathRejection>) -> Problem {
     match path {
         Ok(_) => Problem::not_built("resolving conflicts"),
         Err(error) => unreadable(error),

@@ -3,8 +3,8 @@
 use super::operator::{Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport};
 use crate::judge::{self, Pending};
 use crate::model::{
-    Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Known, Tick,
-    Time,
+    Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
+    Known, Tick, Time,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};

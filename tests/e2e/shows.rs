@@ -76,8 +76,7 @@ async fn a_scroll() {
         show.posts(&posts(2..=9)).await;
         show.posts(&posts(4..=11)).await;
         show.quiet(6, 12).await;
-        let told =
-            ["new: Post 9; gone: Post 1", "new: Post 11, Post 10; gone: Post 3, Post 2"];
+        let told = ["new: Post 9; gone: Post 1", "new: Post 11, Post 10; gone: Post 3, Post 2"];
         let titles = "Post 11, Post 10, Post 9, Post 8, Post 7, Post 6, Post 5, Post 4";
         show.ends(&told, titles).await;
     }
@@ -104,8 +103,7 @@ async fn a_deletion_with_backfill() {
         show.quiet(6, 6).await;
         assert!(show.stage.subscriber.item("Post 6").1);
         assert!(!show.stage.subscriber.item("Post 1").1);
-        let told =
-            ["new: Post 10, Post 9; gone: Post 2, Post 1", "gone: Post 6; back: Post 2"];
+        let told = ["new: Post 10, Post 9; gone: Post 2, Post 1", "gone: Post 6; back: Post 2"];
         let titles = "Post 10, Post 9, Post 8, Post 7, Post 5, Post 4, Post 3, Post 2";
         show.ends(&told, titles).await;
     }

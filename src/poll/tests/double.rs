@@ -76,7 +76,8 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order, kept: Vec::new() });
+        self.snapshots
+            .insert(change.feed, Snapshot { state, known: change.known, order, kept: Vec::new() });
         revision
     }
 }

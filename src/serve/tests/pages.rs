@@ -51,7 +51,8 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
-    for never in ["<script", "<u>", "<s>", "<tt>", "<q>", "<em>", "secret", "style=", "javascript:"] {
+    for never in ["<script", "<u>", "<s>", "<tt>", "<q>", "<em>", "secret", "style=", "javascript:"]
+    {
         assert!(!page.contains(never), "{never:?} in {page}");
     }
     problem(Site::new().get("/feeds/nobody/about").await, 404).await;

@@ -1,7 +1,8 @@
 //! One feed in memory.
 
 use crate::model::{
-    Change, Event, FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Skeleton, Snapshot, SyncId, Tick,
+    Change, Event, FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Skeleton,
+    Snapshot, SyncId, Tick,
 };
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::{Select, VersionNote, View, assemble, note};

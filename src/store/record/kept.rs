@@ -71,7 +71,8 @@ impl TryFrom<EntryRecord> for Kept {
     type Error = RecordError;
 
     fn try_from(record: EntryRecord) -> Result<Self, RecordError> {
-        let field = |(path, value): (String, String)| Field { path: path.into(), value: value.into() };
+        let field =
+            |(path, value): (String, String)| Field { path: path.into(), value: value.into() };
         let entry = Entry {
             span: 0..0,
             markup: record.markup.into(),

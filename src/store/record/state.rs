@@ -1,8 +1,8 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::{Record, RecordError, newest, shorter};
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};

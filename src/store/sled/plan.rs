@@ -5,8 +5,8 @@ use super::trees::{Class, Trees, Writes};
 use crate::model::{Change, Event, FeedName, Known, Markup, Revision, SyncId, Time};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::record::{
-    EventRecord, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, Record,
-    SkeletonRecord, StateRecord, encode,
+    EventRecord, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
+    OrderRecord, Record, SkeletonRecord, StateRecord, encode,
 };
 use crate::store::{Announced, StoreError, note};
 use std::collections::HashMap;

@@ -3,7 +3,8 @@
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState, Snapshot, SyncId, Time,
+    Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState, Snapshot, SyncId,
+    Time,
 };
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
