@@ -8,12 +8,13 @@ mod change;
 mod document;
 mod id;
 mod kept;
+mod ignore;
 mod markup;
 mod sharing;
 mod snapshot;
 mod time;
 
-pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, PollState};
+pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
@@ -21,6 +22,7 @@ pub use document::{
 };
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use kept::Kept;
+pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

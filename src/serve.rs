@@ -13,6 +13,7 @@ mod directory;
 mod explain;
 mod feeds;
 mod html;
+mod ignore;
 mod items;
 mod json;
 mod listen;
