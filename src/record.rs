@@ -2,11 +2,13 @@
 
 mod absent;
 mod character;
+mod compare;
 mod decide;
 mod draft;
 mod held;
 mod mint;
 mod next;
+mod waiting;
 mod window;
 
 pub use decide::decide;
@@ -41,6 +43,8 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 /// What came of a round.

@@ -1,9 +1,11 @@
 //! The brake applied: what is held, for how long, and what ends it.
 
 use super::BodyPrints;
+use super::compare::Compared;
 use super::draft::Draft;
+use crate::identity::Pair;
 use crate::judge::{self, Scene, Window};
-use crate::model::{Completeness, Decision, Hold};
+use crate::model::{Completeness, Decision, Hold, Noise};
 
 /// The part of a fingerprint that is enough to tell two documents of a feed apart.
 #[allow(clippy::cast_possible_truncation)]
@@ -62,4 +64,20 @@ pub(super) fn hold(
     let reason = format!("{}: {}", hold.kind, hold.reason);
     draft.state.hold = Some(hold);
     Some(reason)
+}
+
+/// Notes what a document that stays held teaches of how items change.
+pub(super) fn learn(draft: &mut Draft<'_>, pairs: &[Pair], compared: &[Option<Compared>]) {
+    for (pair, compared) in pairs.iter().zip(compared) {
+        let Some(compared) = compared else { continue };
+        let teaches = |noise: &Noise| {
+            noise.held != compared.is_change() || noise.restless != compared.restless
+        };
+        if draft.item(pair.known).is_some_and(|item| teaches(&item.noise)) {
+            draft.change(pair.known, |item| {
+                item.noise.held = compared.is_change();
+                item.noise.restless.clone_from(&compared.restless);
+            });
+        }
+    }
 }

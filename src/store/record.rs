@@ -12,6 +12,7 @@ mod identity;
 mod known;
 mod log;
 mod markup;
+mod noise;
 mod poll;
 mod sharing;
 #[cfg(test)]
@@ -66,6 +67,14 @@ fn newest<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
 fn fields<T: DeserializeOwned>(payload: &[u8]) -> Result<T, RecordError> {
     let (record, rest) = postcard::take_from_bytes(payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+}
+
+/// Reads fields of an earlier layout, which lacks only the last of the newest one's.
+fn fields_and<T: DeserializeOwned>(
+    payload: &[u8],
+    last: &impl Serialize,
+) -> Result<T, RecordError> {
+    fields(&[payload, &postcard::to_stdvec(last)?].concat())
 }
 
 /// Why bytes are no record.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
+    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -76,6 +76,7 @@ impl Gate {
             snapshot: snapshot.as_ref(),
             now,
             window: 30 * DAY,
+            versions_per_day: VERSIONS_PER_DAY,
         });
         let change = verdict.change.take();
         if let Some(change) = change.clone() {

@@ -34,6 +34,7 @@ fn blank() -> FeedState {
         head: 0,
         site: None,
         character: crate::model::Character::default(),
+        noise: crate::model::FeedNoise::default(),
         hold: None,
         ripens: None,
         current: 0,

@@ -184,6 +184,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         head: 0,
         site: None,
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         ripens: None,
         current: 1,

@@ -99,6 +99,7 @@ pub(super) fn state(format: Format) -> FeedState {
         head: 0,
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         current: 2,
         living: 3,

@@ -69,6 +69,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         absence: None,
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
+        noise: Noise::default(),
     }
 }
 

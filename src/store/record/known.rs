@@ -1,7 +1,8 @@
 //! Ledger entries on disk.
 
+use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +27,19 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    noise: NoiseRecord,
 }
 
-impl Record for KnownRecord {}
+impl Record for KnownRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            1 => fields_and(payload, &NoiseRecord::default()),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StandingRecord {
@@ -115,6 +126,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            noise: (&known.noise).into(),
         }
     }
 }
@@ -146,6 +158,7 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(Into::into),
             prints: record.prints,
             bytes: record.bytes,
+            noise: record.noise.into(),
         })
     }
 }

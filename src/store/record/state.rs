@@ -1,8 +1,9 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::Record;
 use super::markup::FormatRecord;
+use super::noise::FeedNoiseRecord;
 use super::sharing::Seconds;
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,19 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    noise: FeedNoiseRecord,
 }
 
-impl Record for StateRecord {}
+impl Record for StateRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            1 => fields_and(payload, &FeedNoiseRecord::default()),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct CharacterRecord {
@@ -147,6 +158,7 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
+            noise: (&state.noise).into(),
         }
     }
 }
@@ -167,6 +179,7 @@ impl From<StateRecord> for FeedState {
             head: record.head,
             site: record.site,
             character: record.character.into(),
+            noise: record.noise.into(),
             hold: record.hold.map(Into::into),
             ripens: record.ripens.map(Into::into),
             current: record.current,
