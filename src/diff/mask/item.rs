@@ -83,7 +83,7 @@ pub fn learn(look: &Look<'_>) -> Lesson {
     }
     // What was held back with an earlier document has still to come out.
     if known.held && look.in_hold {
-        lesson.loud.extend(&changed);
+        lesson.loud.extend(look.changed);
     }
     if !in_spans && !lesson.loud.is_empty() {
         for field in lesson.restless.iter_mut().filter(|field| field.masked.is_none()) {
@@ -159,11 +159,11 @@ fn spans_alone(
     for (at, place) in placed.iter().enumerate() {
         let before = old.get(at).filter(|_| is_known);
         let mut span = new_span(place, before);
-        // Where there is but one span, it is that which changed, even for the first time.
-        if before.map_or(placed.len() == 1, |before| before.value != span.value) {
-            varying += 1;
+        // Which of several it was is not known of the first change; the second one tells.
+        if before.is_none_or(|before| before.value != span.value) {
+            varying += usize::from(is_known || placed.len() == 1);
             span.changes = span.changes.saturating_add(1);
-            let is_proven = field.changes >= proof && span.changes >= proof - 1;
+            let is_proven = span.changes >= proof;
             let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
             quiet += usize::from(is_proven || is_shared);
             own += usize::from(!is_shared);
@@ -172,6 +172,8 @@ fn spans_alone(
                 lesson.learned.push(Learned::new(seen.path, place, look.is_stamped, is_new));
                 span.told |= is_new;
             }
+        } else if field.changes == 2 {
+            span.changes = 0;
         }
         field.spans.push(span);
     }
@@ -256,7 +258,8 @@ fn print(text: &str) -> u32 {
     short(xxh3_64(text.as_bytes()))
 }
 
-/// Finds the spans of a field again after its words changed: those between the same words.
+/// Finds the spans of a field again after its words changed: those between the same words, else
+/// those with the same words on one side.
 fn follow(field: &mut Restless, seen: &Seen<'_>) {
     if field.spans.is_empty() {
         return;
@@ -265,8 +268,11 @@ fn follow(field: &mut Restless, seen: &Seen<'_>) {
     let mut old = std::mem::take(&mut field.spans);
     for place in &placed {
         let new = new_span(place, None);
+        let after = |old: &Span| !place.after.is_empty() && old.after == new.after;
+        let before = |old: &Span| !place.before.is_empty() && old.before == new.before;
         let same = old.iter().position(|old| (old.before, old.after) == (new.before, new.after));
-        let same = same.map(|at| old.remove(at));
+        let same = same.or_else(|| old.iter().position(after));
+        let same = same.or_else(|| old.iter().position(before)).map(|at| old.remove(at));
         field.spans.push(new_span(place, same.as_ref()));
     }
 }

@@ -192,6 +192,12 @@ impl Draft {
         self.version(known, None)
     }
 
+    /// A version of the newest bytes.
+    pub(super) fn ripe(mut self, name: &str) -> Self {
+        let known = self.entry(name);
+        self.version(known, None)
+    }
+
     /// Newest bytes without a version.
     pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
