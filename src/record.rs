@@ -2,6 +2,7 @@
 
 mod absent;
 mod character;
+mod compare;
 mod decide;
 mod draft;
 mod held;
@@ -9,6 +10,7 @@ mod kept;
 mod mint;
 mod newcomer;
 mod next;
+mod waiting;
 mod window;
 
 pub use decide::decide;
@@ -47,6 +49,8 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 impl Round<'_> {

@@ -110,6 +110,42 @@ pub fn pending(
     (shown.filter_map(|known| Pending::of(known, options, same)).collect(), all)
 }
 
+/// An item that changed without making a version, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Quiet {
+    /// The item.
+    pub id: SyncId,
+    /// Its native id.
+    pub native_id: String,
+    /// Its title.
+    pub title: String,
+    /// What changed, and why that is no news or waits, in sentences without stops.
+    pub words: Vec<String>,
+}
+
+/// The most items that are told of together because they changed without making a version.
+pub const QUIET_SHOWN: usize = 20;
+
+/// The items that changed without making a version, what changed last first, at most
+/// [`QUIET_SHOWN`].
+pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
+    let last = |known: &Known| {
+        let noise = &known.noise;
+        let waits = noise.waiting.as_ref().map(|waiting| waiting.since);
+        noise.unseen.as_ref().map(|unseen| unseen.last).max(waits)
+    };
+    let mut quiet: Vec<(Time, &Known)> =
+        snapshot.known.iter().filter_map(|known| Some((last(known)?, known))).collect();
+    quiet.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+    let shown = quiet.into_iter().take(QUIET_SHOWN).map(|(_, known)| Quiet {
+        id: known.id.clone(),
+        native_id: known.native_shown.clone(),
+        title: known.title.clone(),
+        words: known.noise.words(),
+    });
+    shown.collect()
+}
+
 /// How often a held document was seen, what makes it believed, and what the operator can do.
 pub fn hold_words(hold: &Hold) -> String {
     match hold.decision {

@@ -36,6 +36,8 @@ pub struct Bench {
     pub judging: Arc<Semaphore>,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 /// What came of a round that did not fail.
@@ -343,6 +345,7 @@ where
             snapshot: snapshot.as_deref(),
             now,
             window: bench.window,
+            versions_per_day: bench.versions_per_day,
         };
         decide(bench.judge.as_ref(), &round)
     };

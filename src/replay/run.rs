@@ -55,6 +55,8 @@ pub struct Stage<'a> {
     pub options: FeedOptions,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
     /// How far polls are apart, given the times of the last changes, newest first, and the time.
     pub interval: &'a dyn Fn(&[Time], Time) -> Duration,
 }
@@ -197,6 +199,7 @@ impl Replayed<'_> {
             snapshot,
             now,
             window: self.stage.window,
+            versions_per_day: self.stage.versions_per_day,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time,
+    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -99,6 +99,7 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
+            versions_per_day: VERSIONS_PER_DAY,
         }
     }
 

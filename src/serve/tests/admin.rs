@@ -69,6 +69,8 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/pending/0/needed", 3.into()),
         ("/pending/0/decides_at", at(23 * 3600).to_string().into()),
         ("/pending/0/would", "deleted".into()),
+        ("/no_news/0/sync_id", "b".into()),
+        ("/noise", serde_json::json!([])),
         ("/character/words", "too little was seen to say anything".into()),
         ("/document/entries", 9.into()),
         ("/document/partial", "it breaks off <b>here</b>".into()),

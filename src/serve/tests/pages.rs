@@ -43,6 +43,7 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "gone while &lt;tt&gt;older&lt;/tt&gt; items stay; seen twice since",
         "it is deleted if it is so at",
         "too little was seen to say anything",
+        "it changed in counters at",
         "it breaks off &lt;b&gt;here&lt;/b&gt;",
         "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
         "&lt;em&gt;an odd redirect&lt;/em&gt;",

@@ -1,7 +1,8 @@
 //! Ledger entries on disk.
 
+use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError, newest, shorter};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    noise: NoiseRecord,
     /// What was seen of the absence, in words.
     seen: String,
 }
@@ -35,8 +37,7 @@ impl Record for KnownRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // The first layout has no words for what was seen.
-            1 => shorter(payload, 1),
+            1 => fields_and(payload, &(NoiseRecord::default(), String::new())),
             _ => newest(version, payload),
         }
     }
@@ -128,6 +129,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            noise: (&known.noise).into(),
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
         }
     }
@@ -160,6 +162,7 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(|absence| absence.with(record.seen)),
             prints: record.prints,
             bytes: record.bytes,
+            noise: record.noise.into(),
         })
     }
 }
