@@ -214,8 +214,13 @@ impl Taken<'_> {
         let (updates, history) = first_history(id, self.draft.stamp());
         let now = self.scene.now;
         let portrait = diff::portrait(entry, &self.draft.round.options.ignore);
-        let noise =
-            Noise { traces: portrait.traces, shape: portrait.shape, ..Noise::default() };
+        let noise = Noise {
+            restless: diff::watch(&portrait, &self.scene.snapshot.state.noise, now),
+            traces: portrait.traces,
+            shape: portrait.shape,
+            left: portrait.left,
+            ..Noise::default()
+        };
         let mut known = Known {
             id: id.clone(),
             native: key.to_owned(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time, VERSIONS_PER_DAY};
+use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time, VERSIONS_PER_DAY};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
@@ -63,6 +63,7 @@ pub struct Gate {
     pub claim: Claim,
     pub feed: FeedName,
     pub options: FeedOptions,
+    pub versions_per_day: u32,
     pub now: Time,
     same: u32,
 }
@@ -77,6 +78,7 @@ impl Gate {
             claim,
             feed: FeedName::new("news").unwrap(),
             options: FeedOptions::default(),
+            versions_per_day: VERSIONS_PER_DAY,
             now: Time::from_unix(START + 400 * 24 * HOUR),
             same: 0,
         }
@@ -94,7 +96,7 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
-            versions_per_day: VERSIONS_PER_DAY,
+            versions_per_day: self.versions_per_day,
         }
     }
 
@@ -122,6 +124,12 @@ impl Gate {
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
         self.commit(&verdict).await;
         verdict
+    }
+
+    /// What is known of the item that is published with an id.
+    pub async fn known(&self, id: &str) -> Known {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
     }
 
     async fn commit(&mut self, verdict: &Verdict) {
