@@ -11,6 +11,7 @@ mod id;
 mod ignore;
 mod kept;
 mod markup;
+mod noise;
 mod sharing;
 mod snapshot;
 mod time;
@@ -28,6 +29,10 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use kept::Kept;
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
+pub use noise::{
+    FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
+    Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
+};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,

@@ -19,7 +19,9 @@ pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
 pub use memory::REFRESH_EVERY;
 pub use poller::{MAX_COMMANDS, Parts, Poller};
-pub use report::{Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals};
+pub use report::{
+    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals,
+};
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,
@@ -46,6 +48,9 @@ pub struct PollSettings {
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each
+    /// (`publish.versions_per_day`).
+    pub versions_per_day: u32,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -59,6 +64,7 @@ impl Default for PollSettings {
             at_once: 64,
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
+            versions_per_day: crate::model::VERSIONS_PER_DAY,
             node: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 mod absent;
 mod character;
+mod compare;
 mod decide;
 mod draft;
 mod held;
@@ -9,6 +10,7 @@ mod kept;
 mod mint;
 mod newcomer;
 mod next;
+mod waiting;
 mod window;
 
 pub use decide::decide;
@@ -47,6 +49,8 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 impl Round<'_> {
@@ -84,6 +88,13 @@ impl Verdict {
     /// What happened, for people.
     pub fn events(&self) -> &[Event] {
         self.change.as_ref().map_or(&[], |change| &change.events)
+    }
+
+    /// How many items have other bytes in which a reader would see no difference: the bytes are
+    /// served, and no version is made.
+    pub fn rewritten(&self) -> u32 {
+        let latest = self.change.as_ref().map_or(0, |change| change.latest.len());
+        u32::try_from(latest).unwrap_or(u32::MAX)
     }
 
     /// How many events of each kind.

@@ -4,7 +4,7 @@ use crate::model::{Absence, Deletions, Evidence, Time};
 use std::time::Duration;
 
 /// What a missing item has become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Conclusion {
     /// Nothing yet.
     Wait,

@@ -194,6 +194,11 @@ impl Memory {
         }
     }
 
+    /// Full observations of the same document since the last commit.
+    pub const fn agreed(&self) -> u32 {
+        self.same
+    }
+
     /// Whether the last document showed the whole feed, as far as is known.
     pub fn last_was_full(&self) -> bool {
         self.last.is_none_or(|last| last.full)

@@ -4,7 +4,7 @@ use super::draft::{Draft, first_history};
 use super::mint;
 use crate::diff;
 use crate::identity::Native;
-use crate::model::{Entry, Known, Standing, SyncId, Tick};
+use crate::model::{Entry, Known, Noise, Standing, SyncId, Tick};
 
 /// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
 pub(super) fn newcomer(
@@ -17,6 +17,15 @@ pub(super) fn newcomer(
 ) -> Known {
     let (updates, history) = first_history(&id, draft.stamp());
     let now = draft.round.now;
+    let portrait = diff::portrait(entry, &draft.round.options.ignore);
+    let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);
+    let noise = Noise {
+        restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, now)),
+        traces: portrait.traces,
+        shape: portrait.shape,
+        left: portrait.left,
+        ..Noise::default()
+    };
     let mut known = Known {
         native: key.to_owned(),
         native_shown: native.shown.clone(),
@@ -34,8 +43,9 @@ pub(super) fn newcomer(
         first_seen: now,
         standing: Standing::Current,
         absence: None,
-        prints: diff::prints(entry),
+        prints: portrait.prints,
         bytes: diff::bytes_print(entry),
+        noise,
     };
     describe(&mut known, entry);
     known

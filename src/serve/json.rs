@@ -1,8 +1,10 @@
 //! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
 
-use super::operator::{Counts, FeedStatus, NextPoll, PollNote, PollReport};
+use super::operator::{Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport};
+use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Tick, Time,
+    Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
+    Known, Tick, Time,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -95,6 +97,9 @@ fn poll(note: &PollNote) -> Value {
     let milliseconds = u64::try_from(note.duration.as_millis()).unwrap_or(u64::MAX);
     object.insert("duration_ms".to_owned(), milliseconds.into());
     object.insert("bytes".to_owned(), note.bytes.into());
+    object.insert("rewritten".to_owned(), note.rewritten.into());
+    object.insert("entries".to_owned(), json!(note.entries));
+    object.insert("notes".to_owned(), json!(note.notes));
     Value::Object(object)
 }
 
@@ -124,8 +129,10 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
     }
 }
 
-fn character(character: &Character) -> Value {
+/// What has been learned of a feed.
+pub(super) fn character(character: &Character) -> Value {
     json!({
+        "words": judge::character_words(character),
         "documents": character.documents,
         "largest": character.largest,
         "kept_order": character.kept_order,
@@ -138,12 +145,60 @@ fn character(character: &Character) -> Value {
     })
 }
 
-fn hold(hold: &Hold) -> Value {
+/// A document that is held back.
+pub(super) fn hold(hold: &Hold) -> Value {
+    let terms = judge::hold_terms(&hold.kind);
     json!({
         "reason": hold.reason,
         "kind": hold.kind,
         "since": time(Some(hold.since)),
         "observations": hold.observations,
+        "needed": terms.looks,
+        "believed_at": time(Some(hold.since.plus(terms.least))),
+        "documents": hold.documents,
+        "kept": hold.kept,
+        "decision": hold.decision.map(|decision| match decision {
+            Decision::Release => "release",
+            Decision::Drop => "drop",
+        }),
+        "words": judge::hold_words(hold),
+    })
+}
+
+/// An item that waits for a conclusion.
+pub(super) fn pending(pending: &Pending) -> Value {
+    json!({
+        "sync_id": pending.id.as_str(),
+        "native_id": pending.native_id,
+        "title": pending.title,
+        "evidence": pending.evidence.name(),
+        "reason": pending.seen,
+        "since": time(Some(pending.since)),
+        "observations": pending.observations,
+        "needed": pending.needed,
+        "decides_at": time(Some(pending.decides_at)),
+        "would": pending.would.name(),
+        "words": pending.words(),
+    })
+}
+
+/// An item that changed without making a version.
+pub(super) fn quiet(quiet: &Quiet) -> Value {
+    json!({
+        "sync_id": quiet.id.as_str(),
+        "native_id": quiet.native_id,
+        "title": quiet.title,
+        "words": quiet.words,
+    })
+}
+
+/// A document that was looked at.
+pub(super) fn document(note: &DocumentNote) -> Value {
+    json!({
+        "at": time(Some(note.at)),
+        "entries": note.entries,
+        "partial": note.partial,
+        "warnings": note.warnings,
     })
 }
 
@@ -189,6 +244,22 @@ pub(super) fn event(event: &Event) -> Value {
         }
     }
     object
+}
+
+/// What the ledger knows of an item beside its versions.
+pub(super) fn known(known: &Known) -> Map<String, Value> {
+    let object = json!({
+        "native_id": known.native_shown,
+        "former_native_ids": known.aliases,
+        "published": time(known.published),
+        "upstream_updated": time(known.updated),
+        "first_seen": time(Some(known.first_seen)),
+        "no_news": known.noise.words(),
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
 }
 
 /// A version of an item.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time,
+    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -66,6 +67,7 @@ pub struct Gate {
     pub feed: FeedName,
     pub url: String,
     pub options: FeedOptions,
+    pub versions_per_day: u32,
     pub now: Time,
     same: u32,
 }
@@ -81,6 +83,7 @@ impl Gate {
             feed: FeedName::new("news").unwrap(),
             url: SITE.to_owned(),
             options: FeedOptions::default(),
+            versions_per_day: VERSIONS_PER_DAY,
             now: Time::from_unix(START + 400 * 24 * HOUR),
             same: 0,
         }
@@ -99,6 +102,7 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
+            versions_per_day: self.versions_per_day,
         }
     }
 
@@ -126,6 +130,12 @@ impl Gate {
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
         self.commit(&verdict).await;
         verdict
+    }
+
+    /// What is known of the item that is published with an id.
+    pub async fn known(&self, id: &str) -> Known {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
     }
 
     async fn commit(&mut self, verdict: &Verdict) {

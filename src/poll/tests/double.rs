@@ -186,6 +186,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         site: None,
         source: 0,
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         ripens: None,
         current: 1,
@@ -254,6 +255,7 @@ impl Judge for JudgeDouble {
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
+            partial: None,
             warnings: Vec::new(),
         })
     }

@@ -1,6 +1,7 @@
 //! A store with one hand-made feed, and an operator who writes down what is asked.
 
 use super::{DAY, at, endpoint};
+use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
 use crate::store::*;
@@ -100,6 +101,7 @@ pub(super) fn state(format: Format) -> FeedState {
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
         source: 0,
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         current: 2,
         living: 3,
@@ -126,6 +128,49 @@ pub(super) fn feed(format: Format) -> Feed {
         item("a", -10, Standing::Current),
     ];
     Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
+}
+
+/// The ledger's entry of an item; `a` is missing from the document.
+fn known(item: &Item) -> Known {
+    let winner = &item.shared.winner;
+    let absence = Absence {
+        evidence: Evidence::Hole,
+        since: at(-3600),
+        observations: 1,
+        backfilled: false,
+        doubts: Doubts::NONE,
+        seen: "gone while older items stay".to_owned(),
+    };
+    Known {
+        id: winner.id.clone(),
+        native: format!("urn:{}", winner.id),
+        native_shown: format!("urn:{}", winner.id),
+        published_id: item.published_id.clone(),
+        aliases: Vec::new(),
+        title: winner.data.card.title.clone(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates: winner.updates,
+        history: winner.history.clone(),
+        tick: item.tick,
+        first_seen: item.tick.time(),
+        standing: item.standing.clone(),
+        absence: (winner.id == id("a")).then_some(absence),
+        prints: Vec::new(),
+        bytes: 0,
+        noise: Noise {
+            unseen: (winner.id == id("b")).then_some(Unseen {
+                // Bit 1 is that of counters.
+                classes: NoiseClasses::from_bits(1 << 1),
+                count: 1,
+                since: at(-60),
+                last: at(-60),
+            }),
+            ..Noise::default()
+        },
+    }
 }
 
 impl TestStore {
@@ -209,8 +254,10 @@ impl Store for TestStore {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         Ok(self.feed(feed)?.map(|feed| feed.state))
     }
-    async fn snapshot(&self, _: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        Ok(None)
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        let Some(feed) = self.feed(feed)? else { return Ok(None) };
+        let known = feed.items.iter().map(known).collect();
+        Ok(Some(Snapshot { state: feed.state, known, order: feed.order, kept: Vec::new() }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
@@ -329,11 +376,33 @@ pub(super) fn status(feed: &str) -> FeedStatus {
             duration: Duration::from_millis(1234),
             bytes: 99,
             counts: Counts { created: 2, ..Counts::default() },
+            rewritten: 1,
+            entries: None,
+            notes: vec!["<em>an odd redirect</em>".to_owned()],
         }],
         next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
         failures: 3,
         moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
         held: Some("<u>empty</u>".to_owned()),
+        document: Some(DocumentNote {
+            at: at(-600),
+            entries: 9,
+            partial: Some("it breaks off <b>here</b>".to_owned()),
+            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }),
+        same: 2,
+        pending: vec![Pending {
+            id: id("a"),
+            native_id: "urn:<s>a</s>".to_owned(),
+            title: "<u>A</u>".to_owned(),
+            evidence: Evidence::Hole,
+            seen: "gone while <tt>older</tt> items stay".to_owned(),
+            since: at(-3600),
+            observations: 2,
+            needed: 3,
+            decides_at: at(23 * 3600),
+            would: Conclusion::Delete,
+        }],
         pending_absences: 1,
     }
 }

@@ -1,7 +1,8 @@
 //! Ledger entries on disk.
 
+use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError, newest, shorter};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Absence, Count, Doubts, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    noise: NoiseRecord,
     /// What was seen of the absence, in words.
     seen: String,
     /// The doubts that are open of it.
@@ -37,8 +39,7 @@ impl Record for KnownRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // The first layout has no words for what was seen, and no doubts.
-            1 => shorter(payload, 2),
+            1 => fields_and(payload, &(NoiseRecord::default(), String::new(), 0_u8)),
             _ => newest(version, payload),
         }
     }
@@ -137,6 +138,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            noise: (&known.noise).into(),
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
             doubts: known.absence.as_ref().map_or(0, |a| a.doubts.bits()),
         }
@@ -170,6 +172,7 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(|absence| absence.with(record.seen, record.doubts)),
             prints: record.prints,
             bytes: record.bytes,
+            noise: record.noise.into(),
         })
     }
 }

@@ -10,6 +10,8 @@ use proptest::sample::select;
 use std::ops::Range;
 use std::time::Duration;
 
+mod noise;
+
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"
 }
@@ -119,7 +121,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             seen,
         },
     );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>());
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise());
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -127,7 +129,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen),
             standing,
             absence,
-            (prints, bytes),
+            (prints, bytes, noise),
         )| Known {
             id,
             native,
@@ -147,6 +149,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             absence,
             prints,
             bytes,
+            noise,
         },
     )
 }
@@ -171,17 +174,19 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     );
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
     let seen = (seen, any::<u64>());
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
+    let learned = (any::<[u32; 13]>(), noise::any_feed_noise());
+    (marks, seen, learned, of(hold), of(time()), counts).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             ((format, says_complete, wire, body, head, site), source),
-            learned,
+            (learned, noise),
             hold,
             ripens,
             (current, living, tombstones, minted),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
-            let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
+            let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
+            let [came_alone, came_sliding, came_swapping, went_alone] = came;
             FeedState {
                 revision: Revision(revision),
                 tick,
@@ -206,7 +211,12 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                     holes_returned,
                     left_middle,
                     left_end,
+                    came_alone,
+                    came_sliding,
+                    came_swapping,
+                    went_alone,
                 },
+                noise,
                 hold,
                 ripens,
                 current,
@@ -288,6 +298,7 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             order,
             probe,
             ignore,
+            without: Without::default(),
         },
     );
     (feed(), text(), source, standing, options).prop_map(

@@ -1,0 +1,211 @@
+//! What an entry looks like: what a reader would see of it, and a trace of the rest.
+
+use super::noise::{Weight, address, weight};
+use super::prints::path_print;
+use super::spans::{self, Kind};
+use super::visible::visible;
+use crate::model::{Entry, Field, Ignore, Known, NoiseClass};
+use regex::Regex;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+
+/// A field as a reader would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen<'e> {
+    /// Its path.
+    pub path: &'e str,
+    /// What its spans are.
+    pub kind: Kind,
+    /// What a reader would see of it, but for what the operator ignores.
+    pub text: Cow<'e, str>,
+    /// The fingerprints of its path and of all that a reader would see of it.
+    pub print: (u64, u64),
+    /// The fingerprint of what is left without the parts that the operator ignores; nothing where
+    /// no pattern is about the field.
+    pub left: Option<u64>,
+}
+
+/// An entry, as far as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Portrait<'e> {
+    /// The fields that count, in document order.
+    pub seen: Vec<Seen<'e>>,
+    /// Their fingerprints, sorted and each once: an order of elements leaves no trace.
+    pub prints: Vec<(u64, u64)>,
+    /// Of the fields that the operator's patterns are about, the paths' fingerprints and those of
+    /// what the patterns leave, sorted.
+    pub left: Vec<(u64, u64)>,
+    /// Fingerprint of what is left of them without machine-like spans; never zero.
+    pub shape: u64,
+    /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
+    pub traces: [u32; NoiseClass::TRACED.len()],
+}
+
+/// Looks at an entry, but for what the operator ignores.
+pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
+    let mut traces = Traces::default();
+    let mut seen = Vec::with_capacity(entry.fields.len());
+    let mut shapes = Vec::with_capacity(entry.fields.len());
+    for field in &entry.fields {
+        let Some(said) = said(field, ignore, &mut traces) else { continue };
+        shapes.push((said.print.0, spans::shape(&said.text, said.kind)));
+        seen.push(said);
+    }
+    let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
+    prints.sort_unstable();
+    prints.dedup();
+    let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
+    let mut left: Vec<(u64, u64)> = left.collect();
+    left.sort_unstable();
+    Portrait { seen, prints, left, shape: joined(shapes), traces: traces.0 }
+}
+
+/// What a field says to a reader; nothing where it is noise.
+fn said<'e>(field: &'e Field<'_>, ignore: &[Ignore], traces: &mut Traces) -> Option<Seen<'e>> {
+    let path = path_print(&field.path);
+    let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
+    if covering().any(|ignore| ignore.regex().is_none()) {
+        traces.add(NoiseClass::Ignored, path, &field.value);
+        return None;
+    }
+    let (kind, class, text) = match weight(&field.path, &field.value) {
+        Weight::Text => (Kind::Text, NoiseClass::Markup, Cow::Owned(visible(&field.value))),
+        Weight::Address => (Kind::Address, NoiseClass::Addresses, address(&field.value)),
+        Weight::Noise(class) => {
+            traces.add(class, path, &field.value);
+            return None;
+        }
+    };
+    if text.is_empty() {
+        return None;
+    }
+    let print = (path, xxh3_64(text.as_bytes()));
+    let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
+        traces.add(class, path, &field.value);
+        return Some(Seen { path: &field.path, kind, text, print, left: None });
+    };
+    traces.add(NoiseClass::Ignored, path, &field.value);
+    let left = Some(xxh3_64(rest.as_bytes()));
+    Some(Seen { path: &field.path, kind, text: Cow::Owned(rest), print, left })
+}
+
+/// A text without what some patterns find, closed up; nothing where there is no pattern.
+fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<String> {
+    let mut rest: Option<String> = None;
+    for regex in patterns {
+        rest = Some(regex.replace_all(rest.as_deref().unwrap_or(text), "").into_owned());
+    }
+    Some(rest?.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
+/// was ignored before, what was there is what was left.
+pub fn settle_left(portrait: &Portrait<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
+    let of = |prints: &[(u64, u64)], path: u64| -> Vec<u64> {
+        prints.iter().filter(|print| print.0 == path).map(|print| print.1).collect()
+    };
+    for path in portrait.left.iter().map(|left| left.0) {
+        let mut old = of(&known.noise.left, path);
+        if old.is_empty() {
+            old = of(&known.prints, path);
+        }
+        if old == of(&portrait.left, path) {
+            changed.remove(&path);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Traces([u32; NoiseClass::TRACED.len()]);
+
+impl Traces {
+    #[allow(clippy::cast_possible_truncation)]
+    fn add(&mut self, class: NoiseClass, path: u64, value: &str) {
+        let at = NoiseClass::TRACED.iter().position(|traced| *traced == class);
+        if let Some(trace) = at.and_then(|at| self.0.get_mut(at)) {
+            // The low half of the fingerprint is enough to see a difference.
+            let print = xxh3_64_with_seed(value.as_bytes(), path) as u32;
+            *trace = trace.wrapping_add(print | 1);
+        }
+    }
+}
+
+/// One fingerprint of many, whatever their order.
+fn joined(mut prints: Vec<(u64, u64)>) -> u64 {
+    prints.sort_unstable();
+    prints.dedup();
+    let mut hash = Xxh3::new();
+    for (path, shape) in prints {
+        hash.update(&path.to_le_bytes());
+        hash.update(&shape.to_le_bytes());
+    }
+    hash.digest().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::FeedDocument;
+    use crate::parse::{self, Limits};
+
+    fn with<T>(fields: &str, look: impl FnOnce(&Entry<'_>) -> T) -> T {
+        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
+        let document: FeedDocument<'_> = parse::document(&text, None, &Limits::default()).unwrap();
+        look(&document.entries[0])
+    }
+
+    fn traced(old: &str, new: &str) -> Vec<NoiseClass> {
+        let of = |fields: &str| with(fields, |entry| portrait(entry, &[]).traces);
+        let (old, new) = (of(old), of(new));
+        let pairs = NoiseClass::TRACED.into_iter().zip(old.iter().zip(&new));
+        pairs.filter(|(_, (old, new))| old != new).map(|(class, _)| class).collect()
+    }
+
+    #[test]
+    fn each_class_leaves_a_trace_of_its_own() {
+        use NoiseClass::*;
+        for (old, new, class) in [
+            ("<pubDate>a</pubDate>", "<pubDate>b</pubDate>", Dates),
+            ("<hits><views>1</views></hits>", "<hits><views>2</views></hits>", Counters),
+            ("<guid>a</guid>", "<guid>b</guid>", Ids),
+            ("<image>http://e.org/a.png</image>", "<image>http://e.org/b.png</image>", Images),
+            ("<generator>a</generator>", "<generator>b</generator>", Machinery),
+            ("<link>http://e.org/a</link>", "<link>https://e.org/a</link>", Addresses),
+            ("<description>a</description>", "<description>&lt;b>a</description>", Markup),
+        ] {
+            assert_eq!(traced(old, new), [class], "{new}");
+        }
+        assert_eq!(traced("<a>1</a><b>2</b>", "<b>2</b><a>1</a>"), []);
+    }
+
+    #[test]
+    fn what_the_operator_ignores_is_not_there() {
+        let list = [
+            Ignore::new("promotion", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ];
+        let of = |fields: &str| {
+            with(fields, |entry| {
+                let portrait = portrait(entry, &list);
+                (portrait.left, portrait.shape, portrait.traces)
+            })
+        };
+        let text = |views: u32, word: &str| {
+            format!(
+                "<description>{word}, {views} views</description><promotion>{views}</promotion>"
+            )
+        };
+        let (old, new, edited) = (of(&text(1, "a")), of(&text(2, "a")), of(&text(1, "b")));
+        assert_eq!((&old.0, old.1), (&new.0, new.1));
+        assert_ne!(old.2, new.2, "it leaves a trace");
+        assert_ne!(old.0, edited.0);
+    }
+
+    #[test]
+    fn fields_that_say_nothing_are_not_there() {
+        let count = |fields: &str| with(fields, |entry| portrait(entry, &[]).seen.len());
+        assert_eq!(count("<title>a</title><description>&lt;p> &lt;/p></description>"), 1);
+        assert_eq!(count("<pubDate>x</pubDate>"), 0);
+    }
+}
