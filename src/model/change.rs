@@ -106,6 +106,10 @@ pub struct Change {
     /// Newest bytes of items that did not make a version; each item at most once, and none that is
     /// in `versions`.
     pub latest: Vec<(SyncId, Markup)>,
+    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
+    /// their versions and events, and what archives have of them. Each has a ledger entry here, and
+    /// bytes to stand in for those that go: in its version, else in `latest`.
+    pub redacted: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,
 }

@@ -62,6 +62,12 @@ pub enum Standing {
         /// Since when.
         since: Time,
     },
+    /// Its text was removed by the operator: a tombstone that stays one, whatever the upstream
+    /// still lists.
+    Redacted {
+        /// Since when.
+        since: Time,
+    },
 }
 
 /// An item as the ledger knows it: identity, fingerprints, history; no body.
@@ -112,7 +118,12 @@ impl Known {
 
     /// Whether its current version is a tombstone.
     pub const fn is_deleted(&self) -> bool {
-        matches!(self.standing, Standing::Deleted { .. })
+        matches!(self.standing, Standing::Deleted { .. } | Standing::Redacted { .. })
+    }
+
+    /// Whether its text was removed by the operator.
+    pub const fn is_redacted(&self) -> bool {
+        matches!(self.standing, Standing::Redacted { .. })
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) struct Draft<'a> {
     next_index: usize,
     versions: Vec<NewVersion>,
     latest: Vec<(SyncId, Markup)>,
+    pub(super) redacted: Vec<SyncId>,
     events: Vec<Event>,
     pub(super) order: Option<Vec<SyncId>>,
     pub(super) skeleton: Option<Skeleton>,
@@ -54,6 +55,7 @@ impl<'a> Draft<'a> {
             next_index: snapshot.known.len(),
             versions: Vec::new(),
             latest: Vec::new(),
+            redacted: Vec::new(),
             events: Vec::new(),
             order: None,
             skeleton: None,
@@ -213,6 +215,7 @@ impl<'a> Draft<'a> {
             known: self.known.into_values().collect(),
             versions: self.versions,
             latest: self.latest,
+            redacted: self.redacted,
             events: self.events,
         };
         Verdict { change: Some(change), held, look_again }

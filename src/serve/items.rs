@@ -68,6 +68,7 @@ fn standing(standing: &Standing) -> (&'static str, Option<Time>) {
         Standing::Current => ("current", None),
         Standing::Retired { since } => ("retired", Some(*since)),
         Standing::Deleted { since } => ("deleted", Some(*since)),
+        Standing::Redacted { since } => ("redacted", Some(*since)),
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) fn check(
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
+    redacted(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -131,6 +132,21 @@ fn versions<'a>(
         }
     }
     Ok(seen)
+}
+
+/// A redaction must not leave an item without bytes to show.
+fn redacted(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    for id in &change.redacted {
+        if known.get(id).is_none_or(|known| !known.is_redacted()) {
+            return Err(format!("it redacts {id} and does not say so in the ledger"));
+        }
+        let version = change.versions.iter().find(|version| version.id == *id);
+        let latest = change.latest.iter().any(|(latest, _)| latest == id);
+        if !latest && version.is_none_or(|version| version.markup.is_none()) {
+            return Err(format!("it redacts {id} and has no bytes to stand in"));
+        }
+    }
+    Ok(())
 }
 
 fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {

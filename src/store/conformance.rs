@@ -5,6 +5,8 @@ mod cases;
 mod limits;
 mod make;
 mod model;
+mod past;
+mod retention;
 mod together;
 
 use super::{Claim, MemoryStore, SledStore, Store};

@@ -4,15 +4,15 @@ mod shelf;
 
 use self::shelf::Shelf;
 use super::floor::Floor;
-use super::limits::TAIL_LIMIT;
+use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
 use super::{
-    Announced, Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError,
-    VersionNote, View, check,
+    Announced, Claim, CommitError, Committed, Epoch, Kept, KeptVersion, Past, PastSelect, Pruned,
+    Retention, Sealed, Select, Store, StoreError, VersionNote, View, check,
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Snapshot, SyncId, Time,
+    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, Known, PollState,
+    Revision, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -177,6 +177,10 @@ impl Store for MemoryStore {
         Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.item(id)))
     }
 
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.known(id)))
+    }
+
     async fn versions(
         &self,
         feed: &FeedName,
@@ -185,6 +189,28 @@ impl Store for MemoryStore {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let content = self.content()?;
         Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.versions(id, limit)))
+    }
+
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.version(id, updates)))
+    }
+
+    async fn past(
+        &self,
+        feed: &FeedName,
+        select: PastSelect,
+        at: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(|shelf| shelf.past(select, at)))
+    }
+
+    async fn kept(&self, feed: &FeedName) -> Result<Kept, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(Shelf::kept).unwrap_or_default())
     }
 
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -215,6 +241,32 @@ impl Store for MemoryStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(self.content()?.polls.values().cloned().collect())
+    }
+
+    async fn prune(
+        &self,
+        claim: &Claim,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let mut content = self.claimed(claim)?;
+        let shelf = content.shelves.get_mut(feed);
+        Ok(shelf.map(|shelf| shelf.prune(retention, now)).unwrap_or_default())
+    }
+
+    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
+        let mut content = self.claimed(claim)?;
+        let newest = content.log.last().map_or(0, |last| last.epoch.0);
+        let mut changes = 0;
+        let old = content.log.iter().take_while(|sealed| {
+            changes += sealed.changes.len();
+            let keeps = sealed.epoch.0.saturating_add(LOG_EPOCHS) > newest;
+            sealed.at < before && !keeps && changes <= TRIM_LIMIT
+        });
+        let count = old.count();
+        content.log.drain(..count);
+        Ok(count)
     }
 
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {

@@ -4,10 +4,12 @@
 //! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
+pub(super) mod delta;
 mod event;
 mod feed;
 #[cfg(test)]
 mod golden;
+mod history;
 mod identity;
 mod known;
 mod log;
@@ -21,6 +23,7 @@ mod version;
 
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
+pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::known::KnownRecord;
 pub(super) use self::log::LogRecord;
@@ -80,6 +83,9 @@ pub(super) enum RecordError {
     /// A way of packing that this program does not know.
     #[error("it is packed in the way {0}, which is unknown")]
     Packing(u8),
+    /// It is a difference to a record that is not at hand.
+    #[error("it is stored as a difference, and what it differs from is not at hand")]
+    NoBase,
     /// The compressed payload cannot be opened.
     #[error("it cannot be decompressed: {0}")]
     Zstd(std::io::Error),

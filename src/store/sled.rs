@@ -5,18 +5,23 @@
 //! that may not have become durable, nothing is acknowledged, published or answered any more.
 
 mod barrier;
+mod chain;
 mod committer;
 #[cfg(test)]
 mod faults;
 mod folder;
 mod keys;
 mod open;
+mod past;
 mod plan;
+mod prune;
 mod purge;
 mod read;
+mod redact;
 mod rehearsal;
 mod request;
 mod shared;
+mod supersede;
 mod trees;
 
 use self::barrier::{Barrier, FlushAndSync};
@@ -26,11 +31,13 @@ use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
 use super::{
-    Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError, VersionNote, View,
+    Claim, CommitError, Committed, Epoch, Kept, KeptVersion, Past, PastSelect, Pruned, Retention,
+    Sealed, Select, Store, StoreError, VersionNote, View,
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Snapshot, SyncId,
+    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, Known, PollState,
+    Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::path::Path;
@@ -284,6 +291,12 @@ impl Store for SledStore {
             .await
     }
 
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| shared.reading(&feed, |_| past::known(trees, &feed, &id)))
+            .await
+    }
+
     async fn versions(
         &self,
         feed: &FeedName,
@@ -297,6 +310,40 @@ impl Store for SledStore {
         Ok(notes.await?.unwrap_or_default())
     }
 
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| past::version(trees, &feed, &id, updates))
+        })
+        .await
+    }
+
+    async fn past(
+        &self,
+        feed: &FeedName,
+        select: PastSelect,
+        at: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        let feed = feed.clone();
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |state| past::past(trees, &feed, state, select, at).map(Some))
+        })
+        .await
+    }
+
+    async fn kept(&self, feed: &FeedName) -> Result<Kept, StoreError> {
+        let feed = feed.clone();
+        let kept = self.read(move |trees, shared| {
+            shared.reading(&feed, |state| past::kept(trees, &feed, state).map(Some))
+        });
+        Ok(kept.await?.unwrap_or_default())
+    }
+
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         let feed = feed.clone();
         let events = self.read(move |trees, shared| {
@@ -306,7 +353,7 @@ impl Store for SledStore {
     }
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
-        let prepared = self.read(move |trees, _| plan::prepare(trees, change)).await?;
+        let prepared = self.read(move |trees, shared| plan::prepare(trees, shared, change)).await?;
         let (claim, prepared) = (claim.clone(), Box::new(prepared));
         self.ask(|reply| Request::Commit { claim, prepared, reply }).await?
     }
@@ -320,11 +367,38 @@ impl Store for SledStore {
         self.read(|trees, shared| shared.listing(|| read::poll_states(trees))).await
     }
 
+    async fn prune(
+        &self,
+        claim: &Claim,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let (name, retention) = (feed.clone(), *retention);
+        let gone = self.read(move |trees, shared| {
+            shared.reading(&name, |state| {
+                prune::list(trees, &name, state, &retention, now).map(Some)
+            })
+        });
+        let Some(gone) = gone.await? else { return Ok(Pruned::default()) };
+        let pruned = gone.pruned;
+        // What is kept as it should be costs no write.
+        if !gone.is_empty() {
+            let (claim, feed) = (claim.clone(), feed.clone());
+            self.ask(|reply| Request::Prune { claim, feed, gone, reply }).await??;
+        }
+        Ok(pruned)
+    }
+
+    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
+        let claim = claim.clone();
+        self.ask(|reply| Request::Trim { claim, before, reply }).await?
+    }
+
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
         let newest = *self.shared.sealed.borrow();
         self.read(move |trees, shared| {
-            shared.health()?;
-            read::tail(trees, after, newest, limit)
+            shared.listing(|| read::tail(trees, after, newest, limit))
         })
         .await
     }

@@ -277,5 +277,6 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        redacted: Vec::new(),
     }
 }

@@ -28,6 +28,10 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     assert!(store.view(&news, Select::All).await.unwrap().is_none());
     assert!(store.item(&news, &id("a")).await.unwrap().is_none());
     assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
+    assert!(store.known(&news, &id("a")).await.unwrap().is_none());
+    assert!(store.version(&news, &id("a"), Count::ONE).await.unwrap().is_none());
+    assert!(store.past(&news, PastSelect::All, time(9)).await.unwrap().is_none());
+    assert_eq!(store.kept(&news).await.unwrap(), Kept::default());
     assert!(store.events(&news, 9).await.unwrap().is_empty());
     assert!(store.poll_states().await.unwrap().is_empty());
     assert!(store.tail(Epoch(0), 9).await.unwrap().is_empty());
@@ -69,8 +73,10 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
             update,
             deleted: false,
             tick: tick(1),
+            shown: time(1),
             title: "a 1".to_owned(),
             reason: "a test".to_owned(),
+            size: 16,
         };
         assert_eq!(versions, [note]);
         let mut events = store.events(&news, 9).await.unwrap();

@@ -156,6 +156,7 @@ impl Draft {
             known: Vec::new(),
             versions: Vec::new(),
             latest: Vec::new(),
+            redacted: Vec::new(),
             events: Vec::new(),
             state,
         };
@@ -171,7 +172,7 @@ impl Draft {
         let id = known.id.clone();
         self.change.tick = Some(self.tick);
         self.change.state.tick = Some(self.tick);
-        self.change.state.render += 1;
+        self.shown();
         self.change.events.push(event(id.as_str(), Some(self.tick)));
         self.change.versions.push(NewVersion { id, markup, reason: "a test".to_owned() });
         self.change.known.push(known);
@@ -184,6 +185,13 @@ impl Draft {
         self.version(known, Some(markup(text)))
     }
 
+    /// A document around the entries.
+    pub(super) fn around(mut self, text: &str) -> Self {
+        self.change.skeleton = Some(skeleton(text));
+        self.shown();
+        self
+    }
+
     /// A tombstone.
     pub(super) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
@@ -194,8 +202,30 @@ impl Draft {
     /// Newest bytes without a version.
     pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
-        self.change.state.render += 1;
+        self.shown();
         self
+    }
+
+    /// What is shown changes at the draft's second.
+    fn shown(&mut self) {
+        self.change.state.render += 1;
+        self.change.state.shown = self.tick.time();
+    }
+
+    /// A redaction: of what lives, with a tombstone; `text` stands in for what goes.
+    pub(super) fn redact(mut self, name: &str, text: &str) -> Self {
+        let old = self.before.get(&id(name)).unwrap().clone();
+        self.change.redacted.push(id(name));
+        let standing = Standing::Redacted { since: self.tick.time() };
+        let known = Known { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
+        if self.before.get(&id(name)).is_some_and(Known::is_deleted) {
+            self.change.known.push(known);
+            return self.latest(name, text);
+        }
+        let newer = self.entry(name);
+        let known =
+            Known { updates: newer.updates, history: newer.history, tick: self.tick, ..known };
+        self.version(known, Some(markup(text)))
     }
 
     /// A change to the ledger only.
@@ -210,6 +240,7 @@ impl Draft {
     /// An order of the reader view.
     pub(super) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
+        self.shown();
         self
     }
 

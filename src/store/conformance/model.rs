@@ -95,7 +95,7 @@ impl Told {
         for change in self.changes.iter().rev() {
             for version in change.versions.iter().filter(|version| version.id == *id) {
                 let known = change.known.iter().find(|known| known.id == *id).unwrap();
-                notes.push(note(known, &version.reason));
+                notes.push(note(known, version, change.state.shown));
             }
         }
         notes

@@ -1,10 +1,14 @@
 //! One feed in memory.
 
+mod past;
+
 use crate::model::{
-    Change, Event, FeedState, Item, Known, Markup, NewVersion, Skeleton, Snapshot, SyncId, Tick,
+    Change, Count, Event, FeedState, Item, Known, Markup, NewVersion, Skeleton, Snapshot, SyncId,
+    Tick, Time,
 };
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
-use crate::store::{Select, VersionNote, View, assemble, note};
+use crate::store::assemble::{redact_event, redact_note};
+use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
+use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// An item with its newest bytes.
@@ -13,7 +17,7 @@ struct Kept {
     known: Known,
     newest: Markup,
     /// Newest first.
-    versions: VecDeque<VersionNote>,
+    versions: VecDeque<KeptVersion>,
 }
 
 /// A feed.
@@ -25,6 +29,10 @@ pub(super) struct Shelf {
     items: BTreeMap<SyncId, Kept>,
     by_tick: BTreeSet<(Tick, SyncId)>,
     order: Vec<SyncId>,
+    /// Each order with the time from which it was in force, oldest first; the last one still is.
+    orders: VecDeque<(Time, Vec<SyncId>)>,
+    /// The skeletons likewise.
+    skeletons: VecDeque<(Time, Skeleton)>,
     /// Newest first.
     events: VecDeque<Event>,
 }
@@ -38,6 +46,8 @@ impl Shelf {
             items: BTreeMap::new(),
             by_tick: BTreeSet::new(),
             order: Vec::new(),
+            orders: VecDeque::new(),
+            skeletons: VecDeque::new(),
             events: VecDeque::new(),
         };
         shelf.apply(change);
@@ -52,11 +62,17 @@ impl Shelf {
     /// Applies a change that was checked.
     pub(super) fn apply(&mut self, change: Change) {
         self.state = change.state;
+        let shown = self.state.shown;
         if let Some(skeleton) = change.skeleton {
+            self.skeletons.push_back((shown, skeleton.clone()));
             self.skeleton = Some(skeleton);
         }
         if let Some(order) = change.order {
+            self.orders.push_back((shown, order.clone()));
             self.order = order;
+        }
+        for id in &change.redacted {
+            self.redact(id);
         }
         let mut versions: HashMap<SyncId, NewVersion> =
             change.versions.into_iter().map(|version| (version.id.clone(), version)).collect();
@@ -69,16 +85,34 @@ impl Shelf {
                 kept.newest = markup;
             }
         }
+        for id in &change.redacted {
+            let Some(kept) = self.items.get(id) else { continue };
+            for event in self.events.iter_mut().filter(|event| event.id == *id) {
+                redact_event(event, &kept.known.native_shown);
+            }
+        }
         for event in change.events {
             self.events.push_front(event);
         }
         self.events.truncate(EVENTS_KEPT);
     }
 
+    /// Takes out what is kept of an item's versions; its newest bytes are replaced after this.
+    fn redact(&mut self, id: &SyncId) {
+        let Some(kept) = self.items.get_mut(id) else { return };
+        for version in &mut kept.versions {
+            version.markup = None;
+            redact_note(&mut version.note);
+        }
+    }
+
     fn put(&mut self, known: Known, version: Option<NewVersion>) {
-        let note = version.as_ref().map(|version| note(&known, &version.reason));
+        let note = version.as_ref().map(|version| note(&known, version, self.state.shown));
         let markup = version.and_then(|version| version.markup);
         let id = known.id.clone();
+        // What stands in for the bytes of a tombstone is no version's.
+        let own = markup.clone().filter(|_| !known.is_deleted());
+        let kept_version = note.map(|note| KeptVersion { note, markup: own });
         if let Some(kept) = self.items.get_mut(&id) {
             self.by_tick.remove(&(kept.known.tick, id.clone()));
             self.by_tick.insert((known.tick, id));
@@ -86,13 +120,14 @@ impl Shelf {
             if let Some(markup) = markup {
                 kept.newest = markup;
             }
-            if let Some(note) = note {
-                kept.versions.push_front(note);
-                kept.versions.truncate(VERSIONS_KEPT);
+            if let Some(version) = kept_version {
+                kept.versions.push_front(version);
+                kept.versions.truncate(VERSIONS_LIMIT);
             }
         } else if let Some(newest) = markup {
             self.by_tick.insert((known.tick, id.clone()));
-            self.items.insert(id, Kept { known, newest, versions: note.into_iter().collect() });
+            let versions = kept_version.into_iter().collect();
+            self.items.insert(id, Kept { known, newest, versions });
         }
     }
 
@@ -124,10 +159,22 @@ impl Shelf {
         self.items.get(id).map(|kept| assemble(kept.known.clone(), kept.newest.clone()))
     }
 
+    /// What the ledger has of an item.
+    pub(super) fn known(&self, id: &SyncId) -> Option<Known> {
+        self.items.get(id).map(|kept| kept.known.clone())
+    }
+
     /// An item's versions, newest first.
     pub(super) fn versions(&self, id: &SyncId, limit: usize) -> Vec<VersionNote> {
         let kept = self.items.get(id);
-        kept.map_or_else(Vec::new, |kept| kept.versions.iter().take(limit).cloned().collect())
+        let versions = kept.into_iter().flat_map(|kept| &kept.versions);
+        versions.take(limit).map(|version| version.note.clone()).collect()
+    }
+
+    /// One version of an item.
+    pub(super) fn version(&self, id: &SyncId, updates: Count) -> Option<KeptVersion> {
+        let mut versions = self.items.get(id)?.versions.iter();
+        versions.find(|version| version.note.updates == updates).cloned()
     }
 
     /// What happened, newest first.

@@ -35,6 +35,7 @@ enum StandingRecord {
     Current,
     Retired { since: Seconds },
     Deleted { since: Seconds },
+    Redacted { since: Seconds },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +112,7 @@ impl From<&Known> for KnownRecord {
                 Standing::Current => StandingRecord::Current,
                 Standing::Retired { since } => StandingRecord::Retired { since: since.into() },
                 Standing::Deleted { since } => StandingRecord::Deleted { since: since.into() },
+                Standing::Redacted { since } => StandingRecord::Redacted { since: since.into() },
             },
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
@@ -142,6 +144,7 @@ impl TryFrom<KnownRecord> for Known {
                 StandingRecord::Current => Standing::Current,
                 StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
                 StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
+                StandingRecord::Redacted { since } => Standing::Redacted { since: since.into() },
             },
             absence: record.absence.map(Into::into),
             prints: record.prints,

@@ -107,6 +107,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         Just(Standing::Current),
         time().prop_map(|since| Standing::Retired { since }),
         time().prop_map(|since| Standing::Deleted { since }),
+        time().prop_map(|since| Standing::Redacted { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Said, Unplaced]);
     let absence = (evidence, time(), any::<u32>(), any::<bool>()).prop_map(
@@ -228,14 +229,17 @@ pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
 }
 
 pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
-    (count(), update(), any::<bool>(), tick(), text(), text()).prop_map(
-        |(updates, update, deleted, tick, title, reason)| VersionNote {
+    let times = (tick(), time());
+    (count(), update(), any::<bool>(), times, text(), text(), any::<u64>()).prop_map(
+        |(updates, update, deleted, (tick, shown), title, reason, size)| VersionNote {
             updates,
             update,
             deleted,
             tick,
+            shown,
             title,
             reason,
+            size,
         },
     )
 }

@@ -5,6 +5,7 @@ use super::barrier::Barrier;
 use super::folder::Reached;
 use super::keys;
 use super::plan::{Place, encoded, plan};
+use super::prune;
 use super::purge;
 use super::request::{Answer, Request};
 use super::shared::{Gate, Shared};
@@ -113,11 +114,14 @@ impl Committer {
         for request in group {
             match request {
                 Request::Commit { prepared, .. } => drop(feeds.insert(&prepared.change.feed)),
+                Request::Prune { feed, .. } => drop(feeds.insert(feed)),
                 Request::Purge { feed, .. } => {
                     feeds.insert(feed);
                     lists = true;
                 }
-                Request::Checkpoint { .. } | Request::PutFeed { .. } => lists = true,
+                Request::Checkpoint { .. } | Request::PutFeed { .. } | Request::Trim { .. } => {
+                    lists = true;
+                }
             }
         }
         let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
@@ -139,6 +143,18 @@ impl Committer {
                     .map_err(CommitError::Store)
                     .and_then(|()| self.checkpoint(&claim, &states, round));
                 Answer::Checkpoint(reply, done)
+            }
+            Request::Prune { claim, gone, reply, .. } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.prune(&claim, &gone, round));
+                Answer::Checkpoint(reply, done)
+            }
+            Request::Trim { claim, before, reply } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.trim(&claim, before, round));
+                Answer::Trim(reply, done)
             }
             Request::PutFeed { record, reply } => {
                 let done = health.and_then(|()| self.put_feed(&record, round));
@@ -215,6 +231,29 @@ impl Committer {
             self.trees.put(&mut writes, Class::Polls, keys::feed(&state.feed), &record)?;
         }
         Ok(self.write(&writes, round)?)
+    }
+
+    fn prune(
+        &self,
+        claim: &Claim,
+        gone: &prune::Gone,
+        round: &mut Round,
+    ) -> Result<(), CommitError> {
+        self.claimed(claim)?;
+        let writes = prune::remove(&self.trees, gone)?;
+        Ok(self.write(&writes, round)?)
+    }
+
+    fn trim(
+        &self,
+        claim: &Claim,
+        before: Time,
+        round: &mut Round,
+    ) -> Result<usize, CommitError> {
+        self.claimed(claim)?;
+        let (writes, epochs) = prune::trim(&self.trees, before, self.sealed.0)?;
+        self.write(&writes, round)?;
+        Ok(epochs)
     }
 
     fn put_feed(&self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {

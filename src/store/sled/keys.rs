@@ -35,14 +35,36 @@ pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
 
 /// The key of a version of an item.
 pub(super) fn version(name: &FeedName, id: &SyncId, tick: Tick) -> Vec<u8> {
-    let mut key = item(name, id);
-    key.extend_from_slice(&tick_bytes(tick));
-    key
+    version_of(&item(name, id), tick)
 }
 
 /// The tick at the end of the key of a version.
 pub(super) fn version_tick(key: &[u8]) -> Option<Tick> {
     key.last_chunk().map(|bytes| tick(*bytes))
+}
+
+/// The key of the version at `tick` of the item whose own key is `item`.
+pub(super) fn version_of(item: &[u8], tick: Tick) -> Vec<u8> {
+    let mut key = item.to_vec();
+    key.extend_from_slice(&tick_bytes(tick));
+    key
+}
+
+/// The key of the item that the key of a version begins with.
+pub(super) fn version_item(key: &[u8]) -> Option<&[u8]> {
+    key.split_last_chunk::<TICK>().map(|(item, _)| item)
+}
+
+/// The key of something that was in force in a feed from `since` on.
+pub(super) fn past(name: &FeedName, since: Time) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(&tick_bytes(Tick::at(since)));
+    key
+}
+
+/// The time at the end of the key of something that was in force.
+pub(super) fn past_since(key: &[u8]) -> Option<Time> {
+    version_tick(key).map(Tick::time)
 }
 
 /// The key of an item in the index by tick.

@@ -10,7 +10,7 @@ use crate::store::floor::Floor;
 use crate::store::record::FloorRecord;
 
 /// Where the rest of a feed stands.
-const REST: [Class; 10] = [
+const REST: &[Class] = &[
     Class::Skeletons,
     Class::Orders,
     Class::Ledger,
@@ -20,6 +20,9 @@ const REST: [Class; 10] = [
     Class::Bodies,
     Class::Latest,
     Class::Events,
+    Class::Histories,
+    Class::PastOrders,
+    Class::PastSkeletons,
     Class::Pieces,
 ];
 
@@ -43,7 +46,7 @@ pub(super) fn forget(
 pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &Floor) -> Result<(), StoreError> {
     let prefix = keys::feed(feed);
     for class in REST {
-        let tree = trees.tree(class);
+        let tree = trees.tree(*class);
         for key in tree.scan_prefix(&prefix).keys() {
             let key = key.map_err(|error| trees.failed("read", error))?;
             tree.remove(key).map_err(|error| trees.failed("write", error))?;

@@ -154,7 +154,7 @@ fn event() -> EventRecord {
     })
 }
 
-fn note() -> NoteRecord {
+fn note(shown: Time, size: u64) -> NoteRecord {
     NoteRecord::from(&VersionNote {
         updates: Count::new(3).unwrap(),
         update: history().topmost().clone(),
@@ -162,6 +162,8 @@ fn note() -> NoteRecord {
         tick: Tick::at(at(30)),
         title: "Title".to_owned(),
         reason: "hole".to_owned(),
+        shown,
+        size,
     })
 }
 
@@ -247,7 +249,7 @@ golden! {
     known_1: "known-1.hex", known(), KnownRecord;
     state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
     event_1: "event-1.hex", event(), EventRecord;
-    note_1: "note-1.hex", note(), NoteRecord;
+    note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
     feed_1: "feed-1.hex", feed(), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
@@ -255,6 +257,7 @@ golden! {
     floor_1: "floor-1.hex",
         FloorRecord::new(&crate::store::floor::Floor::under(&state(), None), true), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
+    history_1: "history-1.hex", history_record(), HistoryRecord;
     identity_1: "identity-1.hex",
         IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
 }
@@ -264,6 +267,29 @@ golden! {
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    let stored = golden("note-1.hex", &[]);
+    assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
+}
+
+/// A record stored as a difference is read as long as its base is.
+#[test]
+fn a_difference_is_read() {
+    let xml = |edit: &str| format!("<entry>{edit}{}</entry>", "<p>text</p>".repeat(60));
+    let newer = encode(&markup(&xml("two"))).unwrap();
+    let written = encode(&markup(&xml("one"))).unwrap();
+    let written = delta::against(&written, at(40), &newer).unwrap().unwrap();
+    let stored = golden("markup-difference-1.hex", &written);
+    assert_eq!(delta::base(&stored).unwrap(), Some(at(40)));
+    let base = delta::payload(&newer, None).unwrap();
+    let payload = delta::payload(&stored, Some(&base)).unwrap();
+    assert_eq!(delta::read::<MarkupRecord>(&stored, &payload).unwrap(), markup(&xml("one")));
+}
+
+fn history_record() -> HistoryRecord {
+    let mut history = HistoryRecord::default();
+    history.set_order(at(30), 3);
+    history.set_skeleton(at(20), 0);
+    history
 }
 
 fn head() -> HeadRecord {
