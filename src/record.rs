@@ -5,12 +5,15 @@ mod character;
 mod decide;
 mod draft;
 mod held;
+mod kept_out;
 mod mint;
 mod next;
+mod redact;
 mod window;
 
 pub use decide::decide;
 pub use next::{look_again, take_in};
+pub use redact::{Redaction, redact};
 pub use window::age;
 
 use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};

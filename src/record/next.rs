@@ -1,7 +1,9 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::draft::{Draft, Said, first_history};
-use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint};
+use super::{
+    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, kept_out, mint,
+};
 use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
@@ -30,6 +32,8 @@ pub fn take_in(
         order: Vec::new(),
     };
     let snapshot = round.snapshot.unwrap_or(&first);
+    let rest = kept_out::without(snapshot, document);
+    let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names);
     let found = snapshot.known.len() + matching.fresh.len();
@@ -134,6 +138,10 @@ impl Taken<'_> {
         else {
             return;
         };
+        // Whatever is taken for it, a redacted item does not come back.
+        if known.is_redacted() {
+            return;
+        }
         self.ids.insert(pair.entry, known.id.clone());
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
+use tidegate::model::{
+    EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, SyncId, Time,
+};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::record::{self, BodyPrints, Redaction, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 
 /// 2026-01-01T00:00:00Z.
@@ -121,6 +123,18 @@ impl Gate {
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
         self.commit(&verdict).await;
         verdict
+    }
+
+    /// Redacts the item of that title; the sync id, and what was decided.
+    pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
+        let id = found.id.clone();
+        let done = record::redact(&self.round(Some(&snapshot)), &id, "by court order");
+        if let Redaction::Commit(verdict) = &done {
+            self.commit(verdict).await;
+        }
+        (id, done)
     }
 
     async fn commit(&mut self, verdict: &Verdict) {

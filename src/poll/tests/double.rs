@@ -118,6 +118,40 @@ impl Store for StoreDouble {
     ) -> Result<Vec<VersionNote>, StoreError> {
         Err(StoreError::Closed)
     }
+    async fn known(&self, _: &FeedName, _: &SyncId) -> Result<Option<Known>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn version(
+        &self,
+        _: &FeedName,
+        _: &SyncId,
+        _: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn past(
+        &self,
+        _: &FeedName,
+        _: PastSelect,
+        _: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn kept(&self, _: &FeedName) -> Result<Kept, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn prune(
+        &self,
+        _: &Claim,
+        _: &FeedName,
+        _: &Retention,
+        _: Time,
+    ) -> Result<Pruned, CommitError> {
+        Err(CommitError::Fenced)
+    }
+    async fn trim_log(&self, _: &Claim, _: Time) -> Result<usize, CommitError> {
+        Err(CommitError::Fenced)
+    }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Err(StoreError::Closed)
     }

@@ -84,6 +84,31 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
     }
 }
 
+/// The ledger entry of an item.
+fn known(item: Item) -> Known {
+    let winner = item.shared.winner;
+    Known {
+        native: item.published_id.clone(),
+        native_shown: item.published_id.clone(),
+        published_id: item.published_id,
+        aliases: vec!["urn:<i>older</i>".to_owned()],
+        title: winner.data.card.title,
+        link: winner.data.card.link,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates: winner.updates,
+        history: winner.history,
+        tick: item.tick,
+        first_seen: item.tick.time(),
+        standing: item.standing,
+        absence: None,
+        prints: Vec::new(),
+        bytes: 0,
+        id: winner.id,
+    }
+}
+
 pub(super) fn state(format: Format) -> FeedState {
     FeedState {
         revision: Revision(7),
@@ -250,10 +275,50 @@ impl Store for TestStore {
             update: item.shared.winner.history.topmost().clone(),
             deleted: item.shared.winner.deleted,
             tick: item.tick,
+            shown: item.tick.time(),
             title: "<script>title</script>".to_owned(),
             reason: "<i>because</i>".to_owned(),
+            size: 8,
         };
         Ok(vec![note; 1.min(limit)])
+    }
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        Ok(self.item(feed, id).await?.map(known))
+    }
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        let notes = self.versions(feed, id, 1).await?;
+        let note = notes.into_iter().find(|note| note.updates == updates);
+        let item = self.item(feed, id).await?.map(|item| item.shared.winner);
+        let markup = item.filter(|item| !item.deleted).map(|item| item.data);
+        Ok(note.map(|note| KeptVersion { note, markup }))
+    }
+    async fn past(
+        &self,
+        _: &FeedName,
+        _: PastSelect,
+        _: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn kept(&self, _: &FeedName) -> Result<Kept, StoreError> {
+        Ok(Kept { versions: 4, version_bytes: 1234, ..Kept::default() })
+    }
+    async fn prune(
+        &self,
+        _: &Claim,
+        _: &FeedName,
+        _: &Retention,
+        _: Time,
+    ) -> Result<Pruned, CommitError> {
+        Err(CommitError::Fenced)
+    }
+    async fn trim_log(&self, _: &Claim, _: Time) -> Result<usize, CommitError> {
+        Err(CommitError::Fenced)
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Ok(vec![Event {
