@@ -1,6 +1,7 @@
 //! From the words of the configuration to those of the rooms.
 
 use super::AppError;
+use crate::archive;
 use crate::config::{AllowPrivate, Config, Dialect};
 use crate::fetch::{self, Fetch, FetchSettings};
 use crate::poll::PollSettings;
@@ -26,7 +27,18 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         spacing: config.polling.host_spacing,
         allow_private: allow_private(config),
         window: config.publish.window,
+        archives: archives(config),
         ..PollSettings::default()
+    }
+}
+
+/// How archives are made and kept.
+pub(super) fn archives(config: &Config) -> archive::Policy {
+    archive::Policy {
+        entries: config.publish.archive_entries,
+        kept: u64::from(config.publish.archives),
+        age: config.publish.archive_age,
+        bytes: config.publish.archive_bytes,
     }
 }
 
