@@ -2,7 +2,7 @@
 
 use super::AppError;
 use crate::archive;
-use crate::config::{AllowPrivate, Config, Dialect};
+use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, Fetch, FetchSettings};
 use crate::poll::PollSettings;
 use crate::render;
@@ -59,5 +59,14 @@ pub(super) fn dialect(config: &Config) -> render::Dialect {
         // `config` warns that SSE 0.91 is not written yet.
         Dialect::Sse | Dialect::Sse091 => render::Dialect::Sse,
         Dialect::FeedSync => render::Dialect::FeedSync,
+    }
+}
+
+/// Which forms of links lead to archives.
+pub(super) fn history_links(config: &Config) -> render::LinkForms {
+    let written = |form| config.publish.history_links.contains(&form);
+    render::LinkForms {
+        draft05: written(HistoryLinks::Draft05),
+        rfc5005: written(HistoryLinks::Rfc5005),
     }
 }
