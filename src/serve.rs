@@ -129,8 +129,7 @@ impl Room {
             renderer,
             metrics.clone(),
         );
-        let archives =
-            Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,

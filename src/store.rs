@@ -21,8 +21,9 @@ pub use self::memory::MemoryStore;
 pub use self::sled::SledStore;
 
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Skeleton, Snapshot, SyncId, Tick, Time, Update,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, PollState, Revision, Skeleton, Snapshot, SyncId, Tick, Time,
+    Update,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -241,11 +242,8 @@ pub trait Store: Send + Sync + 'static {
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// The archives that are kept, newest first, at most `limit`.
-    async fn archives(
-        &self,
-        feed: &FeedName,
-        limit: usize,
-    ) -> Result<Vec<ArchiveNote>, StoreError>;
+    async fn archives(&self, feed: &FeedName, limit: usize)
+    -> Result<Vec<ArchiveNote>, StoreError>;
     /// What is known of an archive, also of one that was dropped and is remembered
     /// ([`DROPPED_REMEMBERED`]). Cheap: its content is not read.
     async fn archive_place(
@@ -254,11 +252,8 @@ pub trait Store: Send + Sync + 'static {
         id: &ArchiveId,
     ) -> Result<Option<ArchivePlace>, StoreError>;
     /// The content of an archive that is kept.
-    async fn archive(
-        &self,
-        feed: &FeedName,
-        id: &ArchiveId,
-    ) -> Result<Option<Archive>, StoreError>;
+    async fn archive(&self, feed: &FeedName, id: &ArchiveId)
+    -> Result<Option<Archive>, StoreError>;
 
     /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
     /// fenced by the claim. A feed without a state has the revision 0. The first changes of a feed

@@ -38,7 +38,6 @@ pub fn retain(
     moved
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,7 +72,7 @@ pub fn seal(chain: &mut Chain, policy: &Policy, unsealed: Unsealed<'_>) -> Vec<S
 }
 
 /// A list in as few parts of at most `most` as there can be, about equally long.
-fn parts<'a, T>(list: &'a [T], most: usize) -> impl Iterator<Item = &'a [T]> {
+fn parts<T>(list: &[T], most: usize) -> impl Iterator<Item = &[T]> {
     let count = list.len().div_ceil(most);
     (0..count).filter_map(move |part| {
         let cut = |at: usize| at.saturating_mul(list.len()) / count;

@@ -171,9 +171,10 @@ impl Archive {
 
     /// The bytes of its texts.
     pub fn weight(&self) -> usize {
-        let versions = self.items.iter().flat_map(|item| {
-            std::iter::once(&item.shared.winner).chain(&item.shared.conflicts)
-        });
+        let versions = self
+            .items
+            .iter()
+            .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
         self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
     }
 }

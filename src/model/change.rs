@@ -1,8 +1,6 @@
 //! What one poll adds to the store: all of it or nothing.
 
-use super::{
-    FeedName, FeedState, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time,
-};
+use super::{FeedName, FeedState, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

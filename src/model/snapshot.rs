@@ -1,8 +1,6 @@
 //! What the store knows of a feed.
 
-use super::{
-    ArchiveNote, Chain, EndpointId, Format, History, Markup, Shared, SyncId, Tick, Time,
-};
+use super::{ArchiveNote, Chain, EndpointId, Format, History, Markup, Shared, SyncId, Tick, Time};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -83,13 +83,17 @@ mod tests {
         assert_eq!(place.links("c"), [("prev-archive", "p"), ("previous", "p")]);
         assert_eq!(place.mark(), None);
         place.archive = Some(archive);
-        let all = [("current", "c"), ("prev-archive", "p"), ("previous", "p"), ("next-archive", "n")];
+        let all =
+            [("current", "c"), ("prev-archive", "p"), ("previous", "p"), ("next-archive", "n")];
         assert_eq!(place.links("c"), all);
         assert_eq!(place.mark(), Some("archive"));
         place.forms = LinkForms { draft05: true, rfc5005: false };
         assert_eq!(place.links("c"), [("current", "c"), ("previous", "p")]);
         place.forms = LinkForms { draft05: false, rfc5005: true };
-        assert_eq!(place.links("c"), [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]);
+        assert_eq!(
+            place.links("c"),
+            [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]
+        );
         place.forms = LinkForms { draft05: false, rfc5005: false };
         assert!(place.links("c").is_empty());
         let complete = HistoryPlace { complete: true, ..HistoryPlace::default() };

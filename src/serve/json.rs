@@ -2,7 +2,8 @@
 
 use super::operator::{Counts, FeedStatus, NextPoll, PollNote, PollReport};
 use crate::model::{
-    Chain, Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Tick, Time,
+    Chain, Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
+    Tick, Time,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};

@@ -6,9 +6,7 @@ use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::Rendition;
-use crate::model::{
-    Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick,
-};
+use crate::model::{Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
 use crate::render::{Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 use moka::future::Cache;

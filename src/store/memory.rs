@@ -11,8 +11,8 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Seal, Snapshot, SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord,
+    FeedState, Item, PollState, Revision, Seal, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;

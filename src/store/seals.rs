@@ -21,7 +21,12 @@ pub(super) fn note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64
 }
 
 /// What is noted of an archive that text was taken out of at `when`, and that takes `bytes` now.
-pub(super) fn redacted(old: &ArchiveNote, archive: &Archive, when: Time, bytes: u64) -> ArchiveNote {
+pub(super) fn redacted(
+    old: &ArchiveNote,
+    archive: &Archive,
+    when: Time,
+    bytes: u64,
+) -> ArchiveNote {
     let count = |length| u32::try_from(length).unwrap_or(u32::MAX);
     ArchiveNote {
         entries: count(archive.items.len()),

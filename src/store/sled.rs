@@ -31,7 +31,8 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Snapshot, SyncId,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord,
+    FeedState, Item, PollState, Snapshot, SyncId,
 };
 use async_trait::async_trait;
 use std::path::Path;

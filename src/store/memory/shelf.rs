@@ -1,7 +1,8 @@
 //! One feed in memory.
 
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Event, FeedState, Item, Known, Markup, NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Event, FeedState, Item, Known, Markup,
+    NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick,
 };
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::{Select, VersionNote, View, assemble, note, seals};

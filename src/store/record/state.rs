@@ -1,9 +1,9 @@
 //! Feed states on disk, and what is left of purged feeds.
 
 use super::archive::archive_id;
-use super::{Record, RecordError, fields, newest};
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
+use super::{Record, RecordError, fields, newest};
 use crate::model::{Chain, Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};

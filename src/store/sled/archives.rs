@@ -70,11 +70,7 @@ fn sealed(trees: &Trees, change: &Change, stored: bool) -> Result<Vec<Segment>, 
 }
 
 /// The archives that text is taken out of.
-fn redacted(
-    trees: &Trees,
-    change: &Change,
-    state: &FeedState,
-) -> Result<Vec<Segment>, StoreError> {
+fn redacted(trees: &Trees, change: &Change, state: &FeedState) -> Result<Vec<Segment>, StoreError> {
     let mut segments = Vec::new();
     if change.redacted.is_empty() {
         return Ok(segments);
@@ -122,32 +118,25 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn item(
-        &self,
-        trees: &Trees,
-        id: &SyncId,
-        stored: bool,
-    ) -> Result<Option<Item>, StoreError> {
+    fn item(&self, trees: &Trees, id: &SyncId, stored: bool) -> Result<Option<Item>, StoreError> {
         let known = self.known.get(id).copied();
         if let (Some(known), Some(markup)) = (known, self.markup.get(id)) {
             return Ok(Some(assemble(known.clone(), (*markup).clone())));
         }
         let item = if stored { read::item(trees, &self.change.feed, id)? } else { None };
-        Ok(item.map(|item| {
-            let newest = match self.markup.get(id) {
-                Some(markup) => (*markup).clone(),
-                None => item.shared.winner.data.clone(),
-            };
-            known.map_or(item, |known| assemble(known.clone(), newest))
+        Ok(item.map(|mut item| {
+            if let Some(markup) = self.markup.get(id) {
+                item.shared.winner.data = (*markup).clone();
+            }
+            match known {
+                Some(known) => assemble(known.clone(), item.shared.winner.data),
+                None => item,
+            }
         }))
     }
 }
 
-fn blocks(
-    trees: &Trees,
-    feed: &FeedName,
-    archive: &Archive,
-) -> Result<Vec<Vec<u8>>, StoreError> {
+fn blocks(trees: &Trees, feed: &FeedName, archive: &Archive) -> Result<Vec<Vec<u8>>, StoreError> {
     let blocks = SegmentRecord::blocks(archive, BLOCK);
     let what = || format!("an archive of the feed {feed}");
     blocks.iter().map(|block| encoded(trees, block, what)).collect()
@@ -219,8 +208,9 @@ fn remove_blocks(
     count: u32,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    (0..count)
-        .try_for_each(|block| trees.remove(writes, Class::Segments, keys::block(feed, number, block)))
+    (0..count).try_for_each(|block| {
+        trees.remove(writes, Class::Segments, keys::block(feed, number, block))
+    })
 }
 
 fn put_note(
@@ -259,15 +249,11 @@ fn note(
     };
     let count = record.blocks;
     let note = ArchiveNote::try_from(record);
-    note.map(|note| Some((note, count))).map_err(|error| trees.damaged(Class::Archives, &key, error))
+    note.map(|note| Some((note, count)))
+        .map_err(|error| trees.damaged(Class::Archives, &key, error))
 }
 
-fn content(
-    trees: &Trees,
-    feed: &FeedName,
-    number: u64,
-    count: u32,
-) -> Result<Archive, StoreError> {
+fn content(trees: &Trees, feed: &FeedName, number: u64, count: u32) -> Result<Archive, StoreError> {
     let mut blocks: Vec<SegmentRecord> = Vec::new();
     for block in 0..count {
         blocks.push(trees.expected(Class::Segments, &keys::block(feed, number, block))?);

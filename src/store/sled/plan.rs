@@ -4,9 +4,7 @@ use super::archives::{self, Segment};
 use super::keys;
 use super::shared::Shared;
 use super::trees::{Class, Trees, Writes};
-use crate::model::{
-    Change, Event, FeedName, FeedState, Known, Markup, Revision, SyncId, Time,
-};
+use crate::model::{Change, Event, FeedName, FeedState, Known, Markup, Revision, SyncId, Time};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::record::{
     EventRecord, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, Record,

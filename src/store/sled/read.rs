@@ -4,8 +4,8 @@ use super::archives;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Skeleton, Snapshot, SyncId,
-    Time,
+    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Skeleton, Snapshot,
+    SyncId, Time,
 };
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
