@@ -9,6 +9,7 @@ mod kept_out;
 mod mint;
 mod next;
 mod redact;
+mod seal;
 mod window;
 
 pub use decide::decide;
@@ -16,6 +17,7 @@ pub use next::{look_again, take_in};
 pub use redact::{Redaction, redact};
 pub use window::age;
 
+use crate::archive;
 use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,6 +46,10 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The upstream's address, as configured; archives keep it.
+    pub upstream: &'a str,
+    /// How archives are made and kept.
+    pub archives: archive::Policy,
 }
 
 /// What came of a round.

@@ -1,6 +1,6 @@
 //! What one poll adds to the store: all of it or nothing.
 
-use super::{FeedName, FeedState, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
+use super::{FeedName, FeedState, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,9 +107,13 @@ pub struct Change {
     /// in `versions`.
     pub latest: Vec<(SyncId, Markup)>,
     /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
-    /// their versions and events, and what archives have of them. Each has a ledger entry here, and
-    /// bytes to stand in for those that go: in its version, else in `latest`.
+    /// their versions and events, and what archives that are kept have of them: these are changed in
+    /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry
+    /// here, and bytes to stand in for those that go: in its version, else in `latest`.
     pub redacted: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,
+    /// Segments to seal, in order of their numbers; the last of them is `state.archives.newest`.
+    /// Archives whose numbers are below `state.archives.first` are dropped.
+    pub seals: Vec<Seal>,
 }

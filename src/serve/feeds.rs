@@ -1,4 +1,5 @@
-//! The feed documents: reader, sync and complete view, with their headers (CONTRACT, Addresses).
+//! The feed documents: reader, sync and complete view, and the headers of all feed documents
+//! (CONTRACT, Addresses).
 
 use super::conditional::not_modified;
 use super::negotiate::encoding;
@@ -7,7 +8,7 @@ use super::query::Asked;
 use super::rendition::Rendition;
 use super::shelf::Wish;
 use super::{Room, Shared};
-use crate::model::{FeedName, FeedRecord};
+use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Dialect, ViewKind};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -21,6 +22,8 @@ pub(super) type NameInPath = Result<Path<String>, PathRejection>;
 const READER_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 /// Who reads these was told of a change, and must not get what an intermediary kept from before.
 const SYNC_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// An archive changes only where text is taken out of it, which is to be seen within a day.
+const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, X-SUP-ID");
@@ -55,16 +58,6 @@ pub(super) async fn complete(
     view(&room, ViewKind::Complete, name, query.as_deref(), &headers).await
 }
 
-/// `GET /feeds/NAME/archive/ID`: no segment is sealed by this version, so there is none.
-pub(super) async fn archive(
-    State(room): State<Shared>,
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Problem> {
-    let (name, _) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
-    Err(Problem::not_found(format!("the feed {} has no archive of that id", record.name)))
-}
-
 /// A path that does not decode to text names nothing.
 pub(super) fn unreadable<T>(_: T) -> Problem {
     Problem::not_found("the address does not decode to UTF-8, so it names nothing here")
@@ -87,14 +80,37 @@ async fn view(
         seen: asked.since,
     };
     let rendition = room.shelf.rendition(&record, wish).await?;
-    Ok(answer(room, &record, wish, &rendition, headers))
+    Ok(answer(room, &record, Which::View(kind), wish.dialect, &rendition, headers))
+}
+
+/// Which document of a feed is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// A view.
+    View(ViewKind),
+    /// An archive.
+    Archive(&'a ArchivePlace),
+}
+
+impl Which<'_> {
+    /// How long it may be kept without asking.
+    const fn fresh(self) -> HeaderValue {
+        match self {
+            Self::View(ViewKind::Reader) => READER_FRESH,
+            Self::View(ViewKind::Sync | ViewKind::Complete) => SYNC_FRESH,
+            // The newest archive changes once more: when the next one comes to be linked.
+            Self::Archive(place) if place.next.is_none() => READER_FRESH,
+            Self::Archive(_) => ARCHIVE_FRESH,
+        }
+    }
 }
 
 /// The answer that carries a rendition, or the 304 that says that the client has it.
-fn answer(
+pub(super) fn answer(
     room: &Room,
     record: &FeedRecord,
-    wish: Wish,
+    which: Which<'_>,
+    dialect: Dialect,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
@@ -102,7 +118,7 @@ fn answer(
     let body = rendition.body(encoding);
     // What a tick in the future changed was changed by now, as far as HTTP is concerned.
     let modified = rendition.shown.min(room.clock.now());
-    let mut headers = lasting(room, &record.name, wish.kind, wish.dialect, rendition.media_type);
+    let mut headers = lasting(room, &record.name, which, dialect, rendition);
     headers.insert(header::ETAG, body.etag.value());
     if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
         headers.insert(header::LAST_MODIFIED, modified);
@@ -125,13 +141,12 @@ fn answer(
 fn lasting(
     room: &Room,
     feed: &FeedName,
-    kind: ViewKind,
+    which: Which<'_>,
     dialect: Dialect,
-    media_type: &str,
+    rendition: &Rendition,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let fresh = if kind == ViewKind::Reader { READER_FRESH } else { SYNC_FRESH };
-    headers.insert(header::CACHE_CONTROL, fresh);
+    headers.insert(header::CACHE_CONTROL, which.fresh());
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
@@ -143,24 +158,33 @@ fn lasting(
             headers.append(name, value);
         }
     };
+    let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
     let mut link = |address: &str, rel: &str, media_type: &str| {
         add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
     let at = |kind| room.site.view(feed, kind, dialect);
-    link(&at(kind), "self", media_type);
-    if kind != ViewKind::Sync {
+    let (own, kind) = match which {
+        Which::View(kind) => (at(kind), Some(kind)),
+        Which::Archive(place) => (room.site.archive(feed, &place.note.id, dialect), None),
+    };
+    link(&own, "self", media_type);
+    if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
         link(&at(ViewKind::Sync), "related", media_type);
     }
-    if kind != ViewKind::Complete {
+    if kind != Some(ViewKind::Complete) {
         link(&at(ViewKind::Complete), "complete", media_type);
+    }
+    for (relation, address) in &rendition.links {
+        link(address, relation, media_type);
     }
     if room.links.sup
         && let Some(sup) = &sup
     {
         link(sup, "http://api.friendfeed.com/2008/03#sup", "application/json");
     }
-    if room.links.hub {
+    // An archive is nothing to subscribe to.
+    if room.links.hub && kind.is_some() {
         add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
     }
     if let Some(sup) = sup {

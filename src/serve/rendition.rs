@@ -45,6 +45,8 @@ pub(super) struct Rendition {
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
+    /// The documents of its feed's history that it leads to, as relation and address.
+    pub(super) links: Vec<(&'static str, String)>,
 }
 
 impl Rendition {
@@ -62,7 +64,14 @@ impl Rendition {
             brotli: Body::new(brotli),
             media_type,
             shown,
+            links: Vec::new(),
         })
+    }
+
+    /// With links to other documents of its feed's history.
+    pub(super) fn leading_to(mut self, links: Vec<(&'static str, &str)>) -> Self {
+        self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
+        self
     }
 
     /// The body in an encoding.

@@ -35,3 +35,10 @@ pub(super) const WHOLE_EVERY: u32 = 16;
 
 /// The most steps from what is stored as a difference to what is stored whole.
 pub(super) const CHAIN_LIMIT: usize = 64;
+/// About how many bytes of text one stored block of an archive holds; a larger entry has a block of
+/// its own.
+pub(super) const BLOCK: usize = 256 * 1024;
+
+/// How many archives that were dropped are remembered, so that their addresses answer 410 and not
+/// 404; the oldest are forgotten first.
+pub const DROPPED_REMEMBERED: u64 = 10_000;

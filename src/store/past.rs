@@ -29,7 +29,7 @@ pub enum Past {
 
 /// What is kept of a feed, and what it takes as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Kept {
+pub struct Holdings {
     /// Versions of items, tombstones included.
     pub versions: u64,
     /// What their bytes take.

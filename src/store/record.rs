@@ -5,6 +5,7 @@
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
 pub(super) mod delta;
+mod archive;
 mod event;
 mod feed;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(super) mod specimen;
 mod state;
 mod version;
 
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
 pub(super) use self::history::HistoryRecord;
@@ -107,6 +109,9 @@ pub(super) enum RecordError {
     /// A number does not fit this machine.
     #[error("a number does not fit: {0}")]
     Number(#[from] std::num::TryFromIntError),
+    /// A text that is no id of an archive.
+    #[error("{0:?} is no id of an archive")]
+    Archive(String),
     /// A list that must not be empty is.
     #[error("it has no history")]
     NoHistory,

@@ -4,6 +4,7 @@
 //! bounded number at a time, and see a feed at one durable revision ([`shared`]). After a write
 //! that may not have become durable, nothing is acknowledged, published or answered any more.
 
+mod archives;
 mod barrier;
 mod chain;
 mod committer;
@@ -31,13 +32,13 @@ use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
 use super::{
-    Claim, CommitError, Committed, Epoch, Kept, KeptVersion, Past, PastSelect, Pruned, Retention,
+    Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned, Retention,
     Sealed, Select, Store, StoreError, VersionNote, View,
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, Known, PollState,
-    Snapshot, SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::path::Path;
@@ -336,12 +337,12 @@ impl Store for SledStore {
         .await
     }
 
-    async fn kept(&self, feed: &FeedName) -> Result<Kept, StoreError> {
+    async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
         let feed = feed.clone();
-        let kept = self.read(move |trees, shared| {
-            shared.reading(&feed, |state| past::kept(trees, &feed, state).map(Some))
+        let found = self.read(move |trees, shared| {
+            shared.reading(&feed, |state| past::holdings(trees, &feed, state).map(Some))
         });
-        Ok(kept.await?.unwrap_or_default())
+        Ok(found.await?.unwrap_or_default())
     }
 
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -350,6 +351,43 @@ impl Store for SledStore {
             shared.reading(&feed, |_| read::events(trees, &feed, limit).map(Some))
         });
         Ok(events.await?.unwrap_or_default())
+    }
+
+    async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let feed = feed.clone();
+        let notes = self.read(move |trees, shared| {
+            let kept = |state: &FeedState| archives::kept(trees, &feed, state, limit).map(Some);
+            shared.reading(&feed, kept)
+        });
+        Ok(notes.await?.unwrap_or_default())
+    }
+
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::place(trees, &feed, &id))
+        })
+        .await
+    }
+
+    async fn archive(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<Archive>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::archive(trees, &feed, &id))
+        })
+        .await
     }
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {

@@ -66,6 +66,7 @@ pub struct Gate {
     pub feed: FeedName,
     pub options: FeedOptions,
     pub now: Time,
+    pub archives: tidegate::archive::Policy,
     same: u32,
 }
 
@@ -80,6 +81,7 @@ impl Gate {
             feed: FeedName::new("news").unwrap(),
             options: FeedOptions::default(),
             now: Time::from_unix(START + 400 * 24 * HOUR),
+            archives: tidegate::archive::Policy::default(),
             same: 0,
         }
     }
@@ -96,6 +98,8 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
+            upstream: "http://publisher.example/feed",
+            archives: self.archives,
         }
     }
 

@@ -76,7 +76,10 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order });
+        self.snapshots.insert(
+            change.feed,
+            Snapshot { state, known: change.known, order, archives: Vec::new() },
+        );
         revision
     }
 }
@@ -137,7 +140,7 @@ impl Store for StoreDouble {
     ) -> Result<Option<Past>, StoreError> {
         Err(StoreError::Closed)
     }
-    async fn kept(&self, _: &FeedName) -> Result<Kept, StoreError> {
+    async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
         Err(StoreError::Closed)
     }
     async fn prune(
@@ -154,6 +157,19 @@ impl Store for StoreDouble {
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Err(StoreError::Closed)
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
@@ -224,6 +240,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         living: 1,
         tombstones: 0,
         minted: 1,
+        archives: Chain::default(),
     }
 }
 
@@ -311,6 +328,7 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        seals: Vec::new(),
         redacted: Vec::new(),
     }
 }

@@ -130,6 +130,7 @@ pub(super) fn state(format: Format) -> FeedState {
         tombstones: 1,
         ripens: None,
         minted: 4,
+        archives: Chain::default(),
     }
 }
 
@@ -305,8 +306,8 @@ impl Store for TestStore {
     ) -> Result<Option<Past>, StoreError> {
         Err(StoreError::Closed)
     }
-    async fn kept(&self, _: &FeedName) -> Result<Kept, StoreError> {
-        Ok(Kept { versions: 4, version_bytes: 1234, ..Kept::default() })
+    async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
+        Ok(Holdings { versions: 4, version_bytes: 1234, ..Holdings::default() })
     }
     async fn prune(
         &self,
@@ -332,6 +333,19 @@ impl Store for TestStore {
             at: at(-5 * DAY),
             seen_gone: Some(at(-6 * DAY)),
         }])
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, _: Change) -> Result<Committed, CommitError> {
         Err(CommitError::Fenced)

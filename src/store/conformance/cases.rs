@@ -31,7 +31,7 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     assert!(store.known(&news, &id("a")).await.unwrap().is_none());
     assert!(store.version(&news, &id("a"), Count::ONE).await.unwrap().is_none());
     assert!(store.past(&news, PastSelect::All, time(9)).await.unwrap().is_none());
-    assert_eq!(store.kept(&news).await.unwrap(), Kept::default());
+    assert_eq!(store.holdings(&news).await.unwrap(), Holdings::default());
     assert!(store.events(&news, 9).await.unwrap().is_empty());
     assert!(store.poll_states().await.unwrap().is_empty());
     assert!(store.tail(Epoch(0), 9).await.unwrap().is_empty());

@@ -58,7 +58,7 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
         }
         assert!(store.version(&news, &id("a"), count(9_999)).await.unwrap().is_none());
         assert!(store.version(&news, &id("b"), count(1)).await.unwrap().is_none());
-        let kept = store.kept(&news).await.unwrap();
+        let kept = store.holdings(&news).await.unwrap();
         assert_eq!(kept.versions, u64::try_from(many).unwrap() * 2);
         assert!(kept.version_bytes > 0);
         bench = bench.reopen().await;
@@ -175,7 +175,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
         assert_eq!(ids(&view), listed(round), "{round}");
         assert_eq!(view.skeleton.text, telling(round), "{round}");
     }
-    let kept = store.kept(&feed("news")).await.unwrap();
+    let kept = store.holdings(&feed("news")).await.unwrap();
     assert_eq!(kept.documents, 2 * u64::try_from(rounds - 1).unwrap());
     assert_eq!(kept.back_to, Some(time(10)));
 }

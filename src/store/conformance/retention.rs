@@ -52,7 +52,7 @@ async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     let pruned = store.prune(&claim, &news, &aged, time(60)).await.unwrap();
     assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
     assert_eq!(numbers(&*store, "a").await, [6, 5, 4, 3]);
-    assert_eq!(store.kept(&news).await.unwrap().back_to, Some(time(30)));
+    assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
     let two = Retention { versions: 2, ..ALL };
     let pruned = store.prune(&claim, &news, &two, time(60)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (2, 0));
@@ -117,7 +117,7 @@ async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
     assert_eq!(first, Pruned { versions: PRUNE_LIMIT, documents: 0, more: true });
     let rest = store.prune(&claim, &feed("news"), &one, time(9)).await.unwrap();
     assert_eq!(rest, Pruned { versions: 7, documents: 0, more: false });
-    let kept = store.kept(&feed("news")).await.unwrap();
+    let kept = store.holdings(&feed("news")).await.unwrap();
     assert_eq!(kept.versions, u64::try_from(names.len()).unwrap());
 }
 

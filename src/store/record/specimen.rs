@@ -165,7 +165,18 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             decision,
         });
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
+    let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
+    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 3]>()).prop_map(
+        |(sealed, unsealed, newest, [first, next, bytes])| Chain {
+            sealed,
+            unsealed,
+            newest,
+            first,
+            next,
+            bytes,
+        },
+    );
+    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, chain).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             (format, says_complete, wire, body, head, site),
@@ -173,6 +184,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
+            archives,
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
@@ -206,6 +218,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 living,
                 tombstones,
                 minted,
+                archives,
             }
         },
     )

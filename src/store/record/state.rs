@@ -1,9 +1,10 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::Record;
+use super::archive::archive_id;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
-use crate::model::{Character, Decision, FeedState, Hold, Revision};
+use super::{Record, RecordError, fields, newest};
+use crate::model::{Chain, Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +32,110 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    archives: ChainRecord,
 }
 
-impl Record for StateRecord {}
+/// The first layout: nothing was sealed yet.
+#[derive(Deserialize)]
+struct First {
+    revision: u64,
+    tick: Option<Seconds>,
+    window_start: Option<Seconds>,
+    complete_start: Option<Seconds>,
+    render: u64,
+    shown: Seconds,
+    format: FormatRecord,
+    says_complete: bool,
+    wire: u128,
+    body: u128,
+    head: u64,
+    site: Option<String>,
+    character: CharacterRecord,
+    hold: Option<HoldRecord>,
+    ripens: Option<Seconds>,
+    current: u32,
+    living: u32,
+    tombstones: u32,
+    minted: u64,
+    next_event: u64,
+}
+
+impl Record for StateRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            revision: first.revision,
+            tick: first.tick,
+            window_start: first.window_start,
+            complete_start: first.complete_start,
+            render: first.render,
+            shown: first.shown,
+            format: first.format,
+            says_complete: first.says_complete,
+            wire: first.wire,
+            body: first.body,
+            head: first.head,
+            site: first.site,
+            character: first.character,
+            hold: first.hold,
+            ripens: first.ripens,
+            current: first.current,
+            living: first.living,
+            tombstones: first.tombstones,
+            minted: first.minted,
+            next_event: first.next_event,
+            // Everything that is known is to be sealed.
+            archives: ChainRecord {
+                unsealed: first.living.saturating_add(first.tombstones),
+                ..ChainRecord::default()
+            },
+        })
+    }
+}
+
+/// A [`Chain`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct ChainRecord {
+    sealed: Option<Seconds>,
+    unsealed: u32,
+    newest: Option<String>,
+    first: u64,
+    next: u64,
+    bytes: u64,
+}
+
+impl From<&Chain> for ChainRecord {
+    fn from(chain: &Chain) -> Self {
+        Self {
+            sealed: chain.sealed.map(Seconds::from),
+            unsealed: chain.unsealed,
+            newest: chain.newest.as_ref().map(|id| id.as_str().to_owned()),
+            first: chain.first,
+            next: chain.next,
+            bytes: chain.bytes,
+        }
+    }
+}
+
+impl TryFrom<ChainRecord> for Chain {
+    type Error = RecordError;
+
+    fn try_from(record: ChainRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            sealed: record.sealed.map(Into::into),
+            unsealed: record.unsealed,
+            newest: record.newest.as_deref().map(archive_id).transpose()?,
+            first: record.first,
+            next: record.next,
+            bytes: record.bytes,
+        })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct CharacterRecord {
@@ -147,13 +249,16 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
+            archives: (&state.archives).into(),
         }
     }
 }
 
-impl From<StateRecord> for FeedState {
-    fn from(record: StateRecord) -> Self {
-        Self {
+impl TryFrom<StateRecord> for FeedState {
+    type Error = RecordError;
+
+    fn try_from(record: StateRecord) -> Result<Self, RecordError> {
+        Ok(Self {
             revision: Revision(record.revision),
             tick: record.tick.map(Into::into),
             window_start: record.window_start.map(Into::into),
@@ -173,7 +278,8 @@ impl From<StateRecord> for FeedState {
             living: record.living,
             tombstones: record.tombstones,
             minted: record.minted,
-        }
+            archives: record.archives.try_into()?,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::store::assemble::assemble_past;
 use crate::store::record::{
     HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord,
 };
-use crate::store::{Kept, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
+use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
 
 /// An item's versions, newest first.
@@ -167,7 +167,7 @@ fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
 }
 
 /// What is kept of a feed, and what it takes.
-pub(super) fn kept(trees: &Trees, feed: &FeedName, state: &FeedState) -> Result<Kept, StoreError> {
+pub(super) fn holdings(trees: &Trees, feed: &FeedName, state: &FeedState) -> Result<Holdings, StoreError> {
     let sum = |class: Class| {
         let (mut number, mut bytes) = (0_u64, 0_u64);
         for entry in trees.tree(class).scan_prefix(keys::feed(feed)) {
@@ -184,7 +184,7 @@ pub(super) fn kept(trees: &Trees, feed: &FeedName, state: &FeedState) -> Result<
         trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
     let ordered = ORDERS.oldest(trees, feed, ORDERS.since(&history, state))?;
     let framed = SKELETONS.oldest(trees, feed, SKELETONS.since(&history, state))?;
-    Ok(Kept {
+    Ok(Holdings {
         versions,
         version_bytes,
         documents: orders + skeletons,

@@ -1,10 +1,13 @@
 //! From a change to the entries it sets and removes.
 
+use super::archives::{self, Segment};
 use super::shared::Shared;
 use super::supersede::{Older, older};
 use super::trees::{Class, Trees, Writes};
 use super::{keys, redact};
-use crate::model::{Change, Event, FeedName, Known, Markup, NewVersion, Revision, SyncId, Time};
+use crate::model::{
+    Change, Event, FeedName, FeedState, Known, Markup, NewVersion, Revision, SyncId, Time,
+};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::record::{
     EventRecord, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, Record,
@@ -23,6 +26,8 @@ pub(super) struct Prepared {
     latest: HashMap<SyncId, Vec<u8>>,
     /// What becomes of that which these take the place of.
     older: Older,
+    /// The archives that the change seals or takes text out of.
+    pub(super) segments: Vec<Segment>,
 }
 
 /// Encodes and compresses the large values of a change, and what they take the place of.
@@ -31,6 +36,7 @@ pub(super) fn prepare(
     shared: &Shared,
     change: Change,
 ) -> Result<Prepared, StoreError> {
+    let segments = archives::prepare(trees, shared, &change)?;
     let body = |id: &SyncId, markup: &Markup| {
         let what = || format!("the item {id} of the feed {}", change.feed);
         Ok::<_, StoreError>((id.clone(), encoded(trees, &MarkupRecord::from(markup), what)?))
@@ -58,8 +64,8 @@ pub(super) fn prepare(
             encoded(trees, &OrderRecord::new(order), what)
         })
         .transpose()?;
-    let older_ = Older::default();
-    let mut prepared = Prepared { change, skeleton, order, bodies, latest, older: older_ };
+    let none = Older::default();
+    let mut prepared = Prepared { change, skeleton, order, bodies, latest, older: none, segments };
     let found = shared.reading(&prepared.change.feed, |state| {
         // A change over another revision is refused, whatever is prepared for it.
         let agrees = state.revision == prepared.change.base;
@@ -84,12 +90,16 @@ pub(super) struct Place {
 /// The entries that a checked change sets and removes, and the number of the feed's next event.
 pub(super) fn plan(
     trees: &Trees,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
+    before: Option<&FeedState>,
     place: &Place,
 ) -> Result<(Writes, u64), StoreError> {
+    let mut writes = Writes::new();
+    let Prepared { change, segments, .. } = prepared;
+    archives::plan(trees, change, segments, before, &mut writes)?;
+    let prepared = &*prepared;
     let change = &prepared.change;
     let feed = &change.feed;
-    let mut writes = Writes::new();
     let single = [(Class::Skeletons, &prepared.skeleton), (Class::Orders, &prepared.order)];
     for (class, value) in single {
         if let Some(value) = value {

@@ -23,6 +23,9 @@ const REST: &[Class] = &[
     Class::Histories,
     Class::PastOrders,
     Class::PastSkeletons,
+    Class::Archives,
+    Class::ArchiveIds,
+    Class::Segments,
     Class::Pieces,
 ];
 

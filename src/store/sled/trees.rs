@@ -98,6 +98,12 @@ classes! {
     PastOrders past_orders 21
     /// Documents around the entries that are not in force any more.
     PastSkeletons past_skeletons 22
+    /// Notes of archives, by number.
+    Archives archives 16
+    /// Numbers of archives, by id.
+    ArchiveIds archive_ids 17
+    /// Blocks of archives; written once but for redaction.
+    Segments segments 18
 }
 
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.

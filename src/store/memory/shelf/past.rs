@@ -4,7 +4,7 @@ use super::Shelf;
 use crate::model::{Count, FeedState, Markup, SyncId, Tick, Time};
 use crate::store::assemble::assemble_past;
 use crate::store::retention::{Line, Thing, surplus};
-use crate::store::{Kept, Past, PastSelect, Pruned, Retention, VersionNote, View};
+use crate::store::{Holdings, Past, PastSelect, Pruned, Retention, VersionNote, View};
 use std::collections::{HashSet, VecDeque};
 
 /// Something that can go.
@@ -76,11 +76,11 @@ impl Shelf {
     }
 
     /// What is kept.
-    pub(in crate::store::memory) fn kept(&self) -> Kept {
+    pub(in crate::store::memory) fn holdings(&self) -> Holdings {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let versions = || self.items.values().flat_map(|kept| &kept.versions);
         let documents = self.orders.len() + self.skeletons.len();
-        Kept {
+        Holdings {
             versions: count(versions().count()),
             version_bytes: versions().map(|version| size(&version.note)).sum(),
             documents: count(documents.saturating_sub(2)),
