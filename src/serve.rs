@@ -20,6 +20,7 @@ mod negotiate;
 mod observe;
 mod operator;
 mod opml;
+mod past;
 mod plan;
 mod probes;
 mod problem;
@@ -35,7 +36,7 @@ pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
     Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
 
 use crate::clock::Clock;
@@ -50,10 +51,12 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use metrics::Metrics;
+use past::Pasts;
 use problem::Problem;
 use shelf::{Renderer, Shelf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The longest body of a request, in bytes.
@@ -102,6 +105,8 @@ struct Room {
     directory: Directory,
     shelf: Shelf,
     archives: Archives,
+    pasts: Pasts,
+    comparisons: Arc<Semaphore>,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -130,6 +135,7 @@ impl Room {
             metrics.clone(),
         );
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
@@ -140,6 +146,8 @@ impl Room {
             links: Links { sup: settings.sup, hub: settings.hub },
             shelf,
             archives,
+            pasts,
+            comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             metrics,
             closing,
         })
@@ -158,6 +166,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
+        .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.

@@ -1,15 +1,17 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod redact;
+
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
+use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId};
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
     Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Store, StoreError};
 use async_trait::async_trait;
@@ -273,6 +275,15 @@ impl Operator for Desk {
             until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
             error: report.error,
         })
+    }
+
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        self.take_out(feed, item, reason).await
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

@@ -9,10 +9,17 @@ use std::fmt::Write;
 const UNTITLED: &str = "Deleted";
 /// What stands in place of the content.
 const NOTICE: &str = "This item was deleted by its publisher.";
+/// The same where the operator removed the text.
+const REMOVED: &str = "The text of this item was removed.";
 
 /// The shell of a deleted version: its title, link and author, the later of its own date and that
 /// of the deletion, and a notice. Nothing else of what it said is shown.
-pub fn shell(version: &Version<Markup>, target: &Target<'_>, feed_title: &str) -> Markup {
+pub fn shell(
+    version: &Version<Markup>,
+    target: &Target<'_>,
+    feed_title: &str,
+    is_redacted: bool,
+) -> Markup {
     let card = &version.data.card;
     let last = card.updated.max(card.published);
     let updated = version.history.topmost().stamp.when().max(last);
@@ -31,7 +38,7 @@ pub fn shell(version: &Version<Markup>, target: &Target<'_>, feed_title: &str) -
         // RSS has one date only.
         Family::Rss => None,
     };
-    shell.content = Some(NOTICE.to_owned());
+    shell.content = Some(if is_redacted { REMOVED } else { NOTICE }.to_owned());
     let inherited = &version.data.context;
     write_entry(&shell.element(target, updated), target, card, inherited)
 }

@@ -1,6 +1,6 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId};
+use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId, Time};
 use crate::render::{Addresses, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -63,6 +63,19 @@ impl Site {
             ViewKind::Complete => "/complete",
         };
         format!("{}/feeds/{feed}{view}{}", self.base, self.query(dialect))
+    }
+
+    /// The address of a view as it was from `shown` on, likewise.
+    pub(super) fn past(
+        &self,
+        feed: &FeedName,
+        kind: ViewKind,
+        dialect: Dialect,
+        shown: Time,
+    ) -> String {
+        let view = self.view(feed, kind, dialect);
+        let joint = if view.contains('?') { '&' } else { '?' };
+        format!("{view}{joint}as-of={shown}")
     }
 
     /// The address of an archive, likewise.

@@ -4,18 +4,21 @@ use super::feeds::{NameInPath, unreadable};
 use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, Shared, json, put};
-use crate::model::FeedName;
+use crate::model::{FeedName, SyncId};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// How many events of a feed are shown.
 const EVENTS_SHOWN: usize = 100;
+
+/// The longest reason for a redaction, in bytes.
+const REASON_LIMIT: usize = 500;
 
 type Body = Result<Bytes, BytesRejection>;
 
@@ -58,6 +61,8 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
         "archive": newest,
     });
     feed.insert("views".to_owned(), views);
+    let kept = room.store.holdings(name).await?;
+    feed.insert("kept".to_owned(), json::holdings(&kept, state.as_ref()));
     Ok(Value::Object(feed))
 }
 
@@ -159,6 +164,55 @@ pub(super) async fn resolve(
         Ok(_) => Problem::not_built("resolving conflicts"),
         Err(error) => unreadable(error),
     }
+}
+
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
+pub(super) async fn redact(
+    State(room): State<Shared>,
+    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let name = feed(Ok(Path(name)))?;
+    let id = SyncId::new(&id).map_err(|_| Problem::not_found("there is no item of that sync id"))?;
+    let body = whole(body)?;
+    let mut reason = None;
+    for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
+        let said = || {
+            let said = format!("reason is a text of at most {REASON_LIMIT} bytes");
+            Problem::parameter("reason", said)
+        };
+        match key.as_str() {
+            "reason" => {
+                let text = value.as_str().map(str::trim).ok_or_else(said)?;
+                if text.len() > REASON_LIMIT {
+                    return Err(said());
+                }
+                reason = Some(text.to_owned()).filter(|text| !text.is_empty());
+            }
+            _ => return Err(put::unknown_key(&key)),
+        }
+    }
+    let (acting, of, which) = (Arc::clone(&room), name.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    // Even what failed may have been stored, and no copy of the text may be served on.
+    room.shelf.forget(&name);
+    let redacted = done?;
+    Ok(answer(
+        StatusCode::OK,
+        json!({
+            "feed": name.as_str(),
+            "sync_id": id.as_str(),
+            "published_id": redacted.published_id,
+            "native_id": redacted.native_id,
+            "standing": "redacted",
+            "deleted": true,
+            "kept_out": true,
+            "tick": json::tick(redacted.tick),
+            "versions": redacted.versions,
+            "was_redacted": redacted.before,
+        }),
+    ))
 }
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::query::Asked;
 use super::rendition::Rendition;
 use super::shelf::Wish;
-use super::{Room, Shared};
+use super::{Room, Shared, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Dialect, ViewKind};
 use axum::extract::rejection::PathRejection;
@@ -79,6 +79,9 @@ async fn view(
         container: asked.container,
         seen: asked.since,
     };
+    if let Some(at) = asked.as_of {
+        return past::answer(room, &record, wish, at, headers).await;
+    }
     let rendition = room.shelf.rendition(&record, wish).await?;
     Ok(answer(room, &record, Which::View(kind), wish.dialect, &rendition, headers))
 }

@@ -2,6 +2,7 @@
 
 use super::address::followable;
 use super::conditional::{ETag, not_modified};
+use crate::model::Time;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
@@ -57,6 +58,13 @@ pub(super) fn whole(
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     (headers, document).into_response()
+}
+
+/// A moment as people read it; its exact form is in the markup.
+pub(super) fn moment(time: Time) -> Markup {
+    let exact = time.to_string();
+    let shown = exact.replace('T', " ").replace('Z', " UTC");
+    html! { time datetime=(exact) { (shown) } }
 }
 
 /// A text from outside, cut to what a page has room for.

@@ -5,7 +5,7 @@ use crate::model::{
     Chain, Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
     Tick, Time,
 };
-use crate::store::VersionNote;
+use crate::store::{Holdings, VersionNote};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -200,6 +200,19 @@ pub(super) fn event(event: &Event) -> Value {
     object
 }
 
+/// What is kept of a feed's past, and what it takes as it is stored.
+pub(super) fn holdings(kept: &Holdings, state: Option<&FeedState>) -> Value {
+    json!({
+        "versions": kept.versions,
+        "version_bytes": kept.version_bytes,
+        "past_documents": kept.documents,
+        "past_document_bytes": kept.document_bytes,
+        "archives": state.map(|state| state.archives.kept()),
+        "archive_bytes": state.map(|state| state.archives.bytes),
+        "back_to": time(kept.back_to),
+    })
+}
+
 /// A version of an item.
 pub(super) fn version(note: &VersionNote) -> Value {
     json!({
@@ -209,6 +222,8 @@ pub(super) fn version(note: &VersionNote) -> Value {
         "by": note.update.stamp.by().map(crate::model::EndpointId::as_str),
         "deleted": note.deleted,
         "tick": tick(Some(note.tick)),
+        "shown": time(Some(note.shown)),
+        "size": note.size,
         "title": note.title,
         "reason": note.reason,
     })

@@ -76,7 +76,13 @@ enum Missing {
 /// A parameter that does not fit the feed's state.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", .0.detail())]
-struct ParameterError(Problem);
+pub(super) struct ParameterError(Problem);
+
+impl From<ParameterError> for Problem {
+    fn from(ParameterError(problem): ParameterError) -> Self {
+        problem
+    }
+}
 
 /// The cache, and what it takes to fill it.
 pub(super) struct Shelf {
@@ -105,6 +111,7 @@ impl Shelf {
             Cache::builder()
                 .max_capacity(bytes)
                 .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
+                .support_invalidation_closures()
                 .build()
         };
         Self {
@@ -115,10 +122,24 @@ impl Shelf {
             metrics,
             renditions: weighed(SHELF_BYTES),
             since: weighed(SINCE_BYTES),
-            last: Cache::new(LAST_KEYS),
+            last: Cache::builder()
+                .max_capacity(LAST_KEYS)
+                .support_invalidation_closures()
+                .build(),
             renders: Arc::new(Semaphore::new(RENDERS_AT_ONCE)),
             since_renders: Arc::new(Semaphore::new(SINCE_RENDERS_AT_ONCE)),
         }
+    }
+
+    /// Lets go of everything that was rendered of a feed.
+    pub(super) fn forget(&self, feed: &FeedName) {
+        for cache in [&self.renditions, &self.since] {
+            let of = feed.clone();
+            // Whatever is not dropped here is under a key that nobody asks for any more.
+            let _ = cache.invalidate_entries_if(move |key, _| key.feed == of);
+        }
+        let of = feed.clone();
+        let _ = self.last.invalidate_entries_if(move |(feed, ..), _| *feed == of);
     }
 
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
@@ -316,7 +337,7 @@ fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {
 }
 
 /// Whether the feed can be had in the container that was asked for.
-fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
+pub(super) fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
     let (name, other) = match state.format.family() {
         Family::Atom => ("atom", Family::Rss),
         Family::Rss => ("rss", Family::Atom),

@@ -459,6 +459,25 @@ impl Operator for TestOperator {
             error: None,
         })
     }
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        Self::known(feed)?;
+        self.note(format!("redact {feed} {item} {reason:?}"));
+        if item.as_str() == "nothing" {
+            return Err(OperatorError::UnknownItem(feed.clone()));
+        }
+        Ok(Redacted {
+            published_id: "urn:a".to_owned(),
+            native_id: "urn:a".to_owned(),
+            tick: Some(tick(0)),
+            versions: 3,
+            before: false,
+        })
+    }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;
         match action {

@@ -187,9 +187,7 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
 
 /// A change that takes an item's text out.
 async fn redaction(store: &dyn Store, name: &str) -> Change {
-    let mut change = Draft::on(store, "news", 7).await.tombstone(name).done();
-    change.redacted = vec![id(name)];
-    change
+    Draft::on(store, "news", 7).await.redact(name, "").done()
 }
 
 async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
