@@ -13,7 +13,7 @@ use crate::serve::{
     Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
     PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
-use crate::store::{Claim, CommitError, Store, StoreError};
+use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +35,7 @@ pub(super) struct Desk {
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
     archives: archive::Policy,
+    retention: Retention,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
@@ -54,10 +55,22 @@ impl Desk {
     ) -> Self {
         let window = config.publish.window;
         let archives = translate::archives(&config);
+        let retention = translate::retention(&config);
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
         let changing = Mutex::new(());
-        Self { store, clock, poller, config, public_url, window, archives, closing, changing }
+        Self {
+            store,
+            clock,
+            poller,
+            config,
+            public_url,
+            window,
+            archives,
+            retention,
+            closing,
+            changing,
+        }
     }
 
     pub(super) fn closing(&self) {
@@ -71,6 +84,10 @@ impl Desk {
 
     pub(super) const fn window(&self) -> Duration {
         self.window
+    }
+
+    pub(super) const fn retention(&self) -> Retention {
+        self.retention
     }
 
     pub(super) const fn archives(&self) -> archive::Policy {

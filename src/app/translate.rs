@@ -6,6 +6,7 @@ use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, Fetch, FetchSettings};
 use crate::poll::PollSettings;
 use crate::render;
+use crate::store::Retention;
 
 /// The client that every outgoing request goes through.
 pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError> {
@@ -29,6 +30,16 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         window: config.publish.window,
         archives: archives(config),
         ..PollSettings::default()
+    }
+}
+
+/// How much is kept of the past of a feed.
+pub(super) fn retention(config: &Config) -> Retention {
+    let publish = &config.publish;
+    Retention {
+        versions: usize::try_from(publish.versions).unwrap_or(usize::MAX),
+        age: publish.versions_age.unwrap_or(Retention::default().age),
+        bytes: publish.versions_bytes,
     }
 }
 

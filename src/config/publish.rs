@@ -15,6 +15,9 @@ pub(super) const KEYS: &[&str] = &[
     "archives",
     "archive_age",
     "archive_bytes",
+    "versions",
+    "versions_age",
+    "versions_bytes",
     "window",
     "tombstones",
 ];
@@ -27,6 +30,12 @@ const KEEPING: RangeInclusive<Duration> =
 const ARCHIVE_ENTRIES: RangeInclusive<u32> = 1..=10_000;
 /// How many archives may be kept of a feed.
 const ARCHIVES: RangeInclusive<u32> = 1..=1_000_000;
+
+/// How many versions may be kept of an item.
+const VERSIONS: RangeInclusive<u32> = 1..=1000;
+/// How long what lost its place may be kept: up to a hundred years.
+const VERSIONS_AGE: RangeInclusive<Duration> =
+    Duration::from_secs(3600)..=Duration::from_secs(36_525 * 86_400);
 
 /// How feeds are republished, and what is kept of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +54,13 @@ pub struct Publish {
     pub archive_age: Option<Duration>,
     /// The most bytes that a feed's archives may take on disk; `None`: no limit.
     pub archive_bytes: Option<u64>,
+    /// The most versions kept of an item.
+    pub versions: u32,
+    /// How long a version, or an order of the reader view, is kept after another took its place;
+    /// `None`: for ever.
+    pub versions_age: Option<Duration>,
+    /// The most bytes that the versions and past orders of a feed may take on disk.
+    pub versions_bytes: u64,
     /// How long changes stay in the sync view.
     pub window: Duration,
     /// How long tombstones are kept.
@@ -61,6 +77,9 @@ impl Default for Publish {
             archives: 10_000,
             archive_age: None,
             archive_bytes: None,
+            versions: 100,
+            versions_age: None,
+            versions_bytes: 256 << 20,
             window: Duration::from_secs(30 * 86_400),
             tombstones: Duration::from_secs(180 * 86_400),
         }
@@ -103,6 +122,9 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     let archives = section.number("archives", &ARCHIVES);
     let archive_age = section.duration("archive_age", &KEEPING);
     let archive_bytes = section.text("archive_bytes", size);
+    let versions = section.number("versions", &VERSIONS);
+    let versions_age = section.duration("versions_age", &VERSIONS_AGE);
+    let versions_bytes = section.text("versions_bytes", size);
     let window_written = section.duration("window", &KEEPING);
     let tombstones_written = section.duration("tombstones", &KEEPING);
     let window = window_written.unwrap_or(default.window);
@@ -125,6 +147,9 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         archives: archives.unwrap_or(default.archives),
         archive_age,
         archive_bytes,
+        versions: versions.unwrap_or(default.versions),
+        versions_age,
+        versions_bytes: versions_bytes.unwrap_or(default.versions_bytes),
         window,
         tombstones,
     }
