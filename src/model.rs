@@ -7,6 +7,7 @@ mod admin;
 mod change;
 mod document;
 mod id;
+mod lineage;
 mod markup;
 mod sharing;
 mod snapshot;
@@ -19,6 +20,7 @@ pub use document::{
     UpdateHints, Warning,
 };
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
+pub use lineage::{Lineage, Stretch};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

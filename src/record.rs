@@ -7,6 +7,7 @@ mod draft;
 mod held;
 mod mint;
 mod next;
+mod shown;
 mod window;
 
 pub use decide::decide;

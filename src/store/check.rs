@@ -22,6 +22,7 @@ pub(super) fn check(
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
+    touched(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -42,11 +43,6 @@ pub(super) fn check(
     for entry in change.known.iter().filter(|entry| !versioned.contains(&entry.id)) {
         if !stored(&entry.id)? {
             return Err(invalid(change, format!("the item {} is new without a version", entry.id)));
-        }
-    }
-    for (id, _) in &change.latest {
-        if !stored(id)? {
-            return Err(invalid(change, format!("newest bytes of {id}, which is not known")));
         }
     }
     for id in change.order.iter().flatten() {
@@ -131,6 +127,21 @@ fn versions<'a>(
         }
     }
     Ok(seen)
+}
+
+/// Whoever knows an earlier document is told of what is new in this one by these.
+fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    let versions = change.versions.iter().map(|version| &version.id);
+    for id in versions.chain(change.latest.iter().map(|(id, _)| id)) {
+        let Some(entry) = known.get(id) else {
+            return Err(format!("it has newest bytes of {id} and no ledger entry for it"));
+        };
+        if entry.touched != change.state.render {
+            let (found, render) = (entry.touched, change.state.render);
+            return Err(format!("{id} is shown anew since {render} and says since {found}"));
+        }
+    }
+    Ok(())
 }
 
 fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {

@@ -40,6 +40,8 @@ fn blank() -> FeedState {
         living: 0,
         tombstones: 0,
         minted: 0,
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

@@ -190,6 +190,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         living: 1,
         tombstones: 0,
         minted: 1,
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

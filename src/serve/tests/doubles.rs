@@ -81,6 +81,7 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
         published_id: format!("urn:{text}"),
         tick: tick(seconds),
         standing,
+        touched: 5,
     }
 }
 
@@ -105,6 +106,8 @@ pub(super) fn state(format: Format) -> FeedState {
         tombstones: 1,
         ripens: None,
         minted: 4,
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

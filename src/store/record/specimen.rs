@@ -117,7 +117,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             backfilled,
         },
     );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>());
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), any::<u64>());
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -125,7 +125,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen),
             standing,
             absence,
-            (prints, bytes),
+            (prints, bytes, touched),
         )| Known {
             id,
             native,
@@ -145,6 +145,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             absence,
             prints,
             bytes,
+            touched,
         },
     )
 }
@@ -164,7 +165,8 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             decision,
         });
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
+    let deltas = (any::<u64>(), vec((any::<u32>(), any::<u64>()), 0..4));
+    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, deltas).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             (format, says_complete, wire, body, head, site),
@@ -172,6 +174,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
+            (deltas_from, lineage),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
@@ -205,6 +208,10 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 living,
                 tombstones,
                 minted,
+                deltas_from,
+                lineage: Lineage::new(
+                    lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+                ),
             }
         },
     )

@@ -1,9 +1,9 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::Record;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
-use crate::model::{Character, Decision, FeedState, Hold, Revision};
+use super::{Record, RecordError, fields, newest};
+use crate::model::{Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,70 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    deltas_from: u64,
+    /// Marks, and the render revisions that they found.
+    lineage: Vec<(u32, u64)>,
 }
 
-impl Record for StateRecord {}
+/// The first layout: it says nothing of deltas.
+#[derive(Deserialize)]
+struct First {
+    revision: u64,
+    tick: Option<Seconds>,
+    window_start: Option<Seconds>,
+    complete_start: Option<Seconds>,
+    render: u64,
+    shown: Seconds,
+    format: FormatRecord,
+    says_complete: bool,
+    wire: u128,
+    body: u128,
+    head: u64,
+    site: Option<String>,
+    character: CharacterRecord,
+    hold: Option<HoldRecord>,
+    ripens: Option<Seconds>,
+    current: u32,
+    living: u32,
+    tombstones: u32,
+    minted: u64,
+    next_event: u64,
+}
+
+impl Record for StateRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            revision: first.revision,
+            tick: first.tick,
+            window_start: first.window_start,
+            complete_start: first.complete_start,
+            render: first.render,
+            shown: first.shown,
+            format: first.format,
+            says_complete: first.says_complete,
+            wire: first.wire,
+            body: first.body,
+            head: first.head,
+            site: first.site,
+            character: first.character,
+            hold: first.hold,
+            ripens: first.ripens,
+            current: first.current,
+            living: first.living,
+            tombstones: first.tombstones,
+            minted: first.minted,
+            next_event: first.next_event,
+            deltas_from: 0,
+            lineage: Vec::new(),
+        })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct CharacterRecord {
@@ -147,6 +208,8 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
+            deltas_from: state.deltas_from,
+            lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
     }
 }
@@ -173,6 +236,10 @@ impl From<StateRecord> for FeedState {
             living: record.living,
             tombstones: record.tombstones,
             minted: record.minted,
+            deltas_from: record.deltas_from,
+            lineage: Lineage::new(
+                record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+            ),
         }
     }
 }

@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known() -> KnownRecord {
+fn known(touched: u64) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -95,6 +95,7 @@ fn known() -> KnownRecord {
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
+        touched,
     })
 }
 
@@ -137,6 +138,11 @@ fn state() -> FeedState {
         living: 11,
         tombstones: 12,
         minted: 13,
+        deltas_from: 8,
+        lineage: Lineage::new([
+            Stretch { mark: 7, after: 0 },
+            Stretch { mark: u32::MAX, after: 5 },
+        ]),
     }
 }
 
@@ -244,8 +250,8 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_1: "known-1.hex", known(), KnownRecord;
-    state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
+    known_2: "known-2.hex", known(9), KnownRecord;
+    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
@@ -264,6 +270,11 @@ golden! {
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    let stored = golden("known-1.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0));
+    let stored = golden("state-1.hex", &[]);
+    let plain = FeedState { deltas_from: 0, lineage: Lineage::default(), ..state() };
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&plain, 40));
 }
 
 fn head() -> HeadRecord {
