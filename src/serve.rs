@@ -11,6 +11,7 @@ mod dashboard;
 mod directory;
 mod feeds;
 mod html;
+mod ignore;
 mod items;
 mod json;
 mod listen;

@@ -275,12 +275,18 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
     let deletions = select(vec![Deletions::Safe, Deletions::Eager, Deletions::Off]);
     let interval = || of(any::<u64>().prop_map(Duration::from_millis));
-    let options = (any::<bool>(), deletions, interval(), interval()).prop_map(
-        |(complete, deletions, min_interval, max_interval)| FeedOptions {
+    let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
+        .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
+    let noise = (select(Order::ALL.to_vec()), any::<bool>(), vec(ignore, 0..4));
+    let options = (any::<bool>(), deletions, interval(), interval(), noise).prop_map(
+        |(complete, deletions, min_interval, max_interval, (order, probe, ignore))| FeedOptions {
             complete,
             deletions,
             min_interval,
             max_interval,
+            order,
+            probe,
+            ignore,
         },
     );
     (feed(), text(), source, standing, options).prop_map(

@@ -187,7 +187,7 @@ fn poll(url: &str, body: Option<u128>) -> PollRecord {
     })
 }
 
-fn feed() -> FeedRow {
+fn feed(order: Order, probe: bool, ignore: Vec<Ignore>) -> FeedRow {
     FeedRow::from(&FeedRecord {
         name: FeedName::new("news").unwrap(),
         url: URL.to_owned(),
@@ -198,6 +198,9 @@ fn feed() -> FeedRow {
             deletions: Deletions::Eager,
             min_interval: Some(std::time::Duration::from_secs(300)),
             max_interval: Some(std::time::Duration::from_millis(86_400_500)),
+            order,
+            probe,
+            ignore,
         },
     })
 }
@@ -255,7 +258,14 @@ golden! {
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
-    feed_1: "feed-1.hex", feed(), FeedRow;
+    feed_2: "feed-2.hex", feed(
+        Order::OldestFirst,
+        true,
+        vec![
+            Ignore::new("media:keywords", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ],
+    ), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
@@ -275,6 +285,8 @@ fn earlier_layouts_are_read() {
     let stored = golden("state-1.hex", &[]);
     let plain = FeedState { deltas_from: 0, lineage: Lineage::default(), ..state() };
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&plain, 40));
+    let stored = golden("feed-1.hex", &[]);
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
 }
 
 fn head() -> HeadRecord {
