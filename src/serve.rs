@@ -8,6 +8,7 @@ mod admin;
 mod auth;
 mod conditional;
 mod dashboard;
+mod delta;
 mod directory;
 mod feeds;
 mod html;

@@ -2,7 +2,7 @@
 //! comes back with an earlier document has to be told (RFC 3229 with the manipulation `feed`).
 
 use super::draft::Draft;
-use crate::model::{Family, SyncId};
+use crate::model::{Family, Order, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// Notes the render revision of the commit in every item that is shown anew by it, and in the state
@@ -30,6 +30,10 @@ fn arrivals(draft: &Draft<'_>) -> HashSet<SyncId> {
 /// as in a ranking, a reader must see it.
 fn is_rearranged(draft: &Draft<'_>, anew: &HashSet<SyncId>) -> bool {
     let Some(order) = &draft.order else { return false };
+    if !matches!(draft.round.options.order, Order::Auto | Order::None) {
+        // Whoever has the items has their order: it is that of their dates.
+        return false;
+    }
     let old: HashMap<&SyncId, usize> =
         draft.old_order().iter().enumerate().map(|(place, id)| (id, place)).collect();
     let places = order.iter().filter(|id| !anew.contains(*id)).filter_map(|id| old.get(id));

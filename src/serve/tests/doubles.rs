@@ -107,7 +107,7 @@ pub(super) fn state(format: Format) -> FeedState {
         ripens: None,
         minted: 4,
         deltas_from: 0,
-        lineage: crate::model::Lineage::default(),
+        lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
 
