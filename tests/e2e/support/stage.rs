@@ -111,7 +111,13 @@ impl Stage {
 
     /// Stops the gateway and starts it again over the same data.
     pub async fn restart(&mut self) {
+        self.restart_after(|| {}).await;
+    }
+
+    /// The same, doing something with the data while nobody uses them.
+    pub async fn restart_after(&mut self, act: impl FnOnce()) {
         self.gateway.take().unwrap().stop().await.unwrap();
+        act();
         self.later(Duration::from_secs(60));
         self.start().await;
     }
