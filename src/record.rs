@@ -8,6 +8,7 @@ mod held;
 mod mint;
 mod next;
 mod seal;
+mod shown;
 mod window;
 
 pub use decide::decide;

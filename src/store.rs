@@ -9,6 +9,7 @@ mod check;
 mod conformance;
 mod floor;
 mod limits;
+mod lineage;
 mod memory;
 mod record;
 mod seals;

@@ -17,6 +17,8 @@ mod changes;
 mod deletions;
 #[path = "e2e/delivery.rs"]
 mod delivery;
+#[path = "e2e/deltas.rs"]
+mod deltas;
 #[path = "e2e/edges.rs"]
 mod edges;
 #[path = "e2e/formats.rs"]

@@ -19,6 +19,7 @@ pub(super) fn assemble(known: Known, newest: Markup) -> Item {
         published_id: known.published_id,
         tick: known.tick,
         standing: known.standing,
+        touched: known.touched,
     }
 }
 

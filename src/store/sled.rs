@@ -28,6 +28,7 @@ use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
 use super::{
     Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError, VersionNote, View,
+    lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
@@ -110,6 +111,7 @@ impl SledStore {
             held: opened.held,
             floors: opened.floors,
             fence: opened.fence,
+            mark: lineage::mark(),
             sealed: opened.sealed,
         };
         let (requests, waiting) = mpsc::channel(REQUESTS);

@@ -59,11 +59,12 @@ pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
 pub struct Gate {
-    pub store: MemoryStore,
+    pub store: Arc<MemoryStore>,
     pub claim: Claim,
     pub feed: FeedName,
     pub options: FeedOptions,
     pub now: Time,
+    pub window: Duration,
     pub archives: tidegate::archive::Policy,
     same: u32,
 }
@@ -72,6 +73,7 @@ impl Gate {
     pub async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = Arc::new(store);
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         Self {
             store,
@@ -79,6 +81,7 @@ impl Gate {
             feed: FeedName::new("news").unwrap(),
             options: FeedOptions::default(),
             now: Time::from_unix(START + 400 * 24 * HOUR),
+            window: Duration::from_secs(30 * 24 * 3600),
             archives: tidegate::archive::Policy::default(),
             same: 0,
         }
@@ -95,7 +98,7 @@ impl Gate {
             options: &self.options,
             snapshot,
             now: self.now,
-            window: Duration::from_secs(30 * 24 * 3600),
+            window: self.window,
             upstream: "http://publisher.example/feed",
             archives: self.archives,
         }
@@ -123,6 +126,14 @@ impl Gate {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// What the gateway does every hour whatever the publisher does.
+    pub async fn age(&mut self) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::age(&self.round(snapshot.as_ref()));
         self.commit(&verdict).await;
         verdict
     }

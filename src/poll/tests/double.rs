@@ -207,6 +207,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         tombstones: 0,
         minted: 1,
         archives: Chain::default(),
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

@@ -81,6 +81,7 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
         published_id: format!("urn:{text}"),
         tick: tick(seconds),
         standing,
+        touched: 5,
     }
 }
 
@@ -106,6 +107,8 @@ pub(super) fn state(format: Format) -> FeedState {
         ripens: None,
         minted: 4,
         archives: Chain::default(),
+        deltas_from: 0,
+        lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
 

@@ -69,6 +69,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         absence: None,
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
+        touched: 0,
     }
 }
 
@@ -196,6 +197,7 @@ impl Draft {
     /// Newest bytes without a version.
     pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
+        self.change.known.extend(self.before.get(&id(name)).cloned());
         self.change.state.render += 1;
         self
     }
@@ -215,7 +217,13 @@ impl Draft {
         self
     }
 
-    pub(super) fn done(self) -> Change {
+    pub(super) fn done(mut self) -> Change {
+        let change = &mut self.change;
+        let versions = change.versions.iter().map(|version| &version.id);
+        let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();
+        for known in change.known.iter_mut().filter(|known| anew.contains(&&known.id)) {
+            known.touched = change.state.render;
+        }
         self.change
     }
 }
