@@ -308,6 +308,44 @@ fn an_entry_stays_in_the_subscription_document_until_its_archive_can_be_reached(
     });
 }
 
+/// A store of a program that knew no archives is taken as it is: the next change that is shown seals
+/// all that it has, retired items and tombstones included.
+#[test]
+fn a_store_from_before_archives_is_sealed_from_its_beginning() {
+    block_on(async {
+        let mut dice = Dice(11);
+        let (publisher, site) = (Publisher::new(6, false), Site::new(before().await).await);
+        let mut world = World { publisher, site, last: None, rss: false };
+        for _ in 0..40 {
+            world.step(&dice.step()).await;
+        }
+        let state = world.site.gate.store_state().await;
+        assert_eq!((state.archives.next, state.archives.newest), (0, None));
+        assert!(state.living > state.current && state.tombstones > 0, "{state:?}");
+        world.site.gate.before_archives = false;
+        world.publisher.act(&Act::Publish(1));
+        world.site.gate.later(1);
+        world.poll().await;
+        let after = world.site.gate.store_state().await.archives;
+        assert_eq!(
+            after.next,
+            u64::from((state.living + state.tombstones + 1).div_ceil(4)),
+            "{state:?}"
+        );
+        assert_eq!(after.unsealed, 0);
+        world.check_newcomers().await;
+    });
+}
+
+/// A gateway that knows no archives yet.
+async fn before() -> Gate {
+    let mut gate = Gate::new().await;
+    gate.before_archives = true;
+    gate.archives = Policy { entries: 4, ..Policy::default() };
+    gate.options.deletions = Deletions::Eager;
+    gate
+}
+
 #[test]
 fn dropped_archives_answer_410_and_the_rest_stays_as_it_was() {
     block_on(async {

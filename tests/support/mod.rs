@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
+use tidegate::model::{Chain, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
@@ -66,6 +66,8 @@ pub struct Gate {
     pub now: Time,
     pub window: Duration,
     pub archives: tidegate::archive::Policy,
+    /// Commits as a program did that knew no archives.
+    pub before_archives: bool,
     same: u32,
 }
 
@@ -83,6 +85,7 @@ impl Gate {
             now: Time::from_unix(START + 400 * 24 * HOUR),
             window: Duration::from_secs(30 * 24 * 3600),
             archives: tidegate::archive::Policy::default(),
+            before_archives: false,
             same: 0,
         }
     }
@@ -139,7 +142,12 @@ impl Gate {
     }
 
     async fn commit(&mut self, verdict: &Verdict) {
-        if let Some(change) = verdict.change.clone() {
+        if let Some(mut change) = verdict.change.clone() {
+            if self.before_archives {
+                change.seals.clear();
+                let unsealed = change.state.living + change.state.tombstones;
+                change.state.archives = Chain { unsealed, ..Chain::default() };
+            }
             self.store.commit(&self.claim, change).await.unwrap();
             self.same = 0;
         }
