@@ -7,6 +7,7 @@
 mod duration;
 mod fault;
 mod feeds;
+mod ignore;
 mod naming;
 mod nearest;
 mod overrides;

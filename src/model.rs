@@ -8,12 +8,14 @@ mod archive;
 mod change;
 mod document;
 mod id;
+mod ignore;
+mod lineage;
 mod markup;
 mod sharing;
 mod snapshot;
 mod time;
 
-pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, PollState};
+pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState};
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
@@ -21,6 +23,8 @@ pub use document::{
     UpdateHints, Warning,
 };
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
+pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
+pub use lineage::{Lineage, Stretch};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

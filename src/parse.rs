@@ -29,7 +29,7 @@ pub use decode::{Decoded, Found, decode};
 pub use error::ParseError;
 pub use limits::Limits;
 
-use crate::model::{Card, Entry, Field, FeedDocument, Markup};
+use crate::model::{Card, Entry, FeedDocument, Field, Markup};
 use url::Url;
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.

@@ -10,6 +10,7 @@ mod mint;
 mod next;
 mod redact;
 mod seal;
+mod shown;
 mod window;
 
 pub use decide::decide;

@@ -9,6 +9,7 @@ mod check;
 mod conformance;
 mod floor;
 mod limits;
+mod lineage;
 mod memory;
 mod past;
 mod record;
@@ -27,8 +28,8 @@ pub use self::sled::SledStore;
 
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick, Time,
-    Update,
+    FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
+    Time, Update,
 };
 use async_trait::async_trait;
 use std::time::Duration;

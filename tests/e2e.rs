@@ -17,6 +17,8 @@ mod changes;
 mod deletions;
 #[path = "e2e/delivery.rs"]
 mod delivery;
+#[path = "e2e/deltas.rs"]
+mod deltas;
 #[path = "e2e/edges.rs"]
 mod edges;
 #[path = "e2e/formats.rs"]
@@ -25,6 +27,8 @@ mod formats;
 mod identity;
 #[path = "e2e/outages.rs"]
 mod outages;
+#[path = "e2e/past.rs"]
+mod past;
 #[path = "e2e/story.rs"]
 mod story;
 #[path = "e2e/support/mod.rs"]

@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::{AppError, keep};
 use super::operator::Desk;
+use super::{AppError, keep};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::{FeedRecord, FeedSource, FeedStanding};

@@ -1,15 +1,25 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
+use super::ignore;
 use super::nearest::nearest;
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
 use super::web::feed_address;
-use crate::model::{Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding};
+use crate::model::{Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order};
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
-pub(super) const FEED_KEYS: &[&str] =
-    &["name", "url", "complete", "deletions", "min_interval", "max_interval"];
+pub(super) const FEED_KEYS: &[&str] = &[
+    "name",
+    "url",
+    "complete",
+    "deletions",
+    "order",
+    "probe",
+    "ignore",
+    "min_interval",
+    "max_interval",
+];
 pub(super) const AGGREGATE_KEYS: &[&str] = &["name", "sources"];
 
 /// The most feeds in one file.
@@ -101,7 +111,16 @@ fn options(section: &mut Section<'_, '_, '_>, polling: &Polling) -> FeedOptions 
         min_interval.unwrap_or(polling.min_interval),
         max_interval.unwrap_or(polling.max_interval),
     );
-    FeedOptions { complete, deletions, min_interval, max_interval }
+    let order = section.choice("order", &Order::ALL.map(|order| (order.name(), order)));
+    FeedOptions {
+        complete,
+        deletions,
+        min_interval,
+        max_interval,
+        order: order.unwrap_or_default(),
+        probe: section.boolean("probe").unwrap_or_default(),
+        ignore: ignore::read(section),
+    }
 }
 
 pub(super) fn read_aggregates(top: &mut Section<'_, '_, '_>, feeds: &Feeds) -> Vec<Aggregate> {

@@ -7,7 +7,8 @@ use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
-type Written<'d> = toml::Spanned<DeValue<'d>>;
+/// A value with its place.
+pub(super) type Written<'d> = toml::Spanned<DeValue<'d>>;
 
 /// A table, or its absence: every key then has its default.
 pub(super) struct Section<'s, 't, 'd> {
@@ -231,14 +232,13 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         number
     }
 
-    /// A list of texts with the place of each, at most `limit`; `None` where the key is absent or
-    /// no list.
-    pub(super) fn list(
+    /// The elements of a list, at most `limit`; `None` where the key is absent or no list.
+    pub(super) fn elements(
         &mut self,
         key: &'static str,
         limit: usize,
         wanted: &str,
-    ) -> Option<Vec<(Range<usize>, &'d str)>> {
+    ) -> Option<&'d [Written<'d>]> {
         let value = self.value(key)?.get_ref();
         let Some(array) = value.as_array() else {
             self.wrong_kind(key, value, wanted);
@@ -247,8 +247,20 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         if array.len() > limit {
             self.fault(key, format!("has {} entries, the limit is {limit}", array.len()));
         }
+        array.get(..limit.min(array.len()))
+    }
+
+    /// A list of texts with the place of each, at most `limit`; `None` where the key is absent or
+    /// no list.
+    pub(super) fn list(
+        &mut self,
+        key: &'static str,
+        limit: usize,
+        wanted: &str,
+    ) -> Option<Vec<(Range<usize>, &'d str)>> {
+        let elements = self.elements(key, limit, wanted)?;
         let mut texts = Vec::new();
-        for element in array.iter().take(limit) {
+        for element in elements {
             match element.get_ref().as_str() {
                 Some(text) => texts.push((element.span(), text)),
                 None => {
@@ -270,7 +282,8 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-fn kind(value: &DeValue<'_>) -> &'static str {
+/// What a value is, in words.
+pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) | DeValue::Float(_) => "number",
@@ -282,7 +295,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 /// What is wrong with an unknown key, with the key that was probably meant.
-fn unknown(what: &str, path: &str, written: &str, known: &[&'static str]) -> String {
+pub(super) fn unknown(what: &str, path: &str, written: &str, known: &[&'static str]) -> String {
     if let Some(meant) = nearest(written, known.iter().copied()) {
         return format!("unknown {what}; did you mean {meant}?");
     }

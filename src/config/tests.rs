@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Deletions, FeedName, FeedOptions};
+use crate::model::{Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -54,6 +54,9 @@ fn the_annotated_file_shows_every_key() {
         "url =",
         "complete =",
         "deletions =",
+        "order =",
+        "probe =",
+        "ignore =",
         "min_interval =",
         "max_interval =",
         "sources =",
@@ -154,6 +157,28 @@ fn intervals_are_in_order_also_against_what_is_not_written() {
     let options = &good(feed).feeds[0].options;
     assert_eq!(options.deletions, Deletions::Off);
     assert!(options.complete);
+}
+
+#[test]
+fn what_the_operator_says_of_one_feed() {
+    let options = |text: &str| {
+        let text = format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\n{text}");
+        good(&text).feeds[0].options.clone()
+    };
+    for order in Order::ALL {
+        assert_eq!(options(&format!("order = {:?}", order.name())).order, order);
+    }
+    assert!(options("probe = true").probe);
+    let said = options(
+        "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\
+         { field = \"{urn:x}a\" }]",
+    );
+    let expected =
+        [("media:keywords", None), ("description", Some(r"\d+ views")), ("{urn:x}a", None)];
+    assert!(said.ignore.iter().map(|i| (i.field(), i.pattern())).eq(expected), "{said:?}");
+    let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
+    let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
+    assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{FeedName, Time};
+use super::{FeedName, Ignore, Time};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -15,6 +15,40 @@ pub enum Deletions {
     Off,
 }
 
+/// How an operator says that a feed's document runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// As is learned from its documents.
+    #[default]
+    Auto,
+    /// The newest item stands first, by when it was published.
+    NewestFirst,
+    /// The oldest item stands first, by when it was published.
+    OldestFirst,
+    /// The item that was changed last stands first, so that items jump when they are edited.
+    Updated,
+    /// By rank or by hand: the place of an item says nothing of its age, and there is no middle
+    /// for it to be missing from.
+    None,
+}
+
+impl Order {
+    /// Every order.
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::NewestFirst, Self::OldestFirst, Self::Updated, Self::None];
+
+    /// Its word in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::NewestFirst => "newest-first",
+            Self::OldestFirst => "oldest-first",
+            Self::Updated => "updated",
+            Self::None => "none",
+        }
+    }
+}
+
 /// What an operator says of one feed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct FeedOptions {
@@ -26,6 +60,12 @@ pub struct FeedOptions {
     pub min_interval: Option<Duration>,
     /// Polls are at most this far apart, where it differs from the gateway's setting.
     pub max_interval: Option<Duration>,
+    /// How the document runs.
+    pub order: Order,
+    /// Whether the address of a missing item may be asked whether it is gone.
+    pub probe: bool,
+    /// What is noise in this feed, at most [`IGNORE_LIMIT`](super::IGNORE_LIMIT) entries.
+    pub ignore: Vec<Ignore>,
 }
 
 /// Who added a feed.

@@ -1,6 +1,8 @@
 //! What the store knows of a feed.
 
-use super::{ArchiveNote, Chain, EndpointId, Format, History, Markup, Shared, SyncId, Tick, Time};
+use super::{
+    ArchiveNote, Chain, EndpointId, Format, History, Lineage, Markup, Shared, SyncId, Tick, Time,
+};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -110,6 +112,9 @@ pub struct Known {
     pub prints: Vec<(u64, u64)>,
     /// Fingerprint of its newest bytes as they stood in the document.
     pub bytes: u64,
+    /// The render revision since which it is shown as it is: that of its newest bytes, of its
+    /// version, or of its coming (back) into the reader view, whichever is the latest.
+    pub touched: u64,
 }
 
 impl Known {
@@ -225,6 +230,12 @@ pub struct FeedState {
     pub minted: u64,
     /// The archives of its change log.
     pub archives: Chain,
+    /// The earliest render revision from which a delta of the reader view tells all that changed
+    /// since: before it something changed that no list of entries can say, such as the order of
+    /// entries that stayed as they were.
+    pub deltas_from: u64,
+    /// Under which openings of the store it changed. Set by the store on commit.
+    pub lineage: Lineage,
 }
 
 impl FeedState {
@@ -251,6 +262,8 @@ impl FeedState {
             tombstones: 0,
             minted: 0,
             archives: Chain::default(),
+            deltas_from: 0,
+            lineage: Lineage::default(),
         }
     }
 }
@@ -285,6 +298,8 @@ pub struct Item {
     pub tick: Tick,
     /// What it is to its upstream.
     pub standing: Standing,
+    /// The render revision since which it is shown as it is ([`Known::touched`]).
+    pub touched: u64,
 }
 
 impl Item {

@@ -47,11 +47,12 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{Field, FeedDocument};
+    use crate::model::{FeedDocument, Field};
     use crate::parse::{self, Limits};
 
     fn said(fields: &[Field<'_>]) -> Vec<(String, String)> {
-        let pairs = fields.iter().map(|f| (f.path.clone().into_owned(), f.value.clone().into_owned()));
+        let pairs =
+            fields.iter().map(|f| (f.path.clone().into_owned(), f.value.clone().into_owned()));
         pairs.collect()
     }
 
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_no_entry() {
-        let document = read("<rss version='2.0'><channel><item><title>A</title></item></channel></rss>");
+        let document =
+            read("<rss version='2.0'><channel><item><title>A</title></item></channel></rss>");
         let mut markup = parse::own(&document, &document.entries[0]);
         assert!(parse::again(&markup).is_some());
         markup.slots.attributes = 9_999;

@@ -1,12 +1,12 @@
 //! A commit while it is being made.
 
-use super::{Round, Verdict, window};
+use super::{Round, Verdict, shown, window};
 use crate::model::{
     Change, Count, Event, EventKind, FeedState, History, Known, Markup, NewVersion, Shared,
     Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
 use crate::sync;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// Collects what changes; knows the tick that a version would get.
@@ -149,6 +149,33 @@ impl<'a> Draft<'a> {
         Stamp::Both { when: self.round.now, by: self.round.endpoint.clone() }
     }
 
+    /// The order of the reader view before this commit.
+    pub(super) fn old_order(&self) -> &'a [SyncId] {
+        &self.snapshot.order
+    }
+
+    /// The items that this commit brings other bytes or a version of.
+    pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
+        let latest = self.latest.iter().map(|(id, _)| id);
+        self.versions.iter().map(|version| &version.id).chain(latest)
+    }
+
+    /// Whether this commit deletes an item.
+    pub(super) fn deletes(&self) -> bool {
+        self.events.iter().any(|event| event.kind == EventKind::Deleted)
+    }
+
+    /// Where items stand in the ledger.
+    pub(super) fn indices(&self, ids: &HashSet<SyncId>) -> Vec<usize> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let old = self.snapshot.known.iter().enumerate();
+        let old = old.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| at);
+        let new = self.known.range(self.snapshot.known.len()..);
+        old.chain(new.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| *at)).collect()
+    }
+
     /// Every item of the ledger as it stands in this draft.
     pub(super) fn ledger(&self) -> impl Iterator<Item = &Known> {
         let old = self.snapshot.known.iter().enumerate();
@@ -198,6 +225,7 @@ impl<'a> Draft<'a> {
             self.state.render = self.state.render.saturating_add(1);
             let later = self.state.shown.plus(Duration::from_secs(1));
             self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
+            shown::note(&mut self);
         }
         let (mut living, mut tombstones) = (0_u32, 0_u32);
         for known in self.ledger() {

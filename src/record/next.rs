@@ -257,6 +257,8 @@ impl Taken<'_> {
             absence: None,
             prints: diff::prints(entry),
             bytes: diff::bytes_print(entry),
+            // The commit says.
+            touched: 0,
         };
         describe(&mut known, entry);
         known

@@ -33,8 +33,8 @@ pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
     draft.change(at, forget);
     let stand_in = nothing(snapshot.state.format);
     let said = Said::new(EventKind::Deleted, why);
-    let is_version = !known.is_deleted()
-        && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
+    let is_version =
+        !known.is_deleted() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
     if !is_version {
         draft.change(at, |item| item.standing = standing);
         draft.keep_latest(id.clone(), stand_in);

@@ -13,6 +13,12 @@ impl Draft<'_> {
         let first_new = chain.next;
         chain.unsealed = chain.unsealed.saturating_add(made);
         let policy = self.round.archives;
+        // While a document is held nothing outside changes, so nothing is sealed either.
+        if !self.shown_changed {
+            self.state.archives = chain;
+            self.drop_archives(first_new);
+            return Vec::new();
+        }
         let mut seals = Vec::new();
         let leaving = self.leaving();
         let left: Vec<&Known> = match leaving.is_empty() {
@@ -33,8 +39,6 @@ impl Draft<'_> {
             };
             seals = archive::seal(&mut chain, &policy, unsealed);
         }
-        // The reader view names the newest archive.
-        self.shown_changed |= !seals.is_empty();
         self.state.archives = chain;
         self.drop_archives(first_new);
         seals

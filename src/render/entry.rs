@@ -77,12 +77,7 @@ impl Entries<'_> {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
         let markup = if version.deleted {
-            Cow::Owned(tombstone::shell(
-                version,
-                &self.target,
-                self.feed_title,
-                shown.is_redacted,
-            ))
+            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
             convert::markup(&version.data, &self.target, seen)
         };

@@ -174,7 +174,8 @@ pub(super) async fn redact(
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
     let name = feed(Ok(Path(name)))?;
-    let id = SyncId::new(&id).map_err(|_| Problem::not_found("there is no item of that sync id"))?;
+    let id =
+        SyncId::new(&id).map_err(|_| Problem::not_found("there is no item of that sync id"))?;
     let body = whole(body)?;
     let mut reason = None;
     for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {

@@ -8,10 +8,12 @@ use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
-use super::rendition::Rendition;
+use super::rendition::{About, Rendition};
 use super::shelf::Renderer;
 use super::{Room, Shared};
-use crate::model::{Archive, ArchiveId, ArchivePlace, Family, FeedRecord, FeedState, Time};
+use crate::model::{
+    Archive, ArchiveId, ArchivePlace, Family, FeedRecord, FeedState, Revision, Time,
+};
 use crate::render::{Addresses, ArchiveDocument, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Store, StoreError};
 use axum::extract::rejection::PathRejection;
@@ -122,10 +124,14 @@ impl Archives {
                 until: None,
                 expires: None,
             };
-            let media_type = crate::render::media_type(family);
+            let about = About {
+                media_type: crate::render::media_type(family),
+                shown: shown(&place),
+                revision: Revision::default(),
+                token: None,
+            };
             let links = history.links(&addresses.reader);
-            Rendition::build(renderer(&page), media_type, shown(&place))
-                .map(|rendition| rendition.leading_to(links))
+            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
         });
         match blocking.await {
             Ok(Ok(rendition)) => Ok(rendition),

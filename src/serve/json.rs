@@ -55,6 +55,9 @@ fn options(options: &FeedOptions) -> Value {
             Deletions::Eager => "eager",
             Deletions::Off => "off",
         },
+        "order": options.order.name(),
+        "probe": options.probe,
+        "ignore": super::ignore::written(&options.ignore),
         "min_interval": duration(options.min_interval),
         "max_interval": duration(options.max_interval),
     })

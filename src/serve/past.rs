@@ -4,14 +4,14 @@
 //! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
 //! else (RFC 7089). All times between two changes have one and the same document.
 
+use super::Room;
 use super::address::Site;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::Rendition;
+use super::rendition::{About, Rendition};
 use super::shelf::{Renderer, Wish, fits};
-use super::Room;
 use crate::model::{FeedName, FeedRecord, Revision, Time};
 use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
@@ -167,8 +167,13 @@ impl Pasts {
                 until: None,
                 expires: None,
             };
-            let media_type = crate::render::media_type(view.state.format.family());
-            Rendition::build(renderer(&page), media_type, view.state.shown)
+            let about = About {
+                media_type: crate::render::media_type(view.state.format.family()),
+                shown: view.state.shown,
+                revision: view.state.revision,
+                token: None,
+            };
+            Rendition::build(renderer(&page), about)
         });
         match blocking.await {
             Ok(Ok(rendition)) => Ok(Memento { rendition, own }),

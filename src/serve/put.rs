@@ -1,8 +1,9 @@
 //! The body of `PUT /api/v1/feeds/NAME`, read and checked.
 
+use super::ignore;
 use super::operator::PutFeed;
 use super::problem::Problem;
-use crate::model::{Deletions, FeedOptions};
+use crate::model::{Deletions, FeedOptions, Order};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use url::Url;
@@ -19,11 +20,11 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
     for (key, value) in object(body)? {
         match key.as_str() {
             "url" => url = Some(address(&value)?),
-            "complete" => {
-                let said = || Problem::parameter("complete", "complete is true or false");
-                options.complete = value.as_bool().ok_or_else(said)?;
-            }
+            "complete" => options.complete = boolean("complete", &value)?,
             "deletions" => options.deletions = deletions(&value)?,
+            "order" => options.order = order(&value)?,
+            "probe" => options.probe = boolean("probe", &value)?,
+            "ignore" => options.ignore = ignore::read(&value)?,
             "min_interval" => options.min_interval = interval("min_interval", &value)?,
             "max_interval" => options.max_interval = interval("max_interval", &value)?,
             _ => return Err(unknown_key(&key)),
@@ -66,6 +67,20 @@ fn address(value: &Value) -> Result<String, Problem> {
         Ok(_) => Err(wrong("url is an http or https address")),
         Err(error) => Err(wrong(&format!("url is no absolute address: {error}"))),
     }
+}
+
+fn boolean(key: &str, value: &Value) -> Result<bool, Problem> {
+    let said = || Problem::parameter(key, format!("{key} is true or false"));
+    value.as_bool().ok_or_else(said)
+}
+
+fn order(value: &Value) -> Result<Order, Problem> {
+    let word = value.as_str();
+    let found = Order::ALL.into_iter().find(|order| Some(order.name()) == word);
+    found.ok_or_else(|| {
+        let words = Order::ALL.map(Order::name).join(", ");
+        Problem::parameter("order", format!("order is one of {words}"))
+    })
 }
 
 fn deletions(value: &Value) -> Result<Deletions, Problem> {
@@ -116,13 +131,19 @@ mod tests {
     #[test]
     fn a_whole_body_is_read() {
         let body = br#"{"url":"https://example.org/a.xml","complete":true,"deletions":"eager",
-                        "min_interval":"90s","max_interval":"30d"}"#;
+                        "min_interval":"90s","max_interval":"30d","order":"oldest-first",
+                        "probe":true,"ignore":["media:keywords",{"field":"description",
+                        "pattern":"[0-9]+ views"}]}"#;
         let put = read(body).unwrap();
         assert_eq!(put.url, "https://example.org/a.xml");
         assert!(put.options.complete);
         assert_eq!(put.options.deletions, Deletions::Eager);
         assert_eq!(put.options.min_interval, Some(Duration::from_secs(90)));
         assert_eq!(put.options.max_interval, Some(Duration::from_secs(30 * 86_400)));
+        assert_eq!(put.options.order, Order::OldestFirst);
+        assert!(put.options.probe);
+        let ignored = [("media:keywords", None), ("description", Some("[0-9]+ views"))];
+        assert!(put.options.ignore.iter().map(|i| (i.field(), i.pattern())).eq(ignored));
     }
 
     #[test]
@@ -135,6 +156,10 @@ mod tests {
             (r#"{"url":"http://x/","interval":"5m"}"#, "interval"),
             (r#"{"url":"http://x/","deletions":"never"}"#, "deletions"),
             (r#"{"url":"http://x/","complete":"yes"}"#, "complete"),
+            (r#"{"url":"http://x/","probe":1}"#, "probe"),
+            (r#"{"url":"http://x/","order":"newest"}"#, "order"),
+            (r#"{"url":"http://x/","order":null}"#, "order"),
+            (r#"{"url":"http://x/","ignore":"title"}"#, "ignore"),
             (r#"{"url":"http://x/","min_interval":5}"#, "min_interval"),
             (r#"{"url":"http://x/","max_interval":"0s"}"#, "max_interval"),
             (r#"{"url":"http://x/","max_interval":"99999d"}"#, "max_interval"),

@@ -132,7 +132,9 @@ mod tests {
         for kind in [ViewKind::Reader, ViewKind::Complete] {
             let asked = Asked::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
             assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
-            for bad in ["", "now", "2026-11-20", "2026-11-20T17:20:05+01:00", "2026-13-01T00:00:00Z"] {
+            for bad in
+                ["", "now", "2026-11-20", "2026-11-20T17:20:05+01:00", "2026-13-01T00:00:00Z"]
+            {
                 let problem = Asked::read(kind, &format!("as-of={bad}")).unwrap_err();
                 assert_eq!(serde_json::to_value(&problem).unwrap()["parameter"], "as-of", "{bad}");
             }

@@ -1,6 +1,8 @@
 //! The site as its visitors see it, over doubles of the store and of the side that polls.
 
 mod admin;
+mod archives;
+mod deltas;
 mod doubles;
 mod feeds;
 mod headers;

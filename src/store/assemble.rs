@@ -21,6 +21,7 @@ pub(super) fn assemble(known: Known, newest: Markup) -> Item {
         published_id: known.published_id,
         tick: known.tick,
         standing: known.standing,
+        touched: known.touched,
     }
 }
 
@@ -80,5 +81,6 @@ pub(super) fn assemble_past(known: Known, note: &VersionNote, bytes: Markup, lis
         published_id: known.published_id,
         tick: note.tick,
         standing,
+        touched: known.touched,
     }
 }

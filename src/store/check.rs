@@ -24,6 +24,7 @@ pub(super) fn check(
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
     redacted(change, &known).map_err(|what| invalid(change, what))?;
     seals::check(change, before).map_err(|what| invalid(change, what))?;
+    touched(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -44,11 +45,6 @@ pub(super) fn check(
     for entry in change.known.iter().filter(|entry| !versioned.contains(&entry.id)) {
         if !stored(&entry.id)? {
             return Err(invalid(change, format!("the item {} is new without a version", entry.id)));
-        }
-    }
-    for (id, _) in &change.latest {
-        if !stored(id)? {
-            return Err(invalid(change, format!("newest bytes of {id}, which is not known")));
         }
     }
     for id in change.order.iter().flatten() {
@@ -150,6 +146,21 @@ fn redacted(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), Str
         let latest = change.latest.iter().any(|(latest, _)| latest == id);
         if !latest && version.is_none_or(|version| version.markup.is_none()) {
             return Err(format!("it redacts {id} and has no bytes to stand in"));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever knows an earlier document is told of what is new in this one by these.
+fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    let versions = change.versions.iter().map(|version| &version.id);
+    for id in versions.chain(change.latest.iter().map(|(id, _)| id)) {
+        let Some(entry) = known.get(id) else {
+            return Err(format!("it has newest bytes of {id} and no ledger entry for it"));
+        };
+        if entry.touched != change.state.render {
+            let (found, render) = (entry.touched, change.state.render);
+            return Err(format!("{id} is shown anew since {render} and says since {found}"));
         }
     }
     Ok(())

@@ -6,8 +6,8 @@ use self::shelf::Shelf;
 use super::floor::Floor;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
 use super::{
-    Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned,
-    Retention, Sealed, Select, Store, StoreError, VersionNote, View, check,
+    Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
+    Pruned, Retention, Sealed, Select, Store, StoreError, VersionNote, View, check, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
@@ -39,6 +39,8 @@ pub struct MemoryStore {
     content: Arc<Mutex<Content>>,
     sealed: Arc<watch::Sender<Epoch>>,
     fence: u64,
+    /// Tells this opening from all others.
+    mark: Option<u32>,
     closed: AtomicBool,
 }
 
@@ -72,7 +74,8 @@ impl MemoryStore {
             content.fence += 1;
             content.fence
         };
-        Self { endpoint, clock, content, sealed, fence, closed: AtomicBool::new(false) }
+        let closed = AtomicBool::new(false);
+        Self { endpoint, clock, content, sealed, fence, mark: lineage::mark(), closed }
     }
 
     fn content(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
@@ -94,7 +97,12 @@ impl MemoryStore {
 }
 
 impl Content {
-    fn commit(&mut self, mut change: Change, now: Time) -> Result<Committed, CommitError> {
+    fn commit(
+        &mut self,
+        mut change: Change,
+        now: Time,
+        mark: Option<u32>,
+    ) -> Result<Committed, CommitError> {
         let before = self.shelves.get(&change.feed);
         let state = before.map(|shelf| &shelf.state);
         check::check(&change, state, |id| Ok(before.is_some_and(|shelf| shelf.holds(id))))?;
@@ -112,6 +120,7 @@ impl Content {
         }
         let revision = Revision(base.0 + 1);
         change.state.revision = revision;
+        lineage::go_on(&mut change, state, mark);
 
         let feed = change.feed.clone();
         let announced = change.tick.map(|tick| Announced {
@@ -250,7 +259,7 @@ impl Store for MemoryStore {
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
         let now = self.clock.now();
-        let committed = self.claimed(claim)?.commit(change, now)?;
+        let committed = self.claimed(claim)?.commit(change, now, self.mark)?;
         if let Some(epoch) = committed.epoch {
             self.sealed.send_if_modified(|newest| {
                 let later = epoch > *newest;

@@ -4,8 +4,8 @@
 //! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
-pub(super) mod delta;
 mod archive;
+pub(super) mod delta;
 mod event;
 mod feed;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub(super) use self::state::{FloorRecord, StateRecord};
 pub(super) use self::version::{HeadRecord, NoteRecord};
 
 use super::limits::VALUE_LIMIT;
-use crate::model::{CountError, IdError};
+use crate::model::{CountError, IdError, IgnoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -103,6 +103,9 @@ pub(super) enum RecordError {
     /// A field holds what no checked value holds.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// A field or pattern to ignore is not taken any more.
+    #[error(transparent)]
+    Ignore(#[from] IgnoreError),
     /// A number is out of range.
     #[error(transparent)]
     Count(#[from] CountError),

@@ -49,18 +49,15 @@ impl<K> Line<K> {
 /// What goes: from the old end of each line, what is too old or too much, then the oldest of all
 /// lines while together they take too much. What is in force never goes. At most [`PRUNE_LIMIT`];
 /// says whether there is more.
-pub(super) fn surplus<K>(
-    lines: Vec<Line<K>>,
-    retention: &Retention,
-    now: Time,
-) -> (Vec<K>, bool) {
+pub(super) fn surplus<K>(lines: Vec<Line<K>>, retention: &Retention, now: Time) -> (Vec<K>, bool) {
     let cut = now.minus(retention.age);
     let mut total: u64 = 0;
     let mut gone: Vec<(Time, K)> = Vec::new();
     let mut rest: Vec<(Time, u64, K)> = Vec::new();
     for line in lines {
         let count = line.things.len();
-        let mut ends: Vec<Option<Time>> = line.things.iter().skip(1).map(|t| Some(t.from)).collect();
+        let mut ends: Vec<Option<Time>> =
+            line.things.iter().skip(1).map(|t| Some(t.from)).collect();
         ends.push(line.ended);
         let mut too_old = true;
         for (at, (thing, ended)) in line.things.into_iter().zip(ends).enumerate() {

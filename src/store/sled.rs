@@ -32,8 +32,8 @@ use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
 use super::{
-    Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned, Retention,
-    Sealed, Select, Store, StoreError, VersionNote, View,
+    Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned,
+    Retention, Sealed, Select, Store, StoreError, VersionNote, View, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
@@ -116,6 +116,7 @@ impl SledStore {
             held: opened.held,
             floors: opened.floors,
             fence: opened.fence,
+            mark: lineage::mark(),
             sealed: opened.sealed,
         };
         let (requests, waiting) = mpsc::channel(REQUESTS);
@@ -414,9 +415,8 @@ impl Store for SledStore {
     ) -> Result<Pruned, CommitError> {
         let (name, retention) = (feed.clone(), *retention);
         let gone = self.read(move |trees, shared| {
-            shared.reading(&name, |state| {
-                prune::list(trees, &name, state, &retention, now).map(Some)
-            })
+            shared
+                .reading(&name, |state| prune::list(trees, &name, state, &retention, now).map(Some))
         });
         let Some(gone) = gone.await? else { return Ok(Pruned::default()) };
         let pruned = gone.pruned;
@@ -435,10 +435,8 @@ impl Store for SledStore {
 
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
         let newest = *self.shared.sealed.borrow();
-        self.read(move |trees, shared| {
-            shared.listing(|| read::tail(trees, after, newest, limit))
-        })
-        .await
+        self.read(move |trees, shared| shared.listing(|| read::tail(trees, after, newest, limit)))
+            .await
     }
 
     fn sealed(&self) -> watch::Receiver<Epoch> {

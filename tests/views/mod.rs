@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Item,
-    Standing, Time,
+    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Standing, Time,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};

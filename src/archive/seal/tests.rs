@@ -29,6 +29,7 @@ fn known(name: &str, at: i64, deleted: bool) -> Known {
         absence: None,
         prints: Vec::new(),
         bytes: 7,
+        touched: 0,
     }
 }
 

@@ -41,6 +41,8 @@ fn blank() -> FeedState {
         tombstones: 0,
         minted: 0,
         archives: crate::model::Chain::default(),
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

@@ -132,12 +132,7 @@ impl Store for StoreDouble {
     ) -> Result<Option<KeptVersion>, StoreError> {
         Err(StoreError::Closed)
     }
-    async fn past(
-        &self,
-        _: &FeedName,
-        _: PastSelect,
-        _: Time,
-    ) -> Result<Option<Past>, StoreError> {
+    async fn past(&self, _: &FeedName, _: PastSelect, _: Time) -> Result<Option<Past>, StoreError> {
         Err(StoreError::Closed)
     }
     async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
@@ -241,6 +236,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         tombstones: 0,
         minted: 1,
         archives: Chain::default(),
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 

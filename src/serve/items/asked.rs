@@ -94,7 +94,10 @@ mod tests {
             ("version=1&diff=1..2", "diff"),
         ] {
             let problem = serde_json::to_value(Asked::read(query).unwrap_err()).unwrap();
-            assert_eq!((&problem["parameter"], &problem["status"]), (&parameter.into(), &400.into()));
+            assert_eq!(
+                (&problem["parameter"], &problem["status"]),
+                (&parameter.into(), &400.into())
+            );
         }
     }
 }

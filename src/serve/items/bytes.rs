@@ -19,7 +19,7 @@ pub(super) fn answer(
     markup: &Markup,
     asked: &HeaderMap,
 ) -> Response {
-    let etag = ETag::of(markup.xml.as_bytes());
+    let etag = ETag::of(markup.xml.as_bytes(), None);
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, etag.value());
     // The bytes of a version never change, but they may be redacted.

@@ -46,7 +46,8 @@ const OTHER: (u8, &str, bool) = (9, "Other", false);
 
 fn kind(path: &str) -> (u8, &'static str, bool) {
     let element = path.split('@').next().unwrap_or(path);
-    let top = element.split('/').next().unwrap_or(element);
+    // A link's relation stands in brackets behind its name.
+    let top = element.split(['/', '[']).next().unwrap_or(element);
     if path.starts_with("media:") || path.contains("enclosure") || top == "attachments" {
         return ENCLOSURE;
     }
@@ -103,14 +104,10 @@ fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
 
 fn field(path: &str, old: &str, new: &str) -> Difference {
     let (_, name, is_text) = kind(path);
-    let (seen_before, seen) = if is_text {
-        (visible(old), visible(new))
-    } else {
-        (old.to_owned(), new.to_owned())
-    };
+    let (seen_before, seen) =
+        if is_text { (visible(old), visible(new)) } else { (old.to_owned(), new.to_owned()) };
     let is_markup = is_text && seen_before == seen;
-    let compared =
-        if is_markup { compare(old, new) } else { compare(&seen_before, &seen) };
+    let compared = if is_markup { compare(old, new) } else { compare(&seen_before, &seen) };
     Difference { name, path: path.to_owned(), compared, is_markup }
 }
 
@@ -162,7 +159,10 @@ mod tests {
     fn text_is_compared_as_it_is_read_and_markup_only_where_nothing_else_differs() {
         let html = |text: &str| format!("<content type='html'>{text}</content>");
         assert_eq!(
-            told(&html("&lt;p&gt;a b&lt;/p&gt;"), &html("&lt;p&gt;a &lt;i&gt;c&lt;/i&gt;&lt;/p&gt;")),
+            told(
+                &html("&lt;p&gt;a b&lt;/p&gt;"),
+                &html("&lt;p&gt;a &lt;i&gt;c&lt;/i&gt;&lt;/p&gt;")
+            ),
             ["Text: a [-b-][+c+]"]
         );
         let told = told(&html("&lt;p&gt;a b&lt;/p&gt;"), &html("&lt;div&gt;a b&lt;/div&gt;"));

@@ -53,10 +53,8 @@ pub(super) fn compare(old: &str, new: &str) -> Compared {
         return Compared { pieces: Vec::new(), limit: Some(limit) };
     }
     let begun = Instant::now();
-    let diff = TextDiff::configure()
-        .algorithm(Algorithm::Myers)
-        .timeout(TIME_LIMIT)
-        .diff_words(old, new);
+    let diff =
+        TextDiff::configure().algorithm(Algorithm::Myers).timeout(TIME_LIMIT).diff_words(old, new);
     let mut pieces: Vec<Piece> = Vec::new();
     for change in diff.iter_all_changes() {
         let fate = match change.tag() {
@@ -117,14 +115,7 @@ mod tests {
         let fates: Vec<Fate> = compared.pieces.iter().map(|piece| piece.fate).collect();
         assert_eq!(
             fates,
-            [
-                Fate::Skipped(84),
-                Fate::Same,
-                Fate::Gone,
-                Fate::New,
-                Fate::Same,
-                Fate::Skipped(83)
-            ]
+            [Fate::Skipped(84), Fate::Same, Fate::Gone, Fate::New, Fate::Same, Fate::Skipped(84)]
         );
         assert_eq!(compared.pieces[2].text, "word100 ");
         assert_eq!(compared.pieces[3].text, "changed ");

@@ -81,6 +81,7 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
         published_id: format!("urn:{text}"),
         tick: tick(seconds),
         standing,
+        touched: 5,
     }
 }
 
@@ -105,6 +106,7 @@ fn known(item: Item) -> Known {
         absence: None,
         prints: Vec::new(),
         bytes: 0,
+        touched: item.touched,
         id: winner.id,
     }
 }
@@ -131,6 +133,8 @@ pub(super) fn state(format: Format) -> FeedState {
         ripens: None,
         minted: 4,
         archives: Chain::default(),
+        deltas_from: 0,
+        lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
 
@@ -298,12 +302,7 @@ impl Store for TestStore {
         let markup = item.filter(|item| !item.deleted).map(|item| item.data);
         Ok(note.map(|note| KeptVersion { note, markup }))
     }
-    async fn past(
-        &self,
-        _: &FeedName,
-        _: PastSelect,
-        _: Time,
-    ) -> Result<Option<Past>, StoreError> {
+    async fn past(&self, _: &FeedName, _: PastSelect, _: Time) -> Result<Option<Past>, StoreError> {
         Err(StoreError::Closed)
     }
     async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {

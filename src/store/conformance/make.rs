@@ -69,6 +69,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         absence: None,
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
+        touched: 0,
     }
 }
 
@@ -189,7 +190,7 @@ impl Draft {
     /// A document around the entries.
     pub(super) fn around(mut self, text: &str) -> Self {
         self.change.skeleton = Some(skeleton(text));
-        self.shown();
+        self.change.state.shown = self.tick.time();
         self
     }
 
@@ -203,6 +204,7 @@ impl Draft {
     /// Newest bytes without a version.
     pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
+        self.change.known.extend(self.before.get(&id(name)).cloned());
         self.shown();
         self
     }
@@ -218,10 +220,13 @@ impl Draft {
         let old = self.before.get(&id(name)).unwrap().clone();
         self.change.redacted.push(id(name));
         let standing = Standing::Redacted { since: self.tick.time() };
-        let known = Known { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
+        let known =
+            Known { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
         if self.before.get(&id(name)).is_some_and(Known::is_deleted) {
             self.change.known.push(known);
-            return self.latest(name, text);
+            self.change.latest.push((id(name), markup(text)));
+            self.shown();
+            return self;
         }
         let newer = self.entry(name);
         let known =
@@ -241,11 +246,17 @@ impl Draft {
     /// An order of the reader view.
     pub(super) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
-        self.shown();
+        self.change.state.shown = self.tick.time();
         self
     }
 
-    pub(super) fn done(self) -> Change {
+    pub(super) fn done(mut self) -> Change {
+        let change = &mut self.change;
+        let versions = change.versions.iter().map(|version| &version.id);
+        let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();
+        for known in change.known.iter_mut().filter(|known| anew.contains(&&known.id)) {
+            known.touched = change.state.render;
+        }
         self.change
     }
 }

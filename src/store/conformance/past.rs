@@ -69,8 +69,7 @@ async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
         let draft = Draft::on(&*store, "news", seconds).await;
-        let draft =
-            if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
+        let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
         store.commit(&claim, draft.done()).await.unwrap();
     }
     let bytes = async |number| {
@@ -107,7 +106,8 @@ async fn history(bench: &impl Bench) {
     store.commit(&claim, draft.order(&["b", "a"]).done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 20).await.item("a", "A2").around("other");
     store.commit(&claim, draft.done()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 30).await.touch("b", Standing::Retired { since: time(30) });
+    let draft =
+        Draft::on(&*store, "news", 30).await.touch("b", Standing::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
     store.commit(&claim, draft.done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 40).await.tombstone("a").order(&["c"]);
@@ -228,7 +228,8 @@ async fn everything(store: &dyn Store) -> String {
 async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
-        let mut draft = Draft::on(&*store, "news", seconds).await.item("b", &format!("open {text}"));
+        let mut draft =
+            Draft::on(&*store, "news", seconds).await.item("b", &format!("open {text}"));
         draft = if text.starts_with("latest") {
             draft.latest("a", text)
         } else {

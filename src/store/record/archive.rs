@@ -204,6 +204,7 @@ impl TryFrom<SealedItem> for Item {
             published_id: record.published_id,
             tick: record.tick.into(),
             standing: record.standing.into(),
+            touched: 0,
         })
     }
 }

@@ -4,7 +4,7 @@
 //! The base is always the newer of the two. So the newest is there whole, the oldest can go without
 //! a look at the others, and a chain is as long as the operator's patience with old versions.
 
-use super::{RecordError, ZSTD, PLAIN, Record};
+use super::{PLAIN, Record, RecordError, ZSTD};
 use crate::model::Time;
 use crate::store::limits::VALUE_LIMIT;
 use std::borrow::Cow;

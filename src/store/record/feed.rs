@@ -1,7 +1,9 @@
 //! Feeds as operators configure them, on disk.
 
-use super::{Record, RecordError};
-use crate::model::{Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding};
+use super::{Record, RecordError, fields, newest};
+use crate::model::{
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -16,9 +18,47 @@ pub(in crate::store) struct FeedRow {
     deletions: DeletionsRecord,
     min_interval: Option<Duration>,
     max_interval: Option<Duration>,
+    order: OrderWord,
+    probe: bool,
+    ignore: Vec<(String, Option<String>)>,
 }
 
-impl Record for FeedRow {}
+/// The first layout: without the order, the probe and the operator's noise.
+#[derive(Deserialize)]
+struct First {
+    name: String,
+    url: String,
+    source: SourceRecord,
+    standing: StandingRecord,
+    complete: bool,
+    deletions: DeletionsRecord,
+    min_interval: Option<Duration>,
+    max_interval: Option<Duration>,
+}
+
+impl Record for FeedRow {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            name: first.name,
+            url: first.url,
+            source: first.source,
+            standing: first.standing,
+            complete: first.complete,
+            deletions: first.deletions,
+            min_interval: first.min_interval,
+            max_interval: first.max_interval,
+            order: OrderWord::Auto,
+            probe: false,
+            ignore: Vec::new(),
+        })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum SourceRecord {
@@ -39,6 +79,15 @@ enum DeletionsRecord {
     Safe,
     Eager,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum OrderWord {
+    Auto,
+    NewestFirst,
+    OldestFirst,
+    Updated,
+    None,
 }
 
 impl From<&FeedRecord> for FeedRow {
@@ -64,6 +113,17 @@ impl From<&FeedRecord> for FeedRow {
             },
             min_interval: feed.options.min_interval,
             max_interval: feed.options.max_interval,
+            order: match feed.options.order {
+                Order::Auto => OrderWord::Auto,
+                Order::NewestFirst => OrderWord::NewestFirst,
+                Order::OldestFirst => OrderWord::OldestFirst,
+                Order::Updated => OrderWord::Updated,
+                Order::None => OrderWord::None,
+            },
+            probe: feed.options.probe,
+            ignore: (feed.options.ignore.iter())
+                .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
+                .collect(),
         }
     }
 }
@@ -94,6 +154,17 @@ impl TryFrom<FeedRow> for FeedRecord {
                 },
                 min_interval: row.min_interval,
                 max_interval: row.max_interval,
+                order: match row.order {
+                    OrderWord::Auto => Order::Auto,
+                    OrderWord::NewestFirst => Order::NewestFirst,
+                    OrderWord::OldestFirst => Order::OldestFirst,
+                    OrderWord::Updated => Order::Updated,
+                    OrderWord::None => Order::None,
+                },
+                probe: row.probe,
+                ignore: (row.ignore.iter())
+                    .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
+                    .collect::<Result<_, _>>()?,
             },
         })
     }

@@ -1,7 +1,7 @@
 //! Ledger entries on disk.
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError};
+use super::{Record, RecordError, fields, newest};
 use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,64 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    touched: u64,
 }
 
-impl Record for KnownRecord {}
+/// The first layout: it does not say since when the item is shown as it is.
+#[derive(Deserialize)]
+struct First {
+    id: String,
+    native: String,
+    native_shown: String,
+    published_id: String,
+    aliases: Vec<String>,
+    title: String,
+    link: Option<String>,
+    enclosure: Option<String>,
+    published: Option<Seconds>,
+    updated: Option<Seconds>,
+    updates: u32,
+    history: Vec<UpdateRecord>,
+    tick: Seconds,
+    first_seen: Seconds,
+    standing: StandingRecord,
+    absence: Option<AbsenceRecord>,
+    prints: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Record for KnownRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            id: first.id,
+            native: first.native,
+            native_shown: first.native_shown,
+            published_id: first.published_id,
+            aliases: first.aliases,
+            title: first.title,
+            link: first.link,
+            enclosure: first.enclosure,
+            published: first.published,
+            updated: first.updated,
+            updates: first.updates,
+            history: first.history,
+            tick: first.tick,
+            first_seen: first.first_seen,
+            standing: first.standing,
+            absence: first.absence,
+            prints: first.prints,
+            bytes: first.bytes,
+            // Nobody was given a document of that time to come back with.
+            touched: 0,
+        })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StandingRecord {
@@ -134,6 +189,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            touched: known.touched,
         }
     }
 }
@@ -161,6 +217,28 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(Into::into),
             prints: record.prints,
             bytes: record.bytes,
+            touched: record.touched,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Time;
+
+    /// The number of each standing is part of the layout.
+    #[test]
+    fn standings_keep_their_numbers() {
+        let since = Time::from_unix(1);
+        for (number, standing) in [
+            (0, Standing::Current),
+            (1, Standing::Retired { since }),
+            (2, Standing::Deleted { since }),
+            (3, Standing::Redacted { since }),
+        ] {
+            let bytes = postcard::to_stdvec(&StandingRecord::from(&standing)).unwrap();
+            assert_eq!(bytes.first(), Some(&number));
+        }
     }
 }

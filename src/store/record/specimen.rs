@@ -118,7 +118,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             backfilled,
         },
     );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>());
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), any::<u64>());
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -126,7 +126,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen),
             standing,
             absence,
-            (prints, bytes),
+            (prints, bytes, touched),
         )| Known {
             id,
             native,
@@ -146,6 +146,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             absence,
             prints,
             bytes,
+            touched,
         },
     )
 }
@@ -176,7 +177,9 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             bytes,
         },
     );
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, chain).prop_map(
+    let deltas = (any::<u64>(), vec((any::<u32>(), any::<u64>()), 0..4));
+    let more = (deltas, chain);
+    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, more).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             (format, says_complete, wire, body, head, site),
@@ -184,7 +187,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            archives,
+            ((deltas_from, lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
@@ -219,6 +222,10 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 tombstones,
                 minted,
                 archives,
+                deltas_from,
+                lineage: Lineage::new(
+                    lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+                ),
             }
         },
     )
@@ -285,12 +292,18 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
     let deletions = select(vec![Deletions::Safe, Deletions::Eager, Deletions::Off]);
     let interval = || of(any::<u64>().prop_map(Duration::from_millis));
-    let options = (any::<bool>(), deletions, interval(), interval()).prop_map(
-        |(complete, deletions, min_interval, max_interval)| FeedOptions {
+    let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
+        .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
+    let noise = (select(Order::ALL.to_vec()), any::<bool>(), vec(ignore, 0..4));
+    let options = (any::<bool>(), deletions, interval(), interval(), noise).prop_map(
+        |(complete, deletions, min_interval, max_interval, (order, probe, ignore))| FeedOptions {
             complete,
             deletions,
             min_interval,
             max_interval,
+            order,
+            probe,
+            ignore,
         },
     );
     (feed(), text(), source, standing, options).prop_map(

@@ -4,7 +4,7 @@ use super::archive::archive_id;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
 use super::{Record, RecordError, fields, newest};
-use crate::model::{Chain, Character, Decision, FeedState, Hold, Revision};
+use crate::model::{Chain, Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +32,21 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    deltas_from: u64,
+    /// Marks, and the render revisions that they found.
+    lineage: Vec<(u32, u64)>,
     archives: ChainRecord,
 }
 
-/// The first layout: nothing was sealed yet.
+/// The second layout: nothing was sealed yet.
+#[derive(Deserialize)]
+struct Second {
+    first: First,
+    deltas_from: u64,
+    lineage: Vec<(u32, u64)>,
+}
+
+/// The first layout: it says nothing of deltas.
 #[derive(Deserialize)]
 struct First {
     revision: u64,
@@ -61,13 +72,14 @@ struct First {
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
-        }
-        let first: First = fields(payload)?;
+        let Second { first, deltas_from, lineage } = match version {
+            1 => Second { first: fields(payload)?, deltas_from: 0, lineage: Vec::new() },
+            2 => fields(payload)?,
+            _ => return newest(version, payload),
+        };
         Ok(Self {
             revision: first.revision,
             tick: first.tick,
@@ -89,6 +101,8 @@ impl Record for StateRecord {
             tombstones: first.tombstones,
             minted: first.minted,
             next_event: first.next_event,
+            deltas_from,
+            lineage,
             // Everything that is known is to be sealed.
             archives: ChainRecord {
                 unsealed: first.living.saturating_add(first.tombstones),
@@ -250,6 +264,8 @@ impl StateRecord {
             minted: state.minted,
             next_event,
             archives: (&state.archives).into(),
+            deltas_from: state.deltas_from,
+            lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
     }
 }
@@ -278,6 +294,10 @@ impl TryFrom<StateRecord> for FeedState {
             living: record.living,
             tombstones: record.tombstones,
             minted: record.minted,
+            deltas_from: record.deltas_from,
+            lineage: Lineage::new(
+                record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+            ),
             archives: record.archives.try_into()?,
         })
     }

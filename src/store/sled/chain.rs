@@ -25,7 +25,8 @@ fn read<T: Record>(
             return Err(damaged(&format!("it is more than {CHAIN_LIMIT} differences away")));
         }
         let next = base(at)?;
-        chain.push(next.ok_or_else(|| damaged(&format!("what it differs from, {at}, is missing")))?);
+        chain
+            .push(next.ok_or_else(|| damaged(&format!("what it differs from, {at}, is missing")))?);
     }
     let mut payload: Option<Vec<u8>> = None;
     for bytes in chain.iter().rev() {

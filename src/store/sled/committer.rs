@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
 use crate::store::record::{FeedRow, PollRecord};
-use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check};
+use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub(super) struct Committer {
     pub(super) floors: HashMap<FeedName, Floor>,
     /// The fence of this process's claim.
     pub(super) fence: u64,
+    /// Tells this opening of the store from all others.
+    pub(super) mark: Option<u32>,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
 }
@@ -203,6 +205,7 @@ impl Committer {
         }
         let revision = Revision(base.0 + 1);
         prepared.change.state.revision = revision;
+        lineage::go_on(&mut prepared.change, state, self.mark);
         let place = Place {
             revision,
             next_event: before.map_or(0, |held| held.next_event),
@@ -251,12 +254,7 @@ impl Committer {
         Ok(self.write(&writes, round)?)
     }
 
-    fn trim(
-        &self,
-        claim: &Claim,
-        before: Time,
-        round: &mut Round,
-    ) -> Result<usize, CommitError> {
+    fn trim(&self, claim: &Claim, before: Time, round: &mut Round) -> Result<usize, CommitError> {
         self.claimed(claim)?;
         let (writes, epochs) = prune::trim(&self.trees, before, self.sealed.0)?;
         self.write(&writes, round)?;

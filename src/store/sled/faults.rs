@@ -80,6 +80,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         absence: None,
         prints: Vec::new(),
         bytes: 0,
+        touched: revision.0 + 1,
     };
     let markup = Markup {
         format: Format::Atom10,

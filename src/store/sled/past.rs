@@ -5,9 +5,7 @@ use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{Count, FeedName, FeedState, Known, Markup, SyncId, Tick, Time};
 use crate::store::assemble::assemble_past;
-use crate::store::record::{
-    HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord,
-};
+use crate::store::record::{HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord};
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
 
@@ -33,8 +31,7 @@ pub(super) fn version(
     for note in notes(trees, feed, id) {
         let note = note?;
         if note.updates == updates {
-            let markup =
-                if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
+            let markup = if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
             return Ok(Some(KeptVersion { note, markup }));
         }
     }
@@ -167,7 +164,11 @@ fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
 }
 
 /// What is kept of a feed, and what it takes.
-pub(super) fn holdings(trees: &Trees, feed: &FeedName, state: &FeedState) -> Result<Holdings, StoreError> {
+pub(super) fn holdings(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+) -> Result<Holdings, StoreError> {
     let sum = |class: Class| {
         let (mut number, mut bytes) = (0_u64, 0_u64);
         for entry in trees.tree(class).scan_prefix(keys::feed(feed)) {

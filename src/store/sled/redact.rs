@@ -60,8 +60,8 @@ fn events(
 ) -> Result<(), StoreError> {
     for entry in trees.scan::<EventRecord>(Class::Events, keys::feed(&change.feed)) {
         let (key, record) = entry?;
-        let mut event = Event::try_from(record)
-            .map_err(|error| trees.damaged(Class::Events, &key, error))?;
+        let mut event =
+            Event::try_from(record).map_err(|error| trees.damaged(Class::Events, &key, error))?;
         if event.id != known.id || writes.contains_key(&(Class::Events, key.clone())) {
             continue;
         }

@@ -2,9 +2,9 @@
 //! skeleton that were in force. They are packed as differences, off the committer's thread.
 
 use super::chain::{Line, ORDERS, SKELETONS, Superseded, supersede};
+use super::keys;
 use super::plan::{Prepared, encoded};
 use super::trees::{Class, Trees, Writes};
-use super::keys;
 use crate::model::{Change, FeedState, SyncId, Tick};
 use crate::store::StoreError;
 use crate::store::limits::WHOLE_EVERY;

@@ -58,9 +58,7 @@ impl Shelf {
             items.push(assemble_past(known, note, bytes, listed.contains(id)));
         }
         if select == PastSelect::All {
-            items.sort_by(|a, b| {
-                (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id))
-            });
+            items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
         }
         let state = FeedState { shown, tick: last, ..self.state.clone() };
         Past::Then(Box::new(View { state, skeleton: skeleton.clone(), items }))
@@ -84,9 +82,16 @@ impl Shelf {
             versions: count(versions().count()),
             version_bytes: versions().map(|version| size(&version.note)).sum(),
             documents: count(documents.saturating_sub(2)),
-            document_bytes: self.lines_of_documents().iter().flat_map(|l| &l.things)
-                .map(|thing| thing.size).sum(),
-            back_to: self.orders.front().map(|(from, _)| *from)
+            document_bytes: self
+                .lines_of_documents()
+                .iter()
+                .flat_map(|l| &l.things)
+                .map(|thing| thing.size)
+                .sum(),
+            back_to: self
+                .orders
+                .front()
+                .map(|(from, _)| *from)
                 .max(self.skeletons.front().map(|(from, _)| *from)),
         }
     }

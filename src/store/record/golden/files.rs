@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known() -> KnownRecord {
+fn known(touched: u64) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -95,6 +95,7 @@ fn known() -> KnownRecord {
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
+        touched,
     })
 }
 
@@ -145,6 +146,11 @@ fn state() -> FeedState {
             next: 5,
             bytes: 4096,
         },
+        deltas_from: 8,
+        lineage: Lineage::new([
+            Stretch { mark: 7, after: 0 },
+            Stretch { mark: u32::MAX, after: 5 },
+        ]),
     }
 }
 
@@ -191,7 +197,7 @@ fn poll(url: &str, body: Option<u128>) -> PollRecord {
     })
 }
 
-fn feed() -> FeedRow {
+fn feed(order: Order, probe: bool, ignore: Vec<Ignore>) -> FeedRow {
     FeedRow::from(&FeedRecord {
         name: FeedName::new("news").unwrap(),
         url: URL.to_owned(),
@@ -202,6 +208,9 @@ fn feed() -> FeedRow {
             deletions: Deletions::Eager,
             min_interval: Some(std::time::Duration::from_secs(300)),
             max_interval: Some(std::time::Duration::from_millis(86_400_500)),
+            order,
+            probe,
+            ignore,
         },
     })
 }
@@ -254,15 +263,22 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_1: "known-1.hex", known(), KnownRecord;
-    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
+    known_2: "known-2.hex", known(9), KnownRecord;
+    state_3: "state-3.hex", StateRecord::new(&state(), 40), StateRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
-    feed_1: "feed-1.hex", feed(), FeedRow;
+    feed_2: "feed-2.hex", feed(
+        Order::OldestFirst,
+        true,
+        vec![
+            Ignore::new("media:keywords", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ],
+    ), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
@@ -283,8 +299,15 @@ fn earlier_layouts_are_read() {
     // Before there were archives: all that is known is still to be sealed.
     let stored = golden("state-1.hex", &[]);
     let archives = Chain { unsealed: 11 + 12, ..Chain::default() };
-    let wanted = FeedState { archives, ..state() };
-    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&wanted, 40));
+    let second = FeedState { archives, ..state() };
+    let first = FeedState { deltas_from: 0, lineage: Lineage::default(), ..second.clone() };
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
+    let stored = golden("state-2.hex", &[]);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&second, 40));
+    let stored = golden("known-1.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0));
+    let stored = golden("feed-1.hex", &[]);
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
 }
 
 /// A record stored as a difference is read as long as its base is.
@@ -337,6 +360,7 @@ fn segment(xml: &str) -> SegmentRecord {
         published_id: "urn:0".to_owned(),
         tick: Tick::at(at(30)),
         standing: Standing::Retired { since: at(31) },
+        touched: 0,
     };
     let deletion = Deletion { id: id("d"), published_id: "urn:d".to_owned(), when: at(20) };
     let archive = Archive {

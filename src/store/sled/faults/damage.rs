@@ -2,9 +2,9 @@
 //! never starts anew, and changes nothing.
 
 use super::*;
-use crate::store::{Past, PastSelect, Select};
 use crate::store::sled::keys;
 use crate::store::sled::trees::Class;
+use crate::store::{Past, PastSelect, Select};
 use std::fs;
 
 /// A closed store with some data.

@@ -48,7 +48,9 @@ async fn bytes_of_dropped_versions_are_removed() {
 
     let mut small = change(&store, "small").await;
     let version = small.versions.remove(0);
-    (small.tick, small.known) = (None, Vec::new());
+    small.tick = None;
+    let ledger = store.snapshot(&news()).await.unwrap().unwrap().known;
+    small.known = vec![Known { touched: small.state.render, ..ledger[0].clone() }];
     small.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
     let mut big = version.markup.clone().unwrap();
     big.xml = large;

@@ -1,0 +1,196 @@
+//! The operator's own noise: fields, or parts of their text, that never make a change.
+
+use regex::{Regex, RegexBuilder};
+
+/// The most entries of one feed's list.
+pub const IGNORE_LIMIT: usize = 64;
+/// The longest path of a field, in bytes.
+const FIELD_LIMIT: usize = 256;
+/// The longest pattern, in bytes.
+const PATTERN_LIMIT: usize = 512;
+/// The most memory that a compiled pattern takes, in bytes.
+const COMPILED_LIMIT: usize = 256 * 1024;
+/// How deep the groups of a pattern go.
+const NEST_LIMIT: u32 = 32;
+
+/// A field that is noise, or the part of its text that is.
+///
+/// The field is named as the reasons of events name it (`description`,
+/// `media:group/media:description`, `category@term`); what stands below it is meant too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ignore {
+    field: String,
+    pattern: Option<String>,
+}
+
+/// Why a field or a pattern cannot be ignored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IgnoreError {
+    /// The path is no field's.
+    #[error(
+        "{field:?} is no field; write it as the reasons of events name it, like \"description\" or \"media:group/media:description\""
+    )]
+    Field {
+        /// The path as given.
+        field: String,
+    },
+    /// A text is too long.
+    #[error("the {what} is {length} bytes long, the limit is {limit}")]
+    TooLong {
+        /// Which of the two.
+        what: &'static str,
+        /// Bytes found.
+        length: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The pattern is no regular expression.
+    #[error("the pattern {pattern:?} is no regular expression: {said}")]
+    Pattern {
+        /// The pattern as given.
+        pattern: String,
+        /// What is wrong with it.
+        said: String,
+    },
+    /// The pattern would take too much memory.
+    #[error("the pattern {pattern:?} is too large when compiled, the limit is {limit} bytes")]
+    TooLarge {
+        /// The pattern as given.
+        pattern: String,
+        /// Bytes allowed.
+        limit: usize,
+    },
+}
+
+impl Ignore {
+    /// Checks a field's path and, where only a part of its text is noise, the regular expression
+    /// that finds that part.
+    pub fn new(field: &str, pattern: Option<&str>) -> Result<Self, IgnoreError> {
+        short_enough("field", field, FIELD_LIMIT)?;
+        let is_text = field.trim() == field && !field.contains(char::is_control);
+        // A namespace in braces has slashes of its own.
+        let is_path = field.contains('{') || field.split('/').all(|step| !step.is_empty());
+        if field.is_empty() || !is_text || !is_path {
+            return Err(IgnoreError::Field { field: field.to_owned() });
+        }
+        if let Some(pattern) = pattern {
+            short_enough("pattern", pattern, PATTERN_LIMIT)?;
+            compile(pattern)?;
+        }
+        Ok(Self { field: field.to_owned(), pattern: pattern.map(str::to_owned) })
+    }
+
+    /// The field's path.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// What of its text is noise; all of it where there is none.
+    pub fn pattern(&self) -> Option<&str> {
+        self.pattern.as_deref()
+    }
+
+    /// Whether a field, by its path, is the one that is meant, or stands below it, or is an
+    /// attribute of it.
+    pub fn covers(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&self.field);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
+    }
+
+    /// The pattern, ready to find what is noise in the text that a reader would see of the field;
+    /// nothing where the whole field is. Compile it once for a document, not once for an entry.
+    pub fn compiled(&self) -> Result<Option<Regex>, IgnoreError> {
+        self.pattern.as_deref().map(compile).transpose()
+    }
+}
+
+fn short_enough(what: &'static str, text: &str, limit: usize) -> Result<(), IgnoreError> {
+    let length = text.len();
+    if length > limit { Err(IgnoreError::TooLong { what, length, limit }) } else { Ok(()) }
+}
+
+fn compile(pattern: &str) -> Result<Regex, IgnoreError> {
+    let built = RegexBuilder::new(pattern)
+        .size_limit(COMPILED_LIMIT)
+        .dfa_size_limit(COMPILED_LIMIT)
+        .nest_limit(NEST_LIMIT)
+        .build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(limit) => {
+            IgnoreError::TooLarge { pattern: pattern.to_owned(), limit }
+        }
+        // The first lines draw the pattern with a mark below it; the last one says what is wrong.
+        other => {
+            let told = other.to_string();
+            let last = told.lines().next_back().unwrap_or_default();
+            let said = last.trim_start_matches("error: ").to_owned();
+            IgnoreError::Pattern { pattern: pattern.to_owned(), said }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_field_means_itself_and_what_is_below_it() {
+        let ignore = Ignore::new("media:group", None).unwrap();
+        for path in ["media:group", "media:group/media:title", "media:group@url"] {
+            assert!(ignore.covers(path), "{path}");
+        }
+        for path in ["media:groups", "media", "a/media:group", "title"] {
+            assert!(!ignore.covers(path), "{path}");
+        }
+        assert_eq!(ignore.compiled().unwrap().map(|regex| regex.to_string()), None);
+    }
+
+    #[test]
+    fn a_pattern_finds_its_part() {
+        let ignore = Ignore::new("description", Some("[0-9]+ views")).unwrap();
+        assert_eq!((ignore.field(), ignore.pattern()), ("description", Some("[0-9]+ views")));
+        let regex = ignore.compiled().unwrap().unwrap();
+        assert_eq!(regex.replace_all("seen: 1200 views today", ""), "seen:  today");
+    }
+
+    #[test]
+    fn fields_are_paths() {
+        for field in ["title", "link[alternate]@href", "{http://x.example/a/}b/c", "a/{urn:x}b"] {
+            assert!(Ignore::new(field, None).is_ok(), "{field}");
+        }
+        for field in ["", " title", "a//b", "a/", "/a", "a\nb"] {
+            let wrong = matches!(Ignore::new(field, None), Err(IgnoreError::Field { .. }));
+            assert!(wrong, "{field:?}");
+        }
+        let long = Ignore::new(&"a".repeat(FIELD_LIMIT + 1), None).unwrap_err().to_string();
+        assert_eq!(long, "the field is 257 bytes long, the limit is 256");
+    }
+
+    #[test]
+    fn patterns_have_their_limits() {
+        let refused = |pattern: &str| Ignore::new("title", Some(pattern)).unwrap_err().to_string();
+        assert_eq!(
+            refused("[0-9"),
+            "the pattern \"[0-9\" is no regular expression: unclosed character class"
+        );
+        assert!(refused(&"a".repeat(PATTERN_LIMIT + 1)).ends_with("the limit is 512"));
+        let large = refused("(a{1000}){1000}");
+        assert!(
+            large.ends_with("is too large when compiled, the limit is 262144 bytes"),
+            "{large}"
+        );
+        let deep = format!("{}a{}", "(".repeat(40), ")".repeat(40));
+        assert!(refused(&deep).contains("is no regular expression"), "{}", refused(&deep));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_taken_compiles(field in "\\PC{0,12}", pattern in "\\PC{0,24}") {
+            if let Ok(ignore) = Ignore::new(&field, Some(&pattern)) {
+                prop_assert!(ignore.covers(&field));
+                prop_assert!(ignore.compiled().unwrap().is_some());
+            }
+        }
+    }
+}
