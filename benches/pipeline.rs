@@ -12,11 +12,12 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate::archive;
 use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
-use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
@@ -62,6 +63,7 @@ impl Gate {
             now,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            archives: archive::Policy::default(),
         }
     }
 }
@@ -108,6 +110,7 @@ fn pipeline(c: &mut Criterion) {
         skeleton: &view.skeleton,
         items: &view.items,
         deleted: &[],
+        history: &HistoryPlace::default(),
         since: None,
         until: None,
         expires: None,

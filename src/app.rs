@@ -4,6 +4,7 @@ mod demo;
 mod error;
 mod feeds;
 mod gateway;
+mod keep;
 mod operator;
 mod options;
 mod replay;

@@ -4,12 +4,14 @@
 //! of one of these types has been checked at the door where it was made.
 
 mod admin;
+mod archive;
 mod change;
 mod document;
 mod doubts;
 mod id;
 mod ignore;
 mod kept;
+mod lineage;
 mod markup;
 mod noise;
 mod sharing;
@@ -19,6 +21,7 @@ mod time;
 pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState, Without,
 };
+pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
@@ -28,6 +31,7 @@ pub use doubts::{Doubt, Doubts};
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use kept::Kept;
+pub use lineage::{Lineage, Stretch};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,

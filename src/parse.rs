@@ -7,6 +7,7 @@
 //! a warning, a broken entry that entry and the word `full`, a broken document what is behind the
 //! break. No I/O happens here, and nothing of an upstream is believed but what it says of itself.
 
+mod again;
 mod attributes;
 mod date;
 mod decode;
@@ -28,7 +29,7 @@ pub use decode::{Decoded, Found, decode};
 pub use error::ParseError;
 pub use limits::Limits;
 
-use crate::model::{Card, Entry, FeedDocument, Markup};
+use crate::model::{Card, Entry, FeedDocument, Field, Markup};
 use url::Url;
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.
@@ -81,6 +82,20 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
         let span = entry.map_or(document.text.len()..document.text.len(), |e| e.span.clone());
         [edits::cut(document.text, start..span.start), edits::cut(document.text, span)]
     })
+}
+
+/// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
+/// read, which only a fault of this program can bring about.
+pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
+    let text = again::document(markup)?;
+    let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
+    let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
+    let fields = document.entries.into_iter().next()?.fields.into_iter();
+    let owned = fields.map(|field| Field {
+        path: field.path.into_owned().into(),
+        value: field.value.into_owned().into(),
+    });
+    Some(owned.collect())
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.

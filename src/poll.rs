@@ -29,6 +29,7 @@ pub use schedule::{
 };
 pub use skip::MAX_SKIP;
 
+use crate::archive;
 use crate::fetch::AllowPrivate;
 use crate::model::FeedOptions;
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub struct PollSettings {
     /// The most updates of one item in a day that make a version each
     /// (`publish.versions_per_day`).
     pub versions_per_day: u32,
+    /// How archives are made and kept (`publish.archive_entries` and what follows it).
+    pub archives: archive::Policy,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -65,6 +68,7 @@ impl Default for PollSettings {
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: crate::model::VERSIONS_PER_DAY,
+            archives: archive::Policy::default(),
             node: 0,
         }
     }

@@ -7,16 +7,22 @@ mod decide;
 mod draft;
 mod held;
 mod kept;
+mod kept_out;
 mod mint;
 mod newcomer;
 mod next;
+mod redact;
+mod seal;
+mod shown;
 mod waiting;
 mod window;
 
 pub use decide::decide;
 pub use next::{look_again, take_in};
+pub use redact::{Redaction, redact};
 pub use window::age;
 
+use crate::archive;
 use crate::model::{
     Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time,
 };
@@ -51,6 +57,8 @@ pub struct Round<'a> {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
+    /// How archives are made and kept.
+    pub archives: archive::Policy,
 }
 
 impl Round<'_> {

@@ -6,9 +6,11 @@
 mod about;
 mod address;
 mod admin;
+mod archives;
 mod auth;
 mod conditional;
 mod dashboard;
+mod delta;
 mod directory;
 mod explain;
 mod feeds;
@@ -22,6 +24,7 @@ mod negotiate;
 mod observe;
 mod operator;
 mod opml;
+mod past;
 mod plan;
 mod probes;
 mod problem;
@@ -37,13 +40,14 @@ pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
     Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
-    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
 
 use crate::clock::Clock;
-use crate::render::Dialect;
+use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
+use archives::Archives;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
@@ -51,10 +55,12 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use metrics::Metrics;
+use past::Pasts;
 use problem::Problem;
 use shelf::{Renderer, Shelf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The longest body of a request, in bytes.
@@ -71,6 +77,8 @@ pub struct Settings {
     pub dialect: Dialect,
     /// How long changes stay in the sync view (`publish.window`); `expires` follows from it.
     pub window: Duration,
+    /// Which forms of links lead to archives (`publish.history_links`).
+    pub history: LinkForms,
     /// Whether documents lead to the SUP document.
     pub sup: bool,
     /// Whether documents lead to the WebSub hub.
@@ -100,6 +108,9 @@ struct Room {
     links: Links,
     directory: Directory,
     shelf: Shelf,
+    archives: Archives,
+    pasts: Pasts,
+    comparisons: Arc<Semaphore>,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -118,7 +129,8 @@ impl Room {
         let Parts { store, clock, operator, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
-            .leading_to(settings.sup, settings.hub);
+            .leading_to(settings.sup, settings.hub)
+            .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),
             site.clone(),
@@ -126,6 +138,8 @@ impl Room {
             renderer,
             metrics.clone(),
         );
+        let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
@@ -135,6 +149,9 @@ impl Room {
             admin_token: settings.admin_token,
             links: Links { sup: settings.sup, hub: settings.hub },
             shelf,
+            archives,
+            pasts,
+            comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             metrics,
             closing,
         })
@@ -154,6 +171,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/items/{id}", get(admin::item))
         .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
+        .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.
@@ -164,7 +182,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}", get(feeds::reader))
         .route("/feeds/{name}/sync", get(feeds::sync))
         .route("/feeds/{name}/complete", get(feeds::complete))
-        .route("/feeds/{name}/archive/{id}", get(feeds::archive))
+        .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(items::conflicts))
         .route("/feeds/{name}/about", get(about::page))

@@ -9,19 +9,27 @@ mod check;
 mod conformance;
 mod floor;
 mod limits;
+mod lineage;
 mod memory;
+mod past;
 mod record;
+mod retention;
+mod seals;
 mod sled;
 
 use self::assemble::{assemble, note};
 
-pub use self::limits::{EVENTS_KEPT, VERSIONS_KEPT};
+pub use self::limits::{
+    DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
+};
 pub use self::memory::MemoryStore;
+pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::sled::SledStore;
 
 use crate::model::{
-    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Skeleton, Snapshot, SyncId, Tick, Time, Update,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
+    Time, Update,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -85,6 +93,15 @@ pub enum Select {
     All,
 }
 
+/// Which items of a feed at a time that is past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PastSelect {
+    /// The items of the reader view, in its order.
+    Current,
+    /// Every item that lived, and every tombstone; by tick and then sync id.
+    All,
+}
+
 /// A feed at one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
@@ -107,10 +124,15 @@ pub struct VersionNote {
     pub deleted: bool,
     /// Its tick.
     pub tick: Tick,
+    /// When it came to be shown ([`FeedState::shown`] of then).
+    pub shown: Time,
     /// Its title.
     pub title: String,
     /// Why it was made.
     pub reason: String,
+    /// The bytes of its markup; zero where it brought none (a tombstone), where they were redacted,
+    /// and where an earlier program did not note it.
+    pub size: u64,
 }
 
 /// Why the store could not do what it was asked.
@@ -216,7 +238,7 @@ pub trait Store: Send + Sync + 'static {
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
     /// Adds or replaces a feed's record. Durable on return.
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;
-    /// Removes a feed's items, ledger, skeleton, poll state and record. Durable on return; the log
+    /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError>;
@@ -229,6 +251,8 @@ pub trait Store: Send + Sync + 'static {
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError>;
     /// One item with its bytes.
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
+    /// What the ledger has of an item.
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError>;
     /// An item's kept versions, newest first, at most `limit`.
     async fn versions(
         &self,
@@ -236,8 +260,40 @@ pub trait Store: Send + Sync + 'static {
         id: &SyncId,
         limit: usize,
     ) -> Result<Vec<VersionNote>, StoreError>;
+    /// One kept version of an item, by its number.
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError>;
+    /// What a view of the feed showed at `at`; `None` where nothing was committed yet. Redacted
+    /// items are in no past. Bytes that came without a version are not kept: an item is answered
+    /// with those that its version came with.
+    async fn past(
+        &self,
+        feed: &FeedName,
+        select: PastSelect,
+        at: Time,
+    ) -> Result<Option<Past>, StoreError>;
+    /// What is kept of the feed's past, and what it costs. Looks at all of it.
+    async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError>;
     /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// The archives that are kept, newest first, at most `limit`.
+    async fn archives(&self, feed: &FeedName, limit: usize)
+    -> Result<Vec<ArchiveNote>, StoreError>;
+    /// What is known of an archive, also of one that was dropped and is remembered
+    /// ([`DROPPED_REMEMBERED`]). Cheap: its content is not read.
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError>;
+    /// The content of an archive that is kept.
+    async fn archive(&self, feed: &FeedName, id: &ArchiveId)
+    -> Result<Option<Archive>, StoreError>;
 
     /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
     /// fenced by the claim. A feed without a state has the revision 0. The first changes of a feed
@@ -249,7 +305,22 @@ pub trait Store: Send + Sync + 'static {
     /// All poll states.
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
 
-    /// Closed epochs after `after`, oldest first, at most `limit`.
+    /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
+    /// a bounded number at a time. Nothing that is shown changes. Durable on return.
+    async fn prune(
+        &self,
+        claim: &Claim,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError>;
+    /// Takes epochs that were closed before `before` out of the change log, oldest first and a
+    /// bounded number at a time; never the newest [`LOG_EPOCHS`]. Answers how many went. Durable on
+    /// return.
+    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError>;
+
+    /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
+    /// gap: where the first answered does not follow `after`, those between were taken out.
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError>;
     /// The newest closed epoch, and a wake-up for each new one.
     fn sealed(&self) -> watch::Receiver<Epoch>;

@@ -17,6 +17,8 @@ mod changes;
 mod deletions;
 #[path = "e2e/delivery.rs"]
 mod delivery;
+#[path = "e2e/deltas.rs"]
+mod deltas;
 #[path = "e2e/edges.rs"]
 mod edges;
 #[path = "e2e/formats.rs"]
@@ -27,6 +29,8 @@ mod identity;
 mod moves;
 #[path = "e2e/outages.rs"]
 mod outages;
+#[path = "e2e/past.rs"]
+mod past;
 #[path = "e2e/shows.rs"]
 mod shows;
 #[path = "e2e/story.rs"]

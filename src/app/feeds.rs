@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::AppError;
 use super::operator::Desk;
+use super::{AppError, keep};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::{FeedRecord, FeedSource, FeedStanding, VERSIONS_PER_DAY};
@@ -51,6 +51,7 @@ pub(super) async fn let_age(
     desk: Arc<Desk>,
     cancel: CancellationToken,
 ) {
+    let mut running = keep::Running::since(store.as_ref(), clock.now()).await;
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -58,6 +59,11 @@ pub(super) async fn let_age(
         }
         if let Err(error) = age_all(store.as_ref(), clock.as_ref(), &desk).await {
             tracing::warn!(%error, "changes could not leave the window");
+        }
+        let now = running.advance(clock.now());
+        let kept = keep::keep(store.as_ref(), &desk.claim(), &desk.retention(), now).await;
+        if let Err(error) = kept {
+            tracing::warn!(%error, "what need not be kept could not be taken out");
         }
     }
 }
@@ -75,6 +81,7 @@ async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<()
             now: clock.now(),
             window: desk.window(),
             versions_per_day: VERSIONS_PER_DAY,
+            archives: desk.archives(),
         };
         if let Some(change) = record::age(&round).change {
             match store.commit(&claim, change).await {

@@ -1,19 +1,22 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod redact;
+
 use super::{AppError, feeds, translate};
+use crate::archive;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, VERSIONS_PER_DAY,
+    Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
 };
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
     Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
-    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
-use crate::store::{Claim, CommitError, Store, StoreError};
+use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +37,8 @@ pub(super) struct Desk {
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
+    archives: archive::Policy,
+    retention: Retention,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
@@ -52,9 +57,23 @@ impl Desk {
         public_url: String,
     ) -> Self {
         let window = config.publish.window;
+        let archives = translate::archives(&config);
+        let retention = translate::retention(&config);
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
-        Self { store, clock, poller, config, public_url, window, closing, changing: Mutex::new(()) }
+        let changing = Mutex::new(());
+        Self {
+            store,
+            clock,
+            poller,
+            config,
+            public_url,
+            window,
+            archives,
+            retention,
+            closing,
+            changing,
+        }
     }
 
     pub(super) fn closing(&self) {
@@ -68,6 +87,14 @@ impl Desk {
 
     pub(super) const fn window(&self) -> Duration {
         self.window
+    }
+
+    pub(super) const fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    pub(super) const fn archives(&self) -> archive::Policy {
+        self.archives
     }
 
     /// Takes a new configuration; names what needs a restart.
@@ -141,6 +168,7 @@ impl Desk {
                 now: self.clock.now(),
                 window: self.window(),
                 versions_per_day: VERSIONS_PER_DAY,
+                archives: self.archives,
             };
             let Some(change) = record::decide(&round, decision).change else {
                 let nothing = format!("nothing of the feed {} is held", record.name);
@@ -270,6 +298,15 @@ impl Operator for Desk {
             until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
             error: report.error,
         })
+    }
+
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        self.take_out(feed, item, reason).await
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

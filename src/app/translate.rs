@@ -1,10 +1,12 @@
 //! From the words of the configuration to those of the rooms.
 
 use super::AppError;
-use crate::config::{AllowPrivate, Config, Dialect};
+use crate::archive;
+use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, Fetch, FetchSettings};
 use crate::poll::PollSettings;
 use crate::render;
+use crate::store::Retention;
 
 /// The client that every outgoing request goes through.
 pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError> {
@@ -27,7 +29,28 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         allow_private: allow_private(config),
         window: config.publish.window,
         versions_per_day: config.publish.versions_per_day,
+        archives: archives(config),
         ..PollSettings::default()
+    }
+}
+
+/// How much is kept of the past of a feed.
+pub(super) fn retention(config: &Config) -> Retention {
+    let publish = &config.publish;
+    Retention {
+        versions: usize::try_from(publish.versions).unwrap_or(usize::MAX),
+        age: publish.versions_age.unwrap_or(Retention::default().age),
+        bytes: publish.versions_bytes,
+    }
+}
+
+/// How archives are made and kept.
+pub(super) fn archives(config: &Config) -> archive::Policy {
+    archive::Policy {
+        entries: config.publish.archive_entries,
+        kept: u64::from(config.publish.archives),
+        age: config.publish.archive_age,
+        bytes: config.publish.archive_bytes,
     }
 }
 
@@ -48,5 +71,14 @@ pub(super) fn dialect(config: &Config) -> render::Dialect {
         // `config` warns that SSE 0.91 is not written yet.
         Dialect::Sse | Dialect::Sse091 => render::Dialect::Sse,
         Dialect::FeedSync => render::Dialect::FeedSync,
+    }
+}
+
+/// Which forms of links lead to archives.
+pub(super) fn history_links(config: &Config) -> render::LinkForms {
+    let written = |form| config.publish.history_links.contains(&form);
+    render::LinkForms {
+        draft05: written(HistoryLinks::Draft05),
+        rfc5005: written(HistoryLinks::Rfc5005),
     }
 }

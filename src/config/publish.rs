@@ -1,6 +1,7 @@
 //! `[publish]`: how feeds are republished, and what is kept of them.
 
 use super::section::Section;
+use super::size::size;
 use crate::model::{EndpointId, VERSIONS_PER_DAY};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -14,6 +15,14 @@ pub(super) const KEYS: &[&str] = &[
     "window",
     "tombstones",
     "versions_per_day",
+    "archives",
+    "archive_age",
+    "archive_bytes",
+    "versions",
+    "versions_age",
+    "versions_bytes",
+    "window",
+    "tombstones",
 ];
 
 /// What the window and the keeping of tombstones may be.
@@ -22,9 +31,17 @@ const KEEPING: RangeInclusive<Duration> =
 
 /// How many versions may stay unsealed.
 const ARCHIVE_ENTRIES: RangeInclusive<u32> = 1..=10_000;
+/// How many archives may be kept of a feed.
+const ARCHIVES: RangeInclusive<u32> = 1..=1_000_000;
+
+/// How many versions may be kept of an item.
+const VERSIONS: RangeInclusive<u32> = 1..=1000;
+/// How long what lost its place may be kept: up to a hundred years.
+const VERSIONS_AGE: RangeInclusive<Duration> =
+    Duration::from_secs(3600)..=Duration::from_secs(36_525 * 86_400);
 
 /// How many updates of one item in a day may make a version each.
-const VERSIONS: RangeInclusive<u32> = 1..=10_000;
+const VERSIONS_PER_DAY_RANGE: RangeInclusive<u32> = 1..=10_000;
 
 /// How feeds are republished, and what is kept of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +54,19 @@ pub struct Publish {
     pub history_links: BTreeSet<HistoryLinks>,
     /// The most versions that stay unsealed.
     pub archive_entries: u32,
+    /// The most archives kept of a feed.
+    pub archives: u32,
+    /// How long an archive is kept; `None`: for ever.
+    pub archive_age: Option<Duration>,
+    /// The most bytes that a feed's archives may take on disk; `None`: no limit.
+    pub archive_bytes: Option<u64>,
+    /// The most versions kept of an item.
+    pub versions: u32,
+    /// How long a version, or an order of the reader view, is kept after another took its place;
+    /// `None`: for ever.
+    pub versions_age: Option<Duration>,
+    /// The most bytes that the versions and past orders of a feed may take on disk.
+    pub versions_bytes: u64,
     /// How long changes stay in the sync view.
     pub window: Duration,
     /// How long tombstones are kept.
@@ -52,6 +82,12 @@ impl Default for Publish {
             dialect: Dialect::Sse,
             history_links: BTreeSet::from([HistoryLinks::Draft05, HistoryLinks::Rfc5005]),
             archive_entries: 20,
+            archives: 10_000,
+            archive_age: None,
+            archive_bytes: None,
+            versions: 100,
+            versions_age: None,
+            versions_bytes: 256 << 20,
             window: Duration::from_secs(30 * 86_400),
             tombstones: Duration::from_secs(180 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
@@ -92,7 +128,13 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     }
     let history_links = history_links(section);
     let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
-    let versions_per_day = section.number("versions_per_day", &VERSIONS);
+    let versions_per_day = section.number("versions_per_day", &VERSIONS_PER_DAY_RANGE);
+    let archives = section.number("archives", &ARCHIVES);
+    let archive_age = section.duration("archive_age", &KEEPING);
+    let archive_bytes = section.text("archive_bytes", size);
+    let versions = section.number("versions", &VERSIONS);
+    let versions_age = section.duration("versions_age", &VERSIONS_AGE);
+    let versions_bytes = section.text("versions_bytes", size);
     let window_written = section.duration("window", &KEEPING);
     let tombstones_written = section.duration("tombstones", &KEEPING);
     let window = window_written.unwrap_or(default.window);
@@ -112,6 +154,12 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         dialect: dialect.unwrap_or(default.dialect),
         history_links: history_links.unwrap_or(default.history_links),
         archive_entries: archive_entries.unwrap_or(default.archive_entries),
+        archives: archives.unwrap_or(default.archives),
+        archive_age,
+        archive_bytes,
+        versions: versions.unwrap_or(default.versions),
+        versions_age,
+        versions_bytes: versions_bytes.unwrap_or(default.versions_bytes),
         window,
         tombstones,
         versions_per_day: versions_per_day.unwrap_or(default.versions_per_day),

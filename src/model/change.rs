@@ -1,6 +1,8 @@
 //! What one poll adds to the store: all of it or nothing.
 
-use super::{FeedName, FeedState, Kept, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
+use super::{
+    FeedName, FeedState, Kept, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time,
+};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,6 +111,14 @@ pub struct Change {
     pub latest: Vec<(SyncId, Markup)>,
     /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
     pub kept: Option<Vec<Kept>>,
+    /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
+    /// their versions and events, and what archives that are kept have of them: these are changed in
+    /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry
+    /// here, and bytes to stand in for those that go: in its version, else in `latest`.
+    pub redacted: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,
+    /// Segments to seal, in order of their numbers; the last of them is `state.archives.newest`.
+    /// Archives whose numbers are below `state.archives.first` are dropped.
+    pub seals: Vec<Seal>,
 }

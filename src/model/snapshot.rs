@@ -1,7 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    Doubts, EndpointId, FeedNoise, Format, History, Kept, Markup, Noise, Shared, SyncId, Tick, Time,
+    ArchiveNote, Chain, Doubts, EndpointId, FeedNoise, Format, History, Kept, Lineage, Markup,
+    Noise, Shared, SyncId, Tick, Time,
 };
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
@@ -86,6 +87,12 @@ pub enum Standing {
         /// Since when.
         since: Time,
     },
+    /// Its text was removed by the operator: a tombstone that stays one, whatever the upstream
+    /// still lists.
+    Redacted {
+        /// Since when.
+        since: Time,
+    },
 }
 
 /// An item as the ledger knows it: identity, fingerprints, history; no body.
@@ -130,6 +137,9 @@ pub struct Known {
     pub bytes: u64,
     /// How it changes without making versions.
     pub noise: Noise,
+    /// The render revision since which it is shown as it is: that of its newest bytes, of its
+    /// version, or of its coming (back) into the reader view, whichever is the latest.
+    pub touched: u64,
 }
 
 impl Known {
@@ -138,7 +148,12 @@ impl Known {
 
     /// Whether its current version is a tombstone.
     pub const fn is_deleted(&self) -> bool {
-        matches!(self.standing, Standing::Deleted { .. })
+        matches!(self.standing, Standing::Deleted { .. } | Standing::Redacted { .. })
+    }
+
+    /// Whether its text was removed by the operator.
+    pub const fn is_redacted(&self) -> bool {
+        matches!(self.standing, Standing::Redacted { .. })
     }
 }
 
@@ -255,6 +270,14 @@ pub struct FeedState {
     pub tombstones: u32,
     /// How many sync ids were minted in this feed.
     pub minted: u64,
+    /// The archives of its change log.
+    pub archives: Chain,
+    /// The earliest render revision from which a delta of the reader view tells all that changed
+    /// since: before it something changed that no list of entries can say, such as the order of
+    /// entries that stayed as they were.
+    pub deltas_from: u64,
+    /// Under which openings of the store it changed. Set by the store on commit.
+    pub lineage: Lineage,
 }
 
 impl FeedState {
@@ -282,6 +305,9 @@ impl FeedState {
             living: 0,
             tombstones: 0,
             minted: 0,
+            archives: Chain::default(),
+            deltas_from: 0,
+            lineage: Lineage::default(),
         }
     }
 }
@@ -297,6 +323,14 @@ pub struct Snapshot {
     pub order: Vec<SyncId>,
     /// Entries that were seen only in held documents, while one is held.
     pub kept: Vec<Kept>,
+    /// The oldest archives kept, oldest first, at most [`Snapshot::OLDEST_ARCHIVES`].
+    pub archives: Vec<ArchiveNote>,
+}
+
+impl Snapshot {
+    /// How many of the oldest archives a snapshot shows: at most so many are dropped by one commit
+    /// for their age and size.
+    pub const OLDEST_ARCHIVES: usize = 16;
 }
 
 /// An item with its bytes, as views need it.
@@ -310,6 +344,8 @@ pub struct Item {
     pub tick: Tick,
     /// What it is to its upstream.
     pub standing: Standing,
+    /// The render revision since which it is shown as it is ([`Known::touched`]).
+    pub touched: u64,
 }
 
 impl Item {

@@ -4,6 +4,7 @@ use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
 use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
+use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Document, Fetch, Fetched};
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
@@ -38,6 +39,8 @@ pub struct Bench {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
+    /// How archives are made and kept.
+    pub archives: archive::Policy,
 }
 
 /// What came of a round that did not fail.
@@ -346,6 +349,7 @@ where
             now,
             window: bench.window,
             versions_per_day: bench.versions_per_day,
+            archives: bench.archives,
         };
         decide(bench.judge.as_ref(), &round)
     };

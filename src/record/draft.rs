@@ -1,18 +1,18 @@
 //! A commit while it is being made.
 
-use super::{Round, Verdict, waiting, window};
+use super::{Round, Verdict, shown, waiting, window};
 use crate::model::{
     Change, Count, Event, EventKind, FeedState, History, Kept, Known, Markup, NewVersion, Shared,
     Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
 use crate::sync;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// Collects what changes; knows the tick that a version would get.
 pub(super) struct Draft<'a> {
     pub(super) round: &'a Round<'a>,
-    snapshot: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
     pub(super) state: FeedState,
     tick: Tick,
     /// Changed ledger entries by their index; new ones follow behind the old.
@@ -20,6 +20,7 @@ pub(super) struct Draft<'a> {
     next_index: usize,
     versions: Vec<NewVersion>,
     latest: Vec<(SyncId, Markup)>,
+    pub(super) redacted: Vec<SyncId>,
     events: Vec<Event>,
     pub(super) order: Option<Vec<SyncId>>,
     pub(super) skeleton: Option<Skeleton>,
@@ -62,6 +63,7 @@ impl<'a> Draft<'a> {
             next_index: snapshot.known.len(),
             versions: Vec::new(),
             latest: Vec::new(),
+            redacted: Vec::new(),
             events: Vec::new(),
             order: None,
             skeleton: None,
@@ -172,6 +174,33 @@ impl<'a> Draft<'a> {
         Stamp::Both { when: self.round.now, by: self.round.endpoint.clone() }
     }
 
+    /// The order of the reader view before this commit.
+    pub(super) fn old_order(&self) -> &'a [SyncId] {
+        &self.snapshot.order
+    }
+
+    /// The items that this commit brings other bytes or a version of.
+    pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
+        let latest = self.latest.iter().map(|(id, _)| id);
+        self.versions.iter().map(|version| &version.id).chain(latest)
+    }
+
+    /// Whether this commit deletes an item.
+    pub(super) fn deletes(&self) -> bool {
+        self.events.iter().any(|event| event.kind == EventKind::Deleted)
+    }
+
+    /// Where items stand in the ledger.
+    pub(super) fn indices(&self, ids: &HashSet<SyncId>) -> Vec<usize> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let old = self.snapshot.known.iter().enumerate();
+        let old = old.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| at);
+        let new = self.known.range(self.snapshot.known.len()..);
+        old.chain(new.filter(|(_, known)| ids.contains(&known.id)).map(|(at, _)| *at)).collect()
+    }
+
     /// Every item of the ledger as it stands in this draft.
     pub(super) fn ledger(&self) -> impl Iterator<Item = &Known> {
         let old = self.snapshot.known.iter().enumerate();
@@ -218,10 +247,13 @@ impl<'a> Draft<'a> {
             self.state.window_start.get_or_insert(first);
             self.state.complete_start.get_or_insert(first);
         }
+        let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
+        let seals = self.seal(made);
         if self.shown_changed {
             self.state.render = self.state.render.saturating_add(1);
             let later = self.state.shown.plus(Duration::from_secs(1));
             self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
+            shown::note(&mut self);
         }
         let (mut living, mut tombstones) = (0_u32, 0_u32);
         for known in self.ledger() {
@@ -242,7 +274,9 @@ impl<'a> Draft<'a> {
             versions: self.versions,
             latest: self.latest,
             kept: self.kept,
+            redacted: self.redacted,
             events: self.events,
+            seals,
         };
         Verdict { change: Some(change), held, look_again }
     }

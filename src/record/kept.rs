@@ -104,5 +104,6 @@ fn ledger(kept: &[Kept], draft: &Draft<'_>) -> Snapshot {
         known: known.collect(),
         order: Vec::new(),
         kept: Vec::new(),
+        archives: Vec::new(),
     }
 }

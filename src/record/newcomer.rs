@@ -46,6 +46,8 @@ pub(super) fn newcomer(
         prints: portrait.prints,
         bytes: diff::bytes_print(entry),
         noise,
+        // The commit says.
+        touched: 0,
     };
     describe(&mut known, entry);
     known

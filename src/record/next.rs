@@ -6,7 +6,8 @@ use super::held::Passage;
 use super::kept::{self, Left};
 use super::newcomer::{describe, newcomer};
 use super::{
-    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint, waiting,
+    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, kept_out, mint,
+    waiting,
 };
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
@@ -27,8 +28,11 @@ pub fn take_in(
         known: Vec::new(),
         order: Vec::new(),
         kept: Vec::new(),
+        archives: Vec::new(),
     };
     let snapshot = round.snapshot.unwrap_or(&first);
+    let rest = kept_out::without(snapshot, document);
+    let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names);
     let found = snapshot.known.len() + matching.fresh.len();
@@ -130,6 +134,10 @@ impl Taken<'_> {
         else {
             return;
         };
+        // Whatever is taken for it, a redacted item does not come back.
+        if known.is_redacted() {
+            return;
+        }
         self.ids.insert(pair.entry, known.id.clone());
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);

@@ -5,7 +5,7 @@ use super::escape::{self, push_attribute};
 use super::head::resolve;
 use super::scope::{Prefixes, Scope, base_of, borrow};
 use super::{Addresses, sx, tag, tombstone};
-use crate::model::{Family, Item, Markup, Version};
+use crate::model::{Family, Item, Markup, Standing, Version};
 use std::borrow::Cow;
 
 /// What all entries of a document have in common.
@@ -58,6 +58,7 @@ struct Shown<'a> {
     version: &'a Version<Markup>,
     published_id: &'a str,
     conflicts: &'a [Version<Markup>],
+    is_redacted: bool,
 }
 
 impl Entries<'_> {
@@ -67,6 +68,7 @@ impl Entries<'_> {
             version: &item.shared.winner,
             published_id: &item.published_id,
             conflicts: &item.shared.conflicts,
+            is_redacted: matches!(item.standing, Standing::Redacted { .. }),
         };
         self.push_version(out, shown, scope);
     }
@@ -75,7 +77,7 @@ impl Entries<'_> {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
         let markup = if version.deleted {
-            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title))
+            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
             convert::markup(&version.data, &self.target, seen)
         };

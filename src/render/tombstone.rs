@@ -2,17 +2,24 @@
 
 use super::convert::{Neutral, Target, write_entry};
 use super::escape;
-use crate::model::{Family, Item, Markup, Version};
+use crate::model::{Deletion, Family, Markup, Version};
 use std::fmt::Write;
 
 /// The title of an item that had none.
 const UNTITLED: &str = "Deleted";
 /// What stands in place of the content.
 const NOTICE: &str = "This item was deleted by its publisher.";
+/// The same where the operator removed the text.
+const REMOVED: &str = "The text of this item was removed.";
 
 /// The shell of a deleted version: its title, link and author, the later of its own date and that
 /// of the deletion, and a notice. Nothing else of what it said is shown.
-pub fn shell(version: &Version<Markup>, target: &Target<'_>, feed_title: &str) -> Markup {
+pub fn shell(
+    version: &Version<Markup>,
+    target: &Target<'_>,
+    feed_title: &str,
+    is_redacted: bool,
+) -> Markup {
     let card = &version.data.card;
     let last = card.updated.max(card.published);
     let updated = version.history.topmost().stamp.when().max(last);
@@ -31,15 +38,14 @@ pub fn shell(version: &Version<Markup>, target: &Target<'_>, feed_title: &str) -
         // RSS has one date only.
         Family::Rss => None,
     };
-    shell.content = Some(NOTICE.to_owned());
+    shell.content = Some(if is_redacted { REMOVED } else { NOTICE }.to_owned());
     let inherited = &version.data.context;
     write_entry(&shell.element(target, updated), target, card, inherited)
 }
 
 /// Adds `at:deleted-entry` (RFC 6721 section 3).
-pub fn push_deleted_entry(out: &mut String, prefix: &str, item: &Item) {
-    let when = item.shared.winner.history.topmost().stamp.when().unwrap_or(item.tick.time());
+pub fn push_deleted_entry(out: &mut String, prefix: &str, deletion: &Deletion) {
     let _ = write!(out, "<{prefix}:deleted-entry");
-    escape::push_attribute(out, "ref", &item.published_id);
-    let _ = write!(out, " when=\"{when}\"/>");
+    escape::push_attribute(out, "ref", &deletion.published_id);
+    let _ = write!(out, " when=\"{}\"/>", deletion.when);
 }

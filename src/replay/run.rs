@@ -2,6 +2,7 @@
 
 use super::report::{Line, Outcome, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
+use crate::archive;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
@@ -200,6 +201,7 @@ impl Replayed<'_> {
             now,
             window: self.stage.window,
             versions_per_day: self.stage.versions_per_day,
+            archives: archive::Policy::default(),
         }
     }
 

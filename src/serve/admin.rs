@@ -1,7 +1,6 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
 use super::feeds::{NameInPath, unreadable};
-use super::items::VERSIONS_SHOWN;
 use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
@@ -14,11 +13,14 @@ use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
+
+/// The longest reason for a redaction, in bytes.
+const REASON_LIMIT: usize = 500;
 
 type Body = Result<Bytes, BytesRejection>;
 
@@ -49,6 +51,8 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let events = room.store.events(name, EVENTS_SHOWN).await?;
     let events: Vec<Value> = events.iter().map(json::event).collect();
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
+    let newest = state.as_ref().and_then(|state| state.archives.newest.as_ref());
+    let newest = newest.map(|id| at(&format!("/archive/{id}")));
     let mut feed = json::status(&status);
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
@@ -69,8 +73,15 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     ] {
         feed.insert(key.to_owned(), value);
     }
-    let views = json!({ "reader": at(""), "sync": at("/sync"), "complete": at("/complete") });
+    let views = json!({
+        "reader": at(""),
+        "sync": at("/sync"),
+        "complete": at("/complete"),
+        "archive": newest,
+    });
     feed.insert("views".to_owned(), views);
+    let kept = room.store.holdings(name).await?;
+    feed.insert("kept".to_owned(), json::holdings(&kept, state.as_ref()));
     Ok(Value::Object(feed))
 }
 
@@ -81,24 +92,16 @@ pub(super) async fn item(
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
     let name = feed(Ok(Path(name)))?;
-    let unknown = || Problem::not_found(format!("the feed {name} has no item of that sync id"));
-    let id = SyncId::new(&id).map_err(|_| unknown())?;
     let status = room.operator.status(&name).await?;
-    let item = room.store.item(&name, &id).await?.ok_or_else(unknown)?;
-    let versions = room.store.versions(&name, &id, VERSIONS_SHOWN).await?;
-    let snapshot = room.store.snapshot(&name).await?;
-    let known = snapshot.iter().flat_map(|snapshot| &snapshot.known).find(|k| k.id == id);
+    let (mut object, known) = items::described(&room, &name, &id).await?;
     let events = room.store.events(&name, EVENTS_KEPT).await?;
-    let events = events.iter().filter(|event| event.id == id).take(EVENTS_SHOWN);
-    let mut object = items::described(&name, &item, &versions);
+    let events = events.iter().filter(|event| event.id == known.id).take(EVENTS_SHOWN);
     if let Some(object) = object.as_object_mut() {
         let events: Vec<Value> = events.map(json::event).collect();
         object.insert("events".to_owned(), events.into());
-        if let Some(known) = known {
-            object.extend(json::known(known));
-            let pending = Pending::of(known, &status.options, status.same);
-            object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
-        }
+        object.extend(json::known(&known));
+        let pending = Pending::of(&known, &status.options, status.same);
+        object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
     }
     Ok(answer(StatusCode::OK, object))
 }
@@ -199,6 +202,56 @@ pub(super) async fn resolve(path: Result<Path<(String, String)>, PathRejection>)
         Ok(_) => Problem::not_built("resolving conflicts"),
         Err(error) => unreadable(error),
     }
+}
+
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
+pub(super) async fn redact(
+    State(room): State<Shared>,
+    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let name = feed(Ok(Path(name)))?;
+    let id =
+        SyncId::new(&id).map_err(|_| Problem::not_found("there is no item of that sync id"))?;
+    let body = whole(body)?;
+    let mut reason = None;
+    for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
+        let said = || {
+            let said = format!("reason is a text of at most {REASON_LIMIT} bytes");
+            Problem::parameter("reason", said)
+        };
+        match key.as_str() {
+            "reason" => {
+                let text = value.as_str().map(str::trim).ok_or_else(said)?;
+                if text.len() > REASON_LIMIT {
+                    return Err(said());
+                }
+                reason = Some(text.to_owned()).filter(|text| !text.is_empty());
+            }
+            _ => return Err(put::unknown_key(&key)),
+        }
+    }
+    let (acting, of, which) = (Arc::clone(&room), name.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    // Even what failed may have been stored, and no copy of the text may be served on.
+    room.shelf.forget(&name);
+    let redacted = done?;
+    Ok(answer(
+        StatusCode::OK,
+        json!({
+            "feed": name.as_str(),
+            "sync_id": id.as_str(),
+            "published_id": redacted.published_id,
+            "native_id": redacted.native_id,
+            "standing": "redacted",
+            "deleted": true,
+            "kept_out": true,
+            "tick": json::tick(redacted.tick),
+            "versions": redacted.versions,
+            "was_redacted": redacted.before,
+        }),
+    ))
 }
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:

@@ -1,5 +1,6 @@
 //! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
 
+use super::delta::Token;
 use crate::model::Time;
 use http::{HeaderMap, HeaderValue, header};
 use std::time::SystemTime;
@@ -7,19 +8,24 @@ use std::time::SystemTime;
 /// The longest `If-None-Match` that is looked at, in bytes, over all its lines.
 const LIST_LIMIT: usize = 8 * 1024;
 
-/// A strong entity tag: a hash of the representation's bytes, encoding included.
+/// A strong entity tag: a hash of the representation's bytes, encoding included; behind it, where
+/// deltas can begin with this representation, the state of the feed that it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ETag(String);
 
 impl ETag {
-    /// The tag of these bytes (XXH3, 128 bits).
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(format!("\"{:032x}\"", xxhash_rust::xxh3::xxh3_128(bytes)))
+    /// The tag of these bytes (XXH3, 128 bits) and the state that they show.
+    pub(super) fn of(bytes: &[u8], token: Option<Token>) -> Self {
+        let hash = xxhash_rust::xxh3::xxh3_128(bytes);
+        match token {
+            Some(token) => Self(format!("\"{hash:032x}{token}\"")),
+            None => Self(format!("\"{hash:032x}\"")),
+        }
     }
 
     /// As a header's value.
     pub(super) fn value(&self) -> HeaderValue {
-        // Quotes and hexadecimal digits are always a valid value.
+        // Quotes, points and hexadecimal digits are always a valid value.
         HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
     }
 }
@@ -39,24 +45,22 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Ti
 
 /// Weak comparison against a list (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
 fn none_match(headers: &HeaderMap, etag: &ETag) -> bool {
+    tags(headers).any(|tag| tag == "*" || tag == etag.0)
+}
+
+/// The tags that a client has, as `If-None-Match` names them, without `W/`.
+pub(super) fn tags(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::IF_NONE_MATCH).into_iter();
     let mut seen = 0_usize;
-    for value in headers.get_all(header::IF_NONE_MATCH) {
+    let looked_at = values.take_while(move |value| {
         seen = seen.saturating_add(value.len());
-        if seen > LIST_LIMIT {
-            return false;
-        }
-        // A tag of ours holds neither comma nor space, so splitting at commas cannot make one
-        // out of a foreign tag: its quotes would have to stand at both ends.
-        let Ok(value) = value.to_str() else { continue };
-        let hit = value
-            .split(',')
-            .map(str::trim)
-            .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag.0);
-        if hit {
-            return true;
-        }
-    }
-    false
+        seen <= LIST_LIMIT
+    });
+    // A tag of ours holds neither comma nor space, so splitting at commas cannot make one out of a
+    // foreign tag: its quotes would have to stand at both ends.
+    let texts = looked_at.filter_map(|value| value.to_str().ok());
+    let tags = texts.flat_map(|text| text.split(',')).map(str::trim);
+    tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag))
 }
 
 /// Reads a date in any of the three forms of HTTP (section 5.6.7).
@@ -81,9 +85,9 @@ mod tests {
 
     #[test]
     fn the_table_of_conditional_requests() {
-        let etag = ETag::of(b"body");
+        let etag = ETag::of(b"body", None);
         let tag = etag.0.clone();
-        let other = ETag::of(b"other").0;
+        let other = ETag::of(b"other", None).0;
         let shown = Time::parse_rfc3339("2026-11-20T16:20:05Z").unwrap();
         let match_ = header::IF_NONE_MATCH;
         let since = header::IF_MODIFIED_SINCE;
@@ -120,8 +124,8 @@ mod tests {
 
     #[test]
     fn tags_are_strong_and_differ_with_the_bytes() {
-        assert_ne!(ETag::of(b"a"), ETag::of(b"b"));
-        let value = ETag::of(b"a").value();
+        assert_ne!(ETag::of(b"a", None), ETag::of(b"b", None));
+        let value = ETag::of(b"a", None).value();
         let text = value.to_str().unwrap();
         assert!(text.starts_with('"') && text.ends_with('"') && text.len() == 34);
     }

@@ -1,18 +1,21 @@
-//! The feed documents: reader, sync and complete view, with their headers (CONTRACT, Addresses).
+//! The feed documents: reader, sync and complete view, and the headers of all feed documents
+//! (CONTRACT, Addresses).
 
-use super::conditional::not_modified;
-use super::negotiate::encoding;
+use super::conditional::{not_modified, tags};
+use super::delta::{self, DELTA_BASE, IM};
+use super::negotiate::{Encoding, encoding};
 use super::problem::Problem;
 use super::query::Asked;
 use super::rendition::Rendition;
-use super::shelf::Wish;
-use super::{Room, Shared};
-use crate::model::{FeedName, FeedRecord};
+use super::shelf::{Delta, Wish};
+use super::{Room, Shared, past};
+use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Dialect, ViewKind};
+use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// The name of a feed in an address, before it is checked.
 pub(super) type NameInPath = Result<Path<String>, PathRejection>;
@@ -21,18 +24,28 @@ pub(super) type NameInPath = Result<Path<String>, PathRejection>;
 const READER_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 /// Who reads these was told of a change, and must not get what an intermediary kept from before.
 const SYNC_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// An archive changes only where text is taken out of it, which is to be seen within a day.
+const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+/// A delta is no answer for anybody else: only caches that know what `IM` means may keep it, which
+/// `im` tells them in spite of `no-store` (RFC 3229 section 10.8.2).
+const READER_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, max-age=60");
+const SYNC_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, no-cache");
+/// What an answer depends on beside its address.
+const VARY: HeaderValue = HeaderValue::from_static("A-IM, Accept-Encoding");
+const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
-const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, X-SUP-ID");
+const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
 
 /// `GET /feeds/NAME`.
 pub(super) async fn reader(
     State(room): State<Shared>,
     name: NameInPath,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Reader, name, query.as_deref(), &headers).await
+    view(&room, ViewKind::Reader, name, query.as_deref(), (&method, &headers)).await
 }
 
 /// `GET /feeds/NAME/sync`.
@@ -40,9 +53,10 @@ pub(super) async fn sync(
     State(room): State<Shared>,
     name: NameInPath,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Sync, name, query.as_deref(), &headers).await
+    view(&room, ViewKind::Sync, name, query.as_deref(), (&method, &headers)).await
 }
 
 /// `GET /feeds/NAME/complete`.
@@ -50,19 +64,10 @@ pub(super) async fn complete(
     State(room): State<Shared>,
     name: NameInPath,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Complete, name, query.as_deref(), &headers).await
-}
-
-/// `GET /feeds/NAME/archive/ID`: no segment is sealed by this version, so there is none.
-pub(super) async fn archive(
-    State(room): State<Shared>,
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Problem> {
-    let (name, _) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
-    Err(Problem::not_found(format!("the feed {} has no archive of that id", record.name)))
+    view(&room, ViewKind::Complete, name, query.as_deref(), (&method, &headers)).await
 }
 
 /// A path that does not decode to text names nothing.
@@ -75,7 +80,7 @@ async fn view(
     kind: ViewKind,
     name: NameInPath,
     query: Option<&str>,
-    headers: &HeaderMap,
+    (method, headers): (&Method, &HeaderMap),
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
@@ -86,23 +91,96 @@ async fn view(
         container: asked.container,
         seen: asked.since,
     };
+    if let Some(at) = asked.as_of {
+        return past::answer(room, &record, wish, at, headers).await;
+    }
     let rendition = room.shelf.rendition(&record, wish).await?;
-    Ok(answer(room, &record, wish, &rendition, headers))
+    let which = Which::View(kind);
+    let stands = headers_of(room, &record, which, wish.dialect, &rendition, headers);
+    let (headers_out, body) = match stands {
+        Stands::Same(headers) => {
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+        }
+        Stands::New(headers, body) => (headers, body),
+    };
+    // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
+    if method == Method::GET && delta::is_wanted(headers) {
+        let delta = room.shelf.delta(&record, wish, &rendition, tags(headers)).await;
+        if let Some(delta) = delta {
+            return Ok(changes(wish.kind, headers_out, &delta, encoding(headers)));
+        }
+    }
+    Ok((headers_out, body).into_response())
 }
 
 /// The answer that carries a rendition, or the 304 that says that the client has it.
-fn answer(
+pub(super) fn answer(
     room: &Room,
     record: &FeedRecord,
-    wish: Wish,
+    which: Which<'_>,
+    dialect: Dialect,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
+    match headers_of(room, record, which, dialect, rendition, asked) {
+        Stands::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
+        Stands::New(headers, body) => (headers, body).into_response(),
+    }
+}
+
+/// Which document of a feed is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// A view.
+    View(ViewKind),
+    /// An archive.
+    Archive(&'a ArchivePlace),
+}
+
+impl Which<'_> {
+    /// How long it may be kept without asking.
+    const fn fresh(self) -> HeaderValue {
+        match self {
+            Self::View(ViewKind::Reader) => READER_FRESH,
+            Self::View(ViewKind::Sync | ViewKind::Complete) => SYNC_FRESH,
+            // The newest archive changes once more: when the next one comes to be linked.
+            Self::Archive(place) if place.next.is_none() => READER_FRESH,
+            Self::Archive(_) => ARCHIVE_FRESH,
+        }
+    }
+
+    /// What the answer depends on beside the address.
+    const fn vary(self) -> HeaderValue {
+        match self {
+            Self::View(ViewKind::Reader | ViewKind::Sync) => VARY,
+            Self::View(ViewKind::Complete) | Self::Archive(_) => VARY_PLAIN,
+        }
+    }
+}
+
+/// How a rendition stands to what the client has.
+enum Stands {
+    /// It has it: the headers of a 304.
+    Same(HeaderMap),
+    /// It has not: the headers of a 200, and the body.
+    New(HeaderMap, Bytes),
+}
+
+/// The headers of the answer that carries a rendition, or of the 304 that says that the client has
+/// it.
+fn headers_of(
+    room: &Room,
+    record: &FeedRecord,
+    which: Which<'_>,
+    dialect: Dialect,
+    rendition: &Rendition,
+    asked: &HeaderMap,
+) -> Stands {
     let encoding = encoding(asked);
     let body = rendition.body(encoding);
     // What a tick in the future changed was changed by now, as far as HTTP is concerned.
     let modified = rendition.shown.min(room.clock.now());
-    let mut headers = lasting(room, &record.name, wish.kind, wish.dialect, rendition.media_type);
+    let mut headers = lasting(room, &record.name, which, dialect, rendition);
     headers.insert(header::ETAG, body.etag.value());
     if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
         headers.insert(header::LAST_MODIFIED, modified);
@@ -111,28 +189,47 @@ fn answer(
     // nothing of which one the client has.
     let dated = (rendition.shown <= room.clock.now()).then_some(modified);
     if not_modified(asked, &body.etag, dated) {
-        return (StatusCode::NOT_MODIFIED, headers).into_response();
+        return Stands::Same(headers);
     }
+    describe(&mut headers, rendition, encoding);
+    Stands::New(headers, body.bytes.clone())
+}
+
+/// The headers that describe a body.
+fn describe(headers: &mut HeaderMap, rendition: &Rendition, encoding: Encoding) {
+    let body = rendition.body(encoding);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
     if let Some(token) = encoding.token() {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     }
-    (headers, body.bytes.clone()).into_response()
+}
+
+/// The answer that carries a delta (RFC 3229 section 10.4.1). `headers`: those of the whole
+/// document, whose validators they are: the client has it once it has merged the delta.
+fn changes(kind: ViewKind, mut headers: HeaderMap, delta: &Delta, encoding: Encoding) -> Response {
+    describe(&mut headers, &delta.rendition, encoding);
+    let fresh = if kind == ViewKind::Reader { READER_DELTA } else { SYNC_DELTA };
+    headers.insert(header::CACHE_CONTROL, fresh);
+    headers.insert(IM, HeaderValue::from_static(delta::FEED));
+    if let Ok(base) = HeaderValue::from_str(&delta.base) {
+        headers.insert(DELTA_BASE, base);
+    }
+    let body = delta.rendition.body(encoding).bytes.clone();
+    (StatusCode::IM_USED, headers, body).into_response()
 }
 
 /// The headers that a 200 and a 304 have in common.
 fn lasting(
     room: &Room,
     feed: &FeedName,
-    kind: ViewKind,
+    which: Which<'_>,
     dialect: Dialect,
-    media_type: &str,
+    rendition: &Rendition,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let fresh = if kind == ViewKind::Reader { READER_FRESH } else { SYNC_FRESH };
-    headers.insert(header::CACHE_CONTROL, fresh);
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::CACHE_CONTROL, which.fresh());
+    headers.insert(header::VARY, which.vary());
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let sup = room.site.sup(feed);
@@ -143,24 +240,33 @@ fn lasting(
             headers.append(name, value);
         }
     };
+    let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
     let mut link = |address: &str, rel: &str, media_type: &str| {
         add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
     let at = |kind| room.site.view(feed, kind, dialect);
-    link(&at(kind), "self", media_type);
-    if kind != ViewKind::Sync {
+    let (own, kind) = match which {
+        Which::View(kind) => (at(kind), Some(kind)),
+        Which::Archive(place) => (room.site.archive(feed, &place.note.id, dialect), None),
+    };
+    link(&own, "self", media_type);
+    if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
         link(&at(ViewKind::Sync), "related", media_type);
     }
-    if kind != ViewKind::Complete {
+    if kind != Some(ViewKind::Complete) {
         link(&at(ViewKind::Complete), "complete", media_type);
+    }
+    for (relation, address) in &rendition.links {
+        link(address, relation, media_type);
     }
     if room.links.sup
         && let Some(sup) = &sup
     {
         link(sup, "http://api.friendfeed.com/2008/03#sup", "application/json");
     }
-    if room.links.hub {
+    // An archive is nothing to subscribe to.
+    if room.links.hub && kind.is_some() {
         add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
     }
     if let Some(sup) = sup {

@@ -2,6 +2,7 @@
 
 use super::address::followable;
 use super::conditional::{ETag, not_modified};
+use crate::model::Time;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
@@ -48,7 +49,7 @@ pub(super) fn whole(
     cache_control: &'static str,
     document: String,
 ) -> Response {
-    let etag = ETag::of(document.as_bytes());
+    let etag = ETag::of(document.as_bytes(), None);
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, etag.value());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
@@ -57,6 +58,13 @@ pub(super) fn whole(
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     (headers, document).into_response()
+}
+
+/// A moment as people read it; its exact form is in the markup.
+pub(super) fn moment(time: Time) -> Markup {
+    let exact = time.to_string();
+    let shown = exact.replace('T', " ").replace('Z', " UTC");
+    html! { time datetime=(exact) { (shown) } }
 }
 
 /// A text from outside, cut to what a page has room for.

@@ -3,10 +3,10 @@
 use super::operator::{Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
-    Known, Tick, Time,
+    Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState,
+    Hold, Known, Tick, Time,
 };
-use crate::store::VersionNote;
+use crate::store::{Holdings, VersionNote};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -142,6 +142,21 @@ pub(super) fn character(character: &Character) -> Value {
         "holes_returned": character.holes_returned,
         "left_middle": character.left_middle,
         "left_end": character.left_end,
+        "came_alone": character.came_alone,
+        "came_sliding": character.came_sliding,
+        "came_swapping": character.came_swapping,
+        "went_alone": character.went_alone,
+    })
+}
+
+/// The feed's archives.
+fn archives(chain: &Chain) -> Value {
+    json!({
+        "kept": chain.kept(),
+        "dropped": chain.first,
+        "bytes": chain.bytes,
+        "unsealed": chain.unsealed,
+        "sealed_until": tick(chain.sealed),
     })
 }
 
@@ -218,6 +233,7 @@ pub(super) fn state(state: &FeedState) -> Value {
             "retired": state.living.saturating_sub(state.current),
             "tombstones": state.tombstones,
         },
+        "archives": archives(&state.archives),
         "character": character(&state.character),
         "hold": state.hold.as_ref().map(hold),
         "ripens": time(state.ripens),
@@ -262,6 +278,19 @@ pub(super) fn known(known: &Known) -> Map<String, Value> {
     }
 }
 
+/// What is kept of a feed's past, and what it takes as it is stored.
+pub(super) fn holdings(kept: &Holdings, state: Option<&FeedState>) -> Value {
+    json!({
+        "versions": kept.versions,
+        "version_bytes": kept.version_bytes,
+        "past_documents": kept.documents,
+        "past_document_bytes": kept.document_bytes,
+        "archives": state.map(|state| state.archives.kept()),
+        "archive_bytes": state.map(|state| state.archives.bytes),
+        "back_to": time(kept.back_to),
+    })
+}
+
 /// A version of an item.
 pub(super) fn version(note: &VersionNote) -> Value {
     json!({
@@ -271,6 +300,8 @@ pub(super) fn version(note: &VersionNote) -> Value {
         "by": note.update.stamp.by().map(crate::model::EndpointId::as_str),
         "deleted": note.deleted,
         "tick": tick(Some(note.tick)),
+        "shown": time(Some(note.shown)),
+        "size": note.size,
         "title": note.title,
         "reason": note.reason,
     })

@@ -43,7 +43,7 @@ fn weight(parameters: &str) -> u16 {
 }
 
 /// The members of a list header with their weights, in lower case.
-fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
+pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let members = values.flat_map(|value| value.split(','));
     members

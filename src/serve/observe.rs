@@ -71,7 +71,8 @@ fn guard(headers: &mut HeaderMap) {
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (CROSS_ORIGIN_OPENER, HeaderValue::from_static("same-origin")),
     ] {
-        headers.insert(name, value);
+        // What is bound more tightly stays so.
+        headers.entry(name).or_insert(value);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
 use crate::judge::Pending;
-use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Tick, Time};
+use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, SyncId, Tick, Time};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -29,6 +29,15 @@ pub trait Operator: Send + Sync + 'static {
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
     async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError>;
 
+    /// Takes the text of an item out of everything that is kept, and keeps it out. `reason`: what is
+    /// shown as the reason. Durable on return.
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError>;
+
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
 }
@@ -39,6 +48,9 @@ pub enum OperatorError {
     /// There is no such feed.
     #[error("there is no feed {0}")]
     UnknownFeed(FeedName),
+    /// The feed has no such item.
+    #[error("the feed {0} has no item of that sync id")]
+    UnknownItem(FeedName),
     /// The feed stands in the configuration file, which wins.
     #[error("the feed {0} stands in the configuration file, which wins over this; change it there")]
     ConfiguredByFile(FeedName),
@@ -72,6 +84,21 @@ pub enum Put {
     Created,
     /// It was there and is as asked now.
     Changed,
+}
+
+/// An item whose text was taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Redacted {
+    /// The id it is published with.
+    pub published_id: String,
+    /// The native id by which it is kept out.
+    pub native_id: String,
+    /// The tick of the tombstone that this made; `None` where it was deleted before.
+    pub tick: Option<Tick>,
+    /// How many kept versions lost their text.
+    pub versions: usize,
+    /// Whether it had been redacted before, so that nothing was done.
+    pub before: bool,
 }
 
 /// What to do with a held document.

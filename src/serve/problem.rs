@@ -108,7 +108,7 @@ impl From<StoreError> for Problem {
 impl From<OperatorError> for Problem {
     fn from(error: OperatorError) -> Self {
         let status = match &error {
-            OperatorError::UnknownFeed(_) => StatusCode::NOT_FOUND,
+            OperatorError::UnknownFeed(_) | OperatorError::UnknownItem(_) => StatusCode::NOT_FOUND,
             OperatorError::ConfiguredByFile(_) | OperatorError::Conflict(_) => StatusCode::CONFLICT,
             OperatorError::BadRequest(_) => StatusCode::BAD_REQUEST,
             OperatorError::Unsupported(_) => StatusCode::NOT_IMPLEMENTED,

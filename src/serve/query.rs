@@ -2,7 +2,7 @@
 //! may add what they like.
 
 use super::problem::Problem;
-use crate::model::{Family, Tick};
+use crate::model::{Family, Tick, Time};
 use crate::render::{Dialect, ViewKind};
 
 /// The longest query that is read, in bytes.
@@ -17,6 +17,8 @@ pub(super) struct Asked {
     pub(super) dialect: Option<Dialect>,
     /// `?since=`: an `until` seen before.
     pub(super) since: Option<Tick>,
+    /// `?as-of=`: what the view said at that time.
+    pub(super) as_of: Option<Time>,
 }
 
 impl Asked {
@@ -34,6 +36,11 @@ impl Asked {
                 "as" => asked.container.replace(container(&value)?).is_some(),
                 "sx" => asked.dialect.replace(dialect(&value)?).is_some(),
                 "since" if kind == ViewKind::Sync => asked.since.replace(since(&value)?).is_some(),
+                "as-of" if kind == ViewKind::Sync => {
+                    let said = "as-of is for the reader view and the complete view";
+                    return Err(Problem::parameter("as-of", said));
+                }
+                "as-of" => asked.as_of.replace(as_of(&value)?).is_some(),
                 _ => false,
             };
             if twice {
@@ -73,10 +80,16 @@ fn since(value: &str) -> Result<Tick, Problem> {
     })
 }
 
+fn as_of(value: &str) -> Result<Time, Problem> {
+    Time::parse_rfc3339(value).map_err(|_| {
+        let said = "as-of is a time like 2026-11-20T16:20:05Z; the + of an offset is written %2B";
+        Problem::parameter("as-of", said)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Time;
 
     #[test]
     fn what_is_known_is_read_and_the_rest_ignored() {
@@ -108,6 +121,7 @@ mod tests {
             ("since=2026-11-20T16:20:05.5Z", "since"),
             ("since=2026-11-20T16:20:05%2B00:00", "since"),
             ("since=2026-13-20T16:20:05Z", "since"),
+            ("as-of=2026-11-20T16:20:05Z", "as-of"),
         ] {
             let problem = Asked::read(ViewKind::Sync, query).unwrap_err();
             let shown = serde_json::to_value(&problem).unwrap();
@@ -116,6 +130,14 @@ mod tests {
         }
         assert!(Asked::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
         for kind in [ViewKind::Reader, ViewKind::Complete] {
+            let asked = Asked::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
+            assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
+            for bad in
+                ["", "now", "2026-11-20", "2026-11-20T17:20:05+01:00", "2026-13-01T00:00:00Z"]
+            {
+                let problem = Asked::read(kind, &format!("as-of={bad}")).unwrap_err();
+                assert_eq!(serde_json::to_value(&problem).unwrap()["parameter"], "as-of", "{bad}");
+            }
             assert_eq!(Asked::read(kind, "since=now").unwrap(), Asked::default());
         }
     }

@@ -1,8 +1,9 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
 
 use super::conditional::ETag;
+use super::delta::Token;
 use super::negotiate::Encoding;
-use crate::model::Time;
+use crate::model::{Revision, Time};
 use bytes::Bytes;
 use std::io::{self, Write};
 
@@ -27,10 +28,10 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// A body of these bytes.
-    pub(super) fn new(bytes: impl Into<Bytes>) -> Self {
+    /// A body of these bytes; `token` names the state that it shows.
+    pub(super) fn new(bytes: impl Into<Bytes>, token: Option<Token>) -> Self {
         let bytes = bytes.into();
-        let etag = ETag::of(&bytes);
+        let etag = ETag::of(&bytes, token);
         Self { bytes, etag }
     }
 }
@@ -45,24 +46,46 @@ pub(super) struct Rendition {
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
+    /// The documents of its feed's history that it leads to, as relation and address.
+    pub(super) links: Vec<(&'static str, String)>,
+    /// The revision of the feed that it was rendered from.
+    pub(super) revision: Revision,
+}
+
+/// What there is to say of a document beside its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct About {
+    /// Its media type.
+    pub(super) media_type: &'static str,
+    /// When what it shows last changed.
+    pub(super) shown: Time,
+    /// The revision of the feed that it was rendered from.
+    pub(super) revision: Revision,
+    /// The state that it shows, where deltas can begin with it.
+    pub(super) token: Option<Token>,
 }
 
 impl Rendition {
     /// Compresses a document. Slow: call it where blocking is allowed.
-    pub(super) fn build(
-        document: String,
-        media_type: &'static str,
-        shown: Time,
-    ) -> io::Result<Self> {
+    pub(super) fn build(document: String, about: About) -> io::Result<Self> {
+        let About { media_type, shown, revision, token } = about;
         let gzip = gzip(document.as_bytes())?;
         let brotli = brotli(document.as_bytes())?;
         Ok(Self {
-            identity: Body::new(document),
-            gzip: Body::new(gzip),
-            brotli: Body::new(brotli),
+            identity: Body::new(document, token),
+            gzip: Body::new(gzip, token),
+            brotli: Body::new(brotli, token),
             media_type,
             shown,
+            links: Vec::new(),
+            revision,
         })
+    }
+
+    /// With links to other documents of its feed's history.
+    pub(super) fn leading_to(mut self, links: Vec<(&'static str, &str)>) -> Self {
+        self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
+        self
     }
 
     /// The body in an encoding.
@@ -112,6 +135,13 @@ mod tests {
     use super::*;
     use std::io::Read;
 
+    const ABOUT: About = About {
+        media_type: "text/plain",
+        shown: Time::from_unix(0),
+        revision: Revision(1),
+        token: None,
+    };
+
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
         let bytes = &rendition.body(encoding).bytes;
         let mut plain = Vec::new();
@@ -130,9 +160,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
-            let at = Time::from_unix(0);
-            let built = Rendition::build(document.clone(), "text/plain", at).unwrap();
-            let again = Rendition::build(document.clone(), "text/plain", at).unwrap();
+            let built = Rendition::build(document.clone(), ABOUT).unwrap();
+            let again = Rendition::build(document.clone(), ABOUT).unwrap();
             proptest::prop_assert_eq!(&built, &again, "equal documents give equal bytes");
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli] {
                 proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
@@ -142,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_encoding_has_a_tag_of_its_own() {
-        let built = Rendition::build("<feed/>".repeat(50), "text/xml", Time::from_unix(0)).unwrap();
+        let built = Rendition::build("<feed/>".repeat(50), ABOUT).unwrap();
         let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli]
             .map(|encoding| built.body(encoding).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);

@@ -1,14 +1,19 @@
 //! Rendered documents, kept by what they were rendered from. A key is never invalidated: it is
 //! outlived, because whatever changes what is shown raises the feed's revision.
 
+mod deltas;
+
 use super::address::Site;
+use super::delta::Point;
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::Rendition;
-use crate::model::{Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
-use crate::render::{Dialect, Page, ViewKind};
+use super::rendition::{About, Rendition};
+use crate::model::{Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
+use crate::render::{Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
+pub(super) use deltas::Delta;
+use deltas::{DeltaKey, Kept};
 use moka::future::Cache;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,12 +24,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const SHELF_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of renditions kept of answers to `?since=`, of which anybody can ask for any number.
 const SINCE_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of deltas kept, of which there are as many as there are states that clients come from.
+const DELTA_BYTES: u64 = 8 * 1024 * 1024;
 /// How many keys of last good renditions are remembered.
 const LAST_KEYS: u64 = 16 * 1024;
 /// How many documents are read, rendered and compressed at once.
 const RENDERS_AT_ONCE: usize = 4;
-/// How many answers to `?since=` likewise; apart from the others, so that they cannot crowd them
-/// out.
+/// How many answers to `?since=` and deltas likewise; apart from the others, so that they cannot
+/// crowd them out.
 const SINCE_RENDERS_AT_ONCE: usize = 2;
 /// How often a view is read again because the feed changed while it was being read.
 const READS: usize = 4;
@@ -52,8 +59,24 @@ struct Key {
     upstream: String,
     plan: Plan,
     dialect: Dialect,
+    /// Whether the operator says that the feed is complete.
+    complete: bool,
     revision: Revision,
     render: u64,
+}
+
+impl Key {
+    fn new(record: &FeedRecord, wish: Wish, plan: Plan, state: &FeedState) -> Self {
+        Self {
+            feed: record.name.clone(),
+            upstream: record.url.clone(),
+            plan,
+            dialect: wish.dialect,
+            complete: record.options.complete,
+            revision: state.revision,
+            render: state.render,
+        }
+    }
 }
 
 /// Why there is no rendition.
@@ -74,7 +97,13 @@ enum Missing {
 /// A parameter that does not fit the feed's state.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", .0.detail())]
-struct ParameterError(Problem);
+pub(super) struct ParameterError(Problem);
+
+impl From<ParameterError> for Problem {
+    fn from(ParameterError(problem): ParameterError) -> Self {
+        problem
+    }
+}
 
 /// The cache, and what it takes to fill it.
 pub(super) struct Shelf {
@@ -85,6 +114,7 @@ pub(super) struct Shelf {
     metrics: Metrics,
     renditions: Cache<Key, Arc<Rendition>>,
     since: Cache<Key, Arc<Rendition>>,
+    deltas: Cache<DeltaKey, Kept>,
     last: Cache<(FeedName, ViewKind, Dialect), Key>,
     renders: Arc<Semaphore>,
     since_renders: Arc<Semaphore>,
@@ -103,6 +133,7 @@ impl Shelf {
             Cache::builder()
                 .max_capacity(bytes)
                 .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
+                .support_invalidation_closures()
                 .build()
         };
         Self {
@@ -113,10 +144,28 @@ impl Shelf {
             metrics,
             renditions: weighed(SHELF_BYTES),
             since: weighed(SINCE_BYTES),
-            last: Cache::new(LAST_KEYS),
+            deltas: Cache::builder()
+                .max_capacity(DELTA_BYTES)
+                .weigher(|_: &DeltaKey, kept: &Kept| deltas::weight(kept))
+                .support_invalidation_closures()
+                .build(),
+            last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
             renders: Arc::new(Semaphore::new(RENDERS_AT_ONCE)),
             since_renders: Arc::new(Semaphore::new(SINCE_RENDERS_AT_ONCE)),
         }
+    }
+
+    /// Lets go of everything that was rendered of a feed.
+    pub(super) fn forget(&self, feed: &FeedName) {
+        for cache in [&self.renditions, &self.since] {
+            let of = feed.clone();
+            // Whatever is not dropped here is under a key that nobody asks for any more.
+            let _ = cache.invalidate_entries_if(move |key, _| key.feed == of);
+        }
+        let of = feed.clone();
+        let _ = self.deltas.invalidate_entries_if(move |key, _| key.of.feed == of);
+        let of = feed.clone();
+        let _ = self.last.invalidate_entries_if(move |(feed, ..), _| *feed == of);
     }
 
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
@@ -142,14 +191,7 @@ impl Shelf {
         fits(wish, &state).map_err(Missing::from)?;
         let plan = plan(wish, &state).map_err(Missing::from)?;
         let usual = Plan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
-        let key = Key {
-            feed: record.name.clone(),
-            upstream: record.url.clone(),
-            plan,
-            dialect: wish.dialect,
-            revision: state.revision,
-            render: state.render,
-        };
+        let key = Key::new(record, wish, plan, &state);
         let (cache, renders) = if usual {
             (&self.renditions, &self.renders)
         } else {
@@ -210,8 +252,13 @@ impl Shelf {
         turn: OwnedSemaphorePermit,
     ) -> Result<Rendition, Missing> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
+        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let addresses = self.site.addresses(record, wish.dialect);
+        let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
+        // Deltas begin with what anybody gets, not with an answer to `?since=`.
+        let usual = Plan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
+        let scope = if usual { self.scope(record, wish, &view.state) } else { None };
         let blocking = tokio::task::spawn_blocking(move || {
             // A visitor who goes away does not stop this thread, so the turn goes along with it.
             let _turn = turn;
@@ -224,18 +271,47 @@ impl Shelf {
                 skeleton: &view.skeleton,
                 items: &view.items,
                 deleted: &deleted,
+                history: &history,
                 since,
                 until,
                 expires: plan.expires(&view.items, window),
             };
-            let media_type = crate::render::media_type(view.state.format.family());
-            Rendition::build(renderer(&page), media_type, view.state.shown)
+            let point = Point::of(&view.state);
+            let about = About {
+                media_type: crate::render::media_type(view.state.format.family()),
+                shown: view.state.shown,
+                revision: view.state.revision,
+                token: scope.zip(point).map(|(scope, point)| point.token(scope)),
+            };
+            let links = history.links(&addresses.reader);
+            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
         });
         match blocking.await {
             Ok(Ok(rendition)) => Ok(rendition),
             Ok(Err(error)) => Err(Missing::Render(error.to_string())),
             Err(error) => Err(Missing::Render(error.to_string())),
         }
+    }
+
+    /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
+    /// complete view of a feed that is complete says so, unless it has tombstones, which a client
+    /// would take for entries (READINGS 3, row 7).
+    fn history(&self, record: &FeedRecord, wish: Wish, view: &View) -> HistoryPlace {
+        let mut place = HistoryPlace { forms: self.site.history(), ..HistoryPlace::default() };
+        let newest = view.state.archives.newest.as_ref();
+        let says_all = record.options.complete || view.state.says_complete;
+        match wish.kind {
+            ViewKind::Reader => {
+                let at = |id| self.site.archive(&record.name, id, wish.dialect);
+                place.previous = newest.map(at);
+            }
+            ViewKind::Complete => {
+                let lives = |item: &Item| !item.shared.winner.deleted;
+                place.complete = says_all && view.items.iter().all(lives);
+            }
+            ViewKind::Sync => {}
+        }
+        place
     }
 
     /// Reads everything that the view shows, all at one revision.
@@ -259,14 +335,15 @@ impl Shelf {
             if !tombstones {
                 return Ok((plan, view, Vec::new()));
             }
-            let since = Plan::Window { since: state.window_start };
-            let window = self.view(record, since.select()).await?;
+            // Deletions stay until an archive has them, and as long as the window is at least.
+            let since = state.window_start.min(state.archives.sealed);
+            let window = self.view(record, Plan::Window { since }.select()).await?;
             if window.state.revision == state.revision {
-                let mut deleted = window.items;
                 // An id that is said to be deleted takes the entry that bears it out of a reader
                 // (RFC 6721 section 3): one that a current item bears as well is not said.
                 let borne: HashSet<&str> =
                     view.items.iter().map(|item| item.published_id.as_str()).collect();
+                let mut deleted = window.items;
                 deleted.retain(|item| {
                     item.shared.winner.deleted && !borne.contains(item.published_id.as_str())
                 });
@@ -287,7 +364,7 @@ fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {
 }
 
 /// Whether the feed can be had in the container that was asked for.
-fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
+pub(super) fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
     let (name, other) = match state.format.family() {
         Family::Atom => ("atom", Family::Rss),
         Family::Rss => ("rss", Family::Atom),

@@ -1,7 +1,9 @@
 //! From what is kept of an item to what is answered of it; the same for every store.
 
 use super::VersionNote;
-use crate::model::{Item, Known, Markup, Shared, Version};
+use crate::model::{
+    Event, History, Item, Known, Markup, NewVersion, Shared, Standing, Time, Version,
+};
 
 /// The item of a ledger entry and its newest bytes.
 pub(super) fn assemble(known: Known, newest: Markup) -> Item {
@@ -19,17 +21,66 @@ pub(super) fn assemble(known: Known, newest: Markup) -> Item {
         published_id: known.published_id,
         tick: known.tick,
         standing: known.standing,
+        touched: known.touched,
     }
 }
 
-/// What is noted of the version that a ledger entry has now.
-pub(super) fn note(known: &Known, reason: &str) -> VersionNote {
+/// What is noted of the version that a ledger entry has now, and that is shown from `shown` on.
+pub(super) fn note(known: &Known, version: &NewVersion, shown: Time) -> VersionNote {
+    let size = match (&version.markup, known.is_deleted()) {
+        (Some(markup), false) => u64::try_from(markup.xml.len()).unwrap_or(u64::MAX),
+        _ => 0,
+    };
     VersionNote {
         updates: known.updates,
         update: known.history.topmost().clone(),
         deleted: known.is_deleted(),
         tick: known.tick,
+        shown,
         title: known.title.clone(),
-        reason: reason.to_owned(),
+        reason: version.reason.clone(),
+        size,
+    }
+}
+
+/// Takes what the item said out of a note.
+pub(super) fn redact_note(note: &mut VersionNote) {
+    note.title.clear();
+    note.size = 0;
+}
+
+/// Takes what the item said out of an event. `native_id`: what it goes by after the redaction.
+pub(super) fn redact_event(event: &mut Event, native_id: &str) {
+    event.title.clear();
+    native_id.clone_into(&mut event.native_id);
+    // An id may be made of a title.
+    event.old_native_id = event.old_native_id.take().filter(|old| !old.starts_with("title:"));
+}
+
+/// An item as it was when `note` was its newest version, with the bytes of then.
+pub(super) fn assemble_past(known: Known, note: &VersionNote, bytes: Markup, listed: bool) -> Item {
+    let standing = match (note.deleted, listed) {
+        (true, _) => Standing::Deleted { since: note.tick.time() },
+        (false, true) => Standing::Current,
+        (false, false) => Standing::Retired { since: note.tick.time() },
+    };
+    let later = known.updates.value().saturating_sub(note.updates.value());
+    let later = usize::try_from(later).unwrap_or(usize::MAX);
+    let history = History::from_newest_first(known.history.iter().skip(later).cloned());
+    let history = history.filter(|history| *history.topmost() == note.update);
+    let winner = Version {
+        id: known.id,
+        updates: note.updates,
+        deleted: note.deleted,
+        noconflicts: None,
+        history: history.unwrap_or_else(|| History::new(note.update.clone())),
+        data: bytes,
+    };
+    Item {
+        shared: Shared::new(winner),
+        published_id: known.published_id,
+        tick: note.tick,
+        standing,
+        touched: known.touched,
     }
 }

@@ -1,7 +1,7 @@
 //! What a change must hold before any store takes it. Pure; both stores ask the same questions.
 
 use super::limits::VALUE_LIMIT;
-use super::{CommitError, StoreError};
+use super::{CommitError, StoreError, seals};
 use crate::model::{Change, FeedState, Known, Revision, SyncId, Tick};
 use std::collections::{HashMap, HashSet};
 
@@ -25,6 +25,9 @@ pub(super) fn check(
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
+    redacted(change, &known).map_err(|what| invalid(change, what))?;
+    seals::check(change, before).map_err(|what| invalid(change, what))?;
+    touched(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -47,20 +50,20 @@ pub(super) fn check(
             return Err(invalid(change, format!("the item {} is new without a version", entry.id)));
         }
     }
-    for (id, _) in &change.latest {
-        if !stored(id)? {
-            return Err(invalid(change, format!("newest bytes of {id}, which is not known")));
-        }
-    }
     for id in change.order.iter().flatten() {
         if !known.contains_key(id) && !stored(id)? {
             return Err(invalid(change, format!("the order names {id}, which is not known")));
         }
     }
+    for id in change.seals.iter().flat_map(|seal| &seal.items) {
+        if !known.contains_key(id) && !stored(id)? {
+            return Err(invalid(change, format!("it seals {id}, which is not known")));
+        }
+    }
     Ok(())
 }
 
-fn invalid(change: &Change, what: String) -> CommitError {
+pub(super) fn invalid(change: &Change, what: String) -> CommitError {
     CommitError::Store(StoreError::Invalid { feed: change.feed.clone(), what })
 }
 
@@ -131,6 +134,36 @@ fn versions<'a>(
         }
     }
     Ok(seen)
+}
+
+/// A redaction must not leave an item without bytes to show.
+fn redacted(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    for id in &change.redacted {
+        if known.get(id).is_none_or(|known| !known.is_redacted()) {
+            return Err(format!("it redacts {id} and does not say so in the ledger"));
+        }
+        let version = change.versions.iter().find(|version| version.id == *id);
+        let latest = change.latest.iter().any(|(latest, _)| latest == id);
+        if !latest && version.is_none_or(|version| version.markup.is_none()) {
+            return Err(format!("it redacts {id} and has no bytes to stand in"));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever knows an earlier document is told of what is new in this one by these.
+fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    let versions = change.versions.iter().map(|version| &version.id);
+    for id in versions.chain(change.latest.iter().map(|(id, _)| id)) {
+        let Some(entry) = known.get(id) else {
+            return Err(format!("it has newest bytes of {id} and no ledger entry for it"));
+        };
+        if entry.touched != change.state.render {
+            let (found, render) = (entry.touched, change.state.render);
+            return Err(format!("{id} is shown anew since {render} and says since {found}"));
+        }
+    }
+    Ok(())
 }
 
 fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {

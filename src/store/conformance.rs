@@ -1,11 +1,14 @@
 //! One suite for every store: what the trait's documentation promises, as tests.
 
 mod admin;
+mod archives;
 mod cases;
 mod kept;
 mod limits;
 mod make;
 mod model;
+mod past;
+mod retention;
 mod together;
 
 use super::{Claim, MemoryStore, SledStore, Store};

@@ -33,7 +33,12 @@ impl Floor {
     pub(super) fn lift(&self, change: &mut Change, first: bool) {
         let second = Duration::from_secs(1);
         if first {
-            change.state.render = change.state.render.saturating_add(self.render).saturating_add(1);
+            let lifted = |render: u64| render.saturating_add(self.render).saturating_add(1);
+            change.state.render = lifted(change.state.render);
+            change.state.deltas_from = lifted(change.state.deltas_from);
+            for entry in &mut change.known {
+                entry.touched = lifted(entry.touched);
+            }
             change.state.shown = change.state.shown.max(self.shown.plus(second));
         }
         let Some(floor) = self.tick else { return };
@@ -47,6 +52,8 @@ impl Floor {
         let new = old.max(Tick::next(start.time(), Some(start)));
         change.tick = Some(new);
         change.state.tick = Some(new);
+        let sealed = &mut change.state.archives.sealed;
+        *sealed = sealed.map(|sealed| if sealed == old { new } else { sealed });
         for entry in change.known.iter_mut().filter(|entry| entry.tick == old) {
             entry.tick = new;
         }

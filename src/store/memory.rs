@@ -4,15 +4,15 @@ mod shelf;
 
 use self::shelf::Shelf;
 use super::floor::Floor;
-use super::limits::TAIL_LIMIT;
+use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
 use super::{
-    Announced, Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError,
-    VersionNote, View, check,
+    Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
+    Pruned, Retention, Sealed, Select, Store, StoreError, VersionNote, View, check, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Snapshot, SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, Known, PollState, Revision, Seal, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub struct MemoryStore {
     content: Arc<Mutex<Content>>,
     sealed: Arc<watch::Sender<Epoch>>,
     fence: u64,
+    /// Tells this opening from all others.
+    mark: Option<u32>,
     closed: AtomicBool,
 }
 
@@ -72,7 +74,8 @@ impl MemoryStore {
             content.fence += 1;
             content.fence
         };
-        Self { endpoint, clock, content, sealed, fence, closed: AtomicBool::new(false) }
+        let closed = AtomicBool::new(false);
+        Self { endpoint, clock, content, sealed, fence, mark: lineage::mark(), closed }
     }
 
     fn content(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
@@ -94,10 +97,20 @@ impl MemoryStore {
 }
 
 impl Content {
-    fn commit(&mut self, mut change: Change, now: Time) -> Result<Committed, CommitError> {
+    fn commit(
+        &mut self,
+        mut change: Change,
+        now: Time,
+        mark: Option<u32>,
+    ) -> Result<Committed, CommitError> {
         let before = self.shelves.get(&change.feed);
         let state = before.map(|shelf| &shelf.state);
         check::check(&change, state, |id| Ok(before.is_some_and(|shelf| shelf.holds(id))))?;
+        let is_given = |seal: &Seal| before.is_some_and(|s| s.archive_place(&seal.id).is_some());
+        if change.seals.iter().any(is_given) {
+            let what = "it gives an archive an id that another has".to_owned();
+            return Err(check::invalid(&change, what));
+        }
         let mut base = change.base;
         if let Some(floor) = self.floors.get(&change.feed) {
             if state.is_none() {
@@ -107,6 +120,7 @@ impl Content {
         }
         let revision = Revision(base.0 + 1);
         change.state.revision = revision;
+        lineage::go_on(&mut change, state, mark);
 
         let feed = change.feed.clone();
         let announced = change.tick.map(|tick| Announced {
@@ -177,6 +191,10 @@ impl Store for MemoryStore {
         Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.item(id)))
     }
 
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.known(id)))
+    }
+
     async fn versions(
         &self,
         feed: &FeedName,
@@ -187,14 +205,61 @@ impl Store for MemoryStore {
         Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.versions(id, limit)))
     }
 
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.version(id, updates)))
+    }
+
+    async fn past(
+        &self,
+        feed: &FeedName,
+        select: PastSelect,
+        at: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(|shelf| shelf.past(select, at)))
+    }
+
+    async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
+        Ok(self.content()?.shelves.get(feed).map(Shelf::holdings).unwrap_or_default())
+    }
+
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         let content = self.content()?;
         Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.events(limit)))
     }
 
+    async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let content = self.content()?;
+        Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.archives(limit)))
+    }
+
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.archive_place(id)))
+    }
+
+    async fn archive(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<Archive>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.archive(id)))
+    }
+
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
         let now = self.clock.now();
-        let committed = self.claimed(claim)?.commit(change, now)?;
+        let committed = self.claimed(claim)?.commit(change, now, self.mark)?;
         if let Some(epoch) = committed.epoch {
             self.sealed.send_if_modified(|newest| {
                 let later = epoch > *newest;
@@ -215,6 +280,32 @@ impl Store for MemoryStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(self.content()?.polls.values().cloned().collect())
+    }
+
+    async fn prune(
+        &self,
+        claim: &Claim,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let mut content = self.claimed(claim)?;
+        let shelf = content.shelves.get_mut(feed);
+        Ok(shelf.map(|shelf| shelf.prune(retention, now)).unwrap_or_default())
+    }
+
+    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
+        let mut content = self.claimed(claim)?;
+        let newest = content.log.last().map_or(0, |last| last.epoch.0);
+        let mut changes = 0;
+        let old = content.log.iter().take_while(|sealed| {
+            changes += sealed.changes.len();
+            let keeps = sealed.epoch.0.saturating_add(LOG_EPOCHS) > newest;
+            sealed.at < before && !keeps && changes <= TRIM_LIMIT
+        });
+        let count = old.count();
+        content.log.drain(..count);
+        Ok(count)
     }
 
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {

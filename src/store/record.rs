@@ -4,10 +4,13 @@
 //! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
+mod archive;
+pub(super) mod delta;
 mod event;
 mod feed;
 #[cfg(test)]
 mod golden;
+mod history;
 mod identity;
 mod kept;
 mod known;
@@ -21,8 +24,10 @@ pub(super) mod specimen;
 mod state;
 mod version;
 
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
+pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::kept::KeptRecord;
 pub(super) use self::known::KnownRecord;
@@ -91,6 +96,9 @@ pub(super) enum RecordError {
     /// A way of packing that this program does not know.
     #[error("it is packed in the way {0}, which is unknown")]
     Packing(u8),
+    /// It is a difference to a record that is not at hand.
+    #[error("it is stored as a difference, and what it differs from is not at hand")]
+    NoBase,
     /// The compressed payload cannot be opened.
     #[error("it cannot be decompressed: {0}")]
     Zstd(std::io::Error),
@@ -115,6 +123,9 @@ pub(super) enum RecordError {
     /// A number does not fit this machine.
     #[error("a number does not fit: {0}")]
     Number(#[from] std::num::TryFromIntError),
+    /// A text that is no id of an archive.
+    #[error("{0:?} is no id of an archive")]
+    Archive(String),
     /// A list that must not be empty is.
     #[error("it has no history")]
     NoHistory,

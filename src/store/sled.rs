@@ -4,19 +4,25 @@
 //! bounded number at a time, and see a feed at one durable revision ([`shared`]). After a write
 //! that may not have become durable, nothing is acknowledged, published or answered any more.
 
+mod archives;
 mod barrier;
+mod chain;
 mod committer;
 #[cfg(test)]
 mod faults;
 mod folder;
 mod keys;
 mod open;
+mod past;
 mod plan;
+mod prune;
 mod purge;
 mod read;
+mod redact;
 mod rehearsal;
 mod request;
 mod shared;
+mod supersede;
 mod trees;
 
 use self::barrier::{Barrier, FlushAndSync};
@@ -26,11 +32,13 @@ use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
 use super::{
-    Claim, CommitError, Committed, Epoch, Sealed, Select, Store, StoreError, VersionNote, View,
+    Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned,
+    Retention, Sealed, Select, Store, StoreError, VersionNote, View, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Snapshot, SyncId,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::path::Path;
@@ -108,6 +116,7 @@ impl SledStore {
             held: opened.held,
             floors: opened.floors,
             fence: opened.fence,
+            mark: lineage::mark(),
             sealed: opened.sealed,
         };
         let (requests, waiting) = mpsc::channel(REQUESTS);
@@ -284,6 +293,12 @@ impl Store for SledStore {
             .await
     }
 
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| shared.reading(&feed, |_| past::known(trees, &feed, &id)))
+            .await
+    }
+
     async fn versions(
         &self,
         feed: &FeedName,
@@ -297,6 +312,40 @@ impl Store for SledStore {
         Ok(notes.await?.unwrap_or_default())
     }
 
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| past::version(trees, &feed, &id, updates))
+        })
+        .await
+    }
+
+    async fn past(
+        &self,
+        feed: &FeedName,
+        select: PastSelect,
+        at: Time,
+    ) -> Result<Option<Past>, StoreError> {
+        let feed = feed.clone();
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |state| past::past(trees, &feed, state, select, at).map(Some))
+        })
+        .await
+    }
+
+    async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
+        let feed = feed.clone();
+        let found = self.read(move |trees, shared| {
+            shared.reading(&feed, |state| past::holdings(trees, &feed, state).map(Some))
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         let feed = feed.clone();
         let events = self.read(move |trees, shared| {
@@ -305,8 +354,45 @@ impl Store for SledStore {
         Ok(events.await?.unwrap_or_default())
     }
 
+    async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let feed = feed.clone();
+        let notes = self.read(move |trees, shared| {
+            let kept = |state: &FeedState| archives::kept(trees, &feed, state, limit).map(Some);
+            shared.reading(&feed, kept)
+        });
+        Ok(notes.await?.unwrap_or_default())
+    }
+
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::place(trees, &feed, &id))
+        })
+        .await
+    }
+
+    async fn archive(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<Archive>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::archive(trees, &feed, &id))
+        })
+        .await
+    }
+
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
-        let prepared = self.read(move |trees, _| plan::prepare(trees, change)).await?;
+        let prepared = self.read(move |trees, shared| plan::prepare(trees, shared, change)).await?;
         let (claim, prepared) = (claim.clone(), Box::new(prepared));
         self.ask(|reply| Request::Commit { claim, prepared, reply }).await?
     }
@@ -320,13 +406,37 @@ impl Store for SledStore {
         self.read(|trees, shared| shared.listing(|| read::poll_states(trees))).await
     }
 
+    async fn prune(
+        &self,
+        claim: &Claim,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let (name, retention) = (feed.clone(), *retention);
+        let gone = self.read(move |trees, shared| {
+            shared
+                .reading(&name, |state| prune::list(trees, &name, state, &retention, now).map(Some))
+        });
+        let Some(gone) = gone.await? else { return Ok(Pruned::default()) };
+        let pruned = gone.pruned;
+        // What is kept as it should be costs no write.
+        if !gone.is_empty() {
+            let (claim, feed) = (claim.clone(), feed.clone());
+            self.ask(|reply| Request::Prune { claim, feed, gone, reply }).await??;
+        }
+        Ok(pruned)
+    }
+
+    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
+        let claim = claim.clone();
+        self.ask(|reply| Request::Trim { claim, before, reply }).await?
+    }
+
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
         let newest = *self.shared.sealed.borrow();
-        self.read(move |trees, shared| {
-            shared.health()?;
-            read::tail(trees, after, newest, limit)
-        })
-        .await
+        self.read(move |trees, shared| shared.listing(|| read::tail(trees, after, newest, limit)))
+            .await
     }
 
     fn sealed(&self) -> watch::Receiver<Epoch> {

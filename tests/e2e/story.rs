@@ -1,7 +1,7 @@
 //! The headline: whatever happens in between, subscribers end with what the gateway knows, and
 //! readers see nothing twice, nothing falsely new and nothing vanish that is there.
 
-use crate::support::{Answer, Format, Post, Stage, Subscriber, post};
+use crate::support::{Answer, FEED, Followers, Format, Post, Stage, Subscriber, post};
 use std::collections::BTreeSet;
 
 /// Numbers that look random and are the same each time.
@@ -78,6 +78,9 @@ struct Told {
     deleted: usize,
     undeleted: usize,
     held: usize,
+    /// Deltas that were read, and whole documents that were the answer to who asked for one.
+    deltas: u32,
+    wholes: u32,
 }
 
 async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
@@ -87,8 +90,12 @@ async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
     let mut blog = Blog { window: Vec::new(), newest: 0, taken: Vec::new(), edits: 0 };
     (0..8).for_each(|_| blog.add());
     stage.posts(&blog.window).await;
-    let mut wanderers =
-        [Subscriber::new(&stage.net, "news", false), Subscriber::new(&stage.net, "news", true)];
+    let mut wanderers = [
+        Subscriber::new(&stage.net, FEED, false),
+        Subscriber::new(&stage.net, FEED, true),
+        Subscriber::with_deltas(&stage.net, FEED),
+    ];
+    let mut strollers = [Followers::new(&stage.net, FEED), Followers::new(&stage.net, FEED)];
     let mut shown: BTreeSet<String> =
         stage.reader.titles().into_iter().map(str::to_owned).collect();
     for step in 0..40 {
@@ -121,7 +128,20 @@ async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
                 assert_eq!(Some(wanderer.known()), stage.state().await, "{words}");
             }
         }
+        let deleted = stage.deleted_titles().await;
+        for (pace, strollers) in [4, 15].into_iter().zip(&mut strollers) {
+            if dice.roll(pace) == 0 {
+                strollers.visit(|title| deleted.contains(title)).await;
+            }
+        }
     }
+    let deleted = stage.deleted_titles().await;
+    for strollers in &mut strollers {
+        strollers.visit(|title| deleted.contains(title)).await;
+        told_of.deltas += strollers.answers().0;
+        told_of.wholes += strollers.answers().1;
+    }
+    told_of.deltas += wanderers.iter().map(|wanderer| wanderer.saved).sum::<u32>();
     // Who was away for whatever time is in step again.
     for wanderer in &mut wanderers {
         wanderer.consume().await;
@@ -137,8 +157,9 @@ async fn stories(seeds: std::ops::Range<u64>, format: Format, feed: &str) {
     for seed in seeds {
         story(seed, format, feed, &mut told).await;
     }
-    let Told { resets, deleted, undeleted, held } = told;
+    let Told { resets, deleted, undeleted, held, deltas, wholes } = told;
     assert!(resets > 0 && deleted > 0 && undeleted > 0 && held > 0, "{told:?}");
+    assert!(deltas > 0 && wholes > 0, "{told:?}");
 }
 
 #[tokio::test]

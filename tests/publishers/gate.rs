@@ -79,6 +79,7 @@ impl Gate {
             now,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
+            archives: tidegate::archive::Policy::default(),
         });
         let change = verdict.change.take();
         if let Some(change) = change.clone() {

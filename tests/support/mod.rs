@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time,
-    VERSIONS_PER_DAY,
+    Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, SyncId,
+    Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::record::{self, BodyPrints, Redaction, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 
 /// 2026-01-01T00:00:00Z.
@@ -62,13 +62,17 @@ pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
 pub struct Gate {
-    pub store: MemoryStore,
+    pub store: Arc<MemoryStore>,
     pub claim: Claim,
     pub feed: FeedName,
     pub url: String,
     pub options: FeedOptions,
     pub versions_per_day: u32,
     pub now: Time,
+    pub window: Duration,
+    pub archives: tidegate::archive::Policy,
+    /// Commits as a program did that knew no archives.
+    pub before_archives: bool,
     same: u32,
 }
 
@@ -76,6 +80,7 @@ impl Gate {
     pub async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = Arc::new(store);
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         Self {
             store,
@@ -85,6 +90,9 @@ impl Gate {
             options: FeedOptions::default(),
             versions_per_day: VERSIONS_PER_DAY,
             now: Time::from_unix(START + 400 * 24 * HOUR),
+            window: Duration::from_secs(30 * 24 * 3600),
+            archives: tidegate::archive::Policy::default(),
+            before_archives: false,
             same: 0,
         }
     }
@@ -101,8 +109,9 @@ impl Gate {
             options: &self.options,
             snapshot,
             now: self.now,
-            window: Duration::from_secs(30 * 24 * 3600),
             versions_per_day: self.versions_per_day,
+            window: self.window,
+            archives: self.archives,
         }
     }
 
@@ -138,8 +147,33 @@ impl Gate {
         snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
     }
 
+    /// Redacts the item of that title; the sync id, and what was decided.
+    pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
+        let id = found.id.clone();
+        let done = record::redact(&self.round(Some(&snapshot)), &id, "by court order");
+        if let Redaction::Commit(verdict) = &done {
+            self.commit(verdict).await;
+        }
+        (id, done)
+    }
+
+    /// What the gateway does every hour whatever the publisher does.
+    pub async fn age(&mut self) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::age(&self.round(snapshot.as_ref()));
+        self.commit(&verdict).await;
+        verdict
+    }
+
     async fn commit(&mut self, verdict: &Verdict) {
-        if let Some(change) = verdict.change.clone() {
+        if let Some(mut change) = verdict.change.clone() {
+            if self.before_archives {
+                change.seals.clear();
+                let unsealed = change.state.living + change.state.tombstones;
+                change.state.archives = Chain { unsealed, ..Chain::default() };
+            }
             self.store.commit(&self.claim, change).await.unwrap();
             self.same = 0;
         }

@@ -40,6 +40,7 @@ fn blank(name: &str) -> Known {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        touched: 0,
     }
 }
 

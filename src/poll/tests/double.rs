@@ -76,8 +76,9 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots
-            .insert(change.feed, Snapshot { state, known: change.known, order, kept: Vec::new() });
+        let (kept, archives) = (Vec::new(), Vec::new());
+        let known = change.known;
+        self.snapshots.insert(change.feed, Snapshot { state, known, order, kept, archives });
         revision
     }
 }
@@ -119,8 +120,50 @@ impl Store for StoreDouble {
     ) -> Result<Vec<VersionNote>, StoreError> {
         Err(StoreError::Closed)
     }
+    async fn known(&self, _: &FeedName, _: &SyncId) -> Result<Option<Known>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn version(
+        &self,
+        _: &FeedName,
+        _: &SyncId,
+        _: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn past(&self, _: &FeedName, _: PastSelect, _: Time) -> Result<Option<Past>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn prune(
+        &self,
+        _: &Claim,
+        _: &FeedName,
+        _: &Retention,
+        _: Time,
+    ) -> Result<Pruned, CommitError> {
+        Err(CommitError::Fenced)
+    }
+    async fn trim_log(&self, _: &Claim, _: Time) -> Result<usize, CommitError> {
+        Err(CommitError::Fenced)
+    }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Err(StoreError::Closed)
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
@@ -193,6 +236,9 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         living: 1,
         tombstones: 0,
         minted: 1,
+        archives: Chain::default(),
+        deltas_from: 0,
+        lineage: crate::model::Lineage::default(),
     }
 }
 
@@ -284,5 +330,7 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         versions: Vec::new(),
         latest: Vec::new(),
         kept: None,
+        seals: Vec::new(),
+        redacted: Vec::new(),
     }
 }

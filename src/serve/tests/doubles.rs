@@ -82,6 +82,7 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
         published_id: format!("urn:{text}"),
         tick: tick(seconds),
         standing,
+        touched: 5,
     }
 }
 
@@ -108,6 +109,9 @@ pub(super) fn state(format: Format) -> FeedState {
         tombstones: 1,
         ripens: None,
         minted: 4,
+        archives: Chain::default(),
+        deltas_from: 0,
+        lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
 
@@ -146,9 +150,9 @@ fn known(item: &Item) -> Known {
         native: format!("urn:{}", winner.id),
         native_shown: format!("urn:{}", winner.id),
         published_id: item.published_id.clone(),
-        aliases: Vec::new(),
+        aliases: vec!["urn:<i>older</i>".to_owned()],
         title: winner.data.card.title.clone(),
-        link: None,
+        link: winner.data.card.link.clone(),
         enclosure: None,
         published: None,
         updated: None,
@@ -170,6 +174,7 @@ fn known(item: &Item) -> Known {
             }),
             ..Noise::default()
         },
+        touched: item.touched,
     }
 }
 
@@ -257,7 +262,13 @@ impl Store for TestStore {
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
         let Some(feed) = self.feed(feed)? else { return Ok(None) };
         let known = feed.items.iter().map(known).collect();
-        Ok(Some(Snapshot { state: feed.state, known, order: feed.order, kept: Vec::new() }))
+        Ok(Some(Snapshot {
+            state: feed.state,
+            known,
+            order: feed.order,
+            kept: Vec::new(),
+            archives: Vec::new(),
+        }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
@@ -298,10 +309,45 @@ impl Store for TestStore {
             update: item.shared.winner.history.topmost().clone(),
             deleted: item.shared.winner.deleted,
             tick: item.tick,
+            shown: item.tick.time(),
             title: "<script>title</script>".to_owned(),
             reason: "<i>because</i>".to_owned(),
+            size: 8,
         };
         Ok(vec![note; 1.min(limit)])
+    }
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+        Ok(self.item(feed, id).await?.map(|item| known(&item)))
+    }
+    async fn version(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+        updates: Count,
+    ) -> Result<Option<KeptVersion>, StoreError> {
+        let notes = self.versions(feed, id, 1).await?;
+        let note = notes.into_iter().find(|note| note.updates == updates);
+        let item = self.item(feed, id).await?.map(|item| item.shared.winner);
+        let markup = item.filter(|item| !item.deleted).map(|item| item.data);
+        Ok(note.map(|note| KeptVersion { note, markup }))
+    }
+    async fn past(&self, _: &FeedName, _: PastSelect, _: Time) -> Result<Option<Past>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn holdings(&self, _: &FeedName) -> Result<Holdings, StoreError> {
+        Ok(Holdings { versions: 4, version_bytes: 1234, ..Holdings::default() })
+    }
+    async fn prune(
+        &self,
+        _: &Claim,
+        _: &FeedName,
+        _: &Retention,
+        _: Time,
+    ) -> Result<Pruned, CommitError> {
+        Err(CommitError::Fenced)
+    }
+    async fn trim_log(&self, _: &Claim, _: Time) -> Result<usize, CommitError> {
+        Err(CommitError::Fenced)
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Ok(vec![Event {
@@ -315,6 +361,19 @@ impl Store for TestStore {
             at: at(-5 * DAY),
             seen_gone: Some(at(-6 * DAY)),
         }])
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, _: Change) -> Result<Committed, CommitError> {
         Err(CommitError::Fenced)
@@ -448,6 +507,25 @@ impl Operator for TestOperator {
             held: None,
             until: Some(tick(-10)),
             error: None,
+        })
+    }
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        Self::known(feed)?;
+        self.note(format!("redact {feed} {item} {reason:?}"));
+        if item.as_str() == "nothing" {
+            return Err(OperatorError::UnknownItem(feed.clone()));
+        }
+        Ok(Redacted {
+            published_id: "urn:a".to_owned(),
+            native_id: "urn:a".to_owned(),
+            tick: Some(tick(0)),
+            versions: 3,
+            before: false,
         })
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

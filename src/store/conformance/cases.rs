@@ -29,6 +29,10 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     assert!(store.view(&news, Select::All).await.unwrap().is_none());
     assert!(store.item(&news, &id("a")).await.unwrap().is_none());
     assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
+    assert!(store.known(&news, &id("a")).await.unwrap().is_none());
+    assert!(store.version(&news, &id("a"), Count::ONE).await.unwrap().is_none());
+    assert!(store.past(&news, PastSelect::All, time(9)).await.unwrap().is_none());
+    assert_eq!(store.holdings(&news).await.unwrap(), Holdings::default());
     assert!(store.events(&news, 9).await.unwrap().is_empty());
     assert!(store.poll_states().await.unwrap().is_empty());
     assert!(store.tail(Epoch(0), 9).await.unwrap().is_empty());
@@ -43,7 +47,10 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
     let change = change.order(&["a", "b"]).done();
     let committed = store.commit(&claim, change.clone()).await.unwrap();
     assert_eq!(committed, Committed { revision: Revision(1), epoch: Some(Epoch(1)) });
-    let state = FeedState { revision: Revision(1), ..change.state.clone() };
+    let stored = store.state(&feed("news")).await.unwrap().unwrap();
+    assert_eq!(stored.lineage.stretches().len(), 1);
+    let lineage = stored.lineage;
+    let state = FeedState { revision: Revision(1), lineage, ..change.state.clone() };
 
     drop(store);
     let mut bench = bench;
@@ -70,8 +77,10 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
             update,
             deleted: false,
             tick: tick(1),
+            shown: time(1),
             title: "a 1".to_owned(),
             reason: "a test".to_owned(),
+            size: 16,
         };
         assert_eq!(versions, [note]);
         let mut events = store.events(&news, 9).await.unwrap();
@@ -243,7 +252,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     let before = store.view(&feed("news"), Select::All).await.unwrap();
     let good = || async { Draft::on(&*store, "news", 6).await.item("a", "new").item("b", "B") };
     type Spoil = fn(&mut Change);
-    let breaks: [(&str, Spoil); 13] = [
+    let breaks: [(&str, Spoil); 14] = [
         ("it has versions and no tick", |c| c.tick = None),
         ("it has the tick 2026-11-20T16:20:11Z and no versions", |c| c.versions.clear()),
         ("its tick 2026-11-20T16:20:10Z is not after the last one", |c| c.tick = Some(tick(5))),
@@ -253,7 +262,10 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
         ("it has a version of a and no ledger entry for it", |c| drop(c.known.remove(0))),
         ("the version of a bears another tick than the change", |c| c.known[0].tick = tick(5)),
         ("the version of b has no bytes to keep", |c| c.versions[1].markup = None),
-        ("newest bytes of x, which is not known", |c| c.latest = vec![(id("x"), markup("X"))]),
+        ("it has newest bytes of x and no ledger entry for it", |c| {
+            c.latest = vec![(id("x"), markup("X"))];
+        }),
+        ("a is shown anew since 3 and says since 2", |c| c.known[0].touched -= 1),
         ("it has newest bytes of y twice", |c| {
             c.latest = vec![(id("y"), markup("X")), (id("y"), markup("Y"))];
         }),

@@ -16,7 +16,7 @@ on_every_store! {
 
 async fn the_oldest_versions_go_first(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
-    let count = i64::try_from(VERSIONS_KEPT).unwrap() + 3;
+    let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
         let change = Draft::on(&*store, "news", seconds).await.item("a", &seconds.to_string());
         store.commit(&claim, change.done()).await.unwrap();
@@ -33,13 +33,13 @@ async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     let change = Draft::on(&*store, "news", 0).await.item("a", "kept").done();
     store.commit(&claim, change).await.unwrap();
-    let count = i64::try_from(VERSIONS_KEPT).unwrap() + 3;
+    let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
         let change = Draft::on(&*store, "news", seconds).await.tombstone("a").done();
         store.commit(&claim, change).await.unwrap();
     }
     let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
-    assert_eq!(versions.len(), VERSIONS_KEPT);
+    assert_eq!(versions.len(), VERSIONS_LIMIT);
     assert!(versions.iter().all(|note| note.deleted));
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("kept"));

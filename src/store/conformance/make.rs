@@ -70,6 +70,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
         noise: Noise::default(),
+        touched: 0,
     }
 }
 
@@ -158,6 +159,8 @@ impl Draft {
             versions: Vec::new(),
             latest: Vec::new(),
             kept: None,
+            seals: Vec::new(),
+            redacted: Vec::new(),
             events: Vec::new(),
             state,
         };
@@ -173,7 +176,7 @@ impl Draft {
         let id = known.id.clone();
         self.change.tick = Some(self.tick);
         self.change.state.tick = Some(self.tick);
-        self.change.state.render += 1;
+        self.shown();
         self.change.events.push(event(id.as_str(), Some(self.tick)));
         self.change.versions.push(NewVersion { id, markup, reason: "a test".to_owned() });
         self.change.known.push(known);
@@ -184,6 +187,13 @@ impl Draft {
     pub(super) fn item(mut self, name: &str, text: &str) -> Self {
         let known = self.entry(name);
         self.version(known, Some(markup(text)))
+    }
+
+    /// A document around the entries.
+    pub(super) fn around(mut self, text: &str) -> Self {
+        self.change.skeleton = Some(skeleton(text));
+        self.change.state.shown = self.tick.time();
+        self
     }
 
     /// A tombstone.
@@ -202,8 +212,34 @@ impl Draft {
     /// Newest bytes without a version.
     pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
-        self.change.state.render += 1;
+        self.change.known.extend(self.before.get(&id(name)).cloned());
+        self.shown();
         self
+    }
+
+    /// What is shown changes at the draft's second.
+    fn shown(&mut self) {
+        self.change.state.render += 1;
+        self.change.state.shown = self.tick.time();
+    }
+
+    /// A redaction: of what lives, with a tombstone; `text` stands in for what goes.
+    pub(super) fn redact(mut self, name: &str, text: &str) -> Self {
+        let old = self.before.get(&id(name)).unwrap().clone();
+        self.change.redacted.push(id(name));
+        let standing = Standing::Redacted { since: self.tick.time() };
+        let known =
+            Known { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
+        if self.before.get(&id(name)).is_some_and(Known::is_deleted) {
+            self.change.known.push(known);
+            self.change.latest.push((id(name), markup(text)));
+            self.shown();
+            return self;
+        }
+        let newer = self.entry(name);
+        let known =
+            Known { updates: newer.updates, history: newer.history, tick: self.tick, ..known };
+        self.version(known, Some(markup(text)))
     }
 
     /// A change to the ledger only.
@@ -218,10 +254,17 @@ impl Draft {
     /// An order of the reader view.
     pub(super) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
+        self.change.state.shown = self.tick.time();
         self
     }
 
-    pub(super) fn done(self) -> Change {
+    pub(super) fn done(mut self) -> Change {
+        let change = &mut self.change;
+        let versions = change.versions.iter().map(|version| &version.id);
+        let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();
+        for known in change.known.iter_mut().filter(|known| anew.contains(&&known.id)) {
+            known.touched = change.state.render;
+        }
         self.change
     }
 }

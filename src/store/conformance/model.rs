@@ -57,6 +57,8 @@ struct Told {
     changes: Vec<Change>,
     /// The revision that a purged predecessor had.
     floor: u64,
+    /// The openings of the store that raised its render revision, with what each found.
+    openings: Vec<(u32, u64)>,
 }
 
 impl Told {
@@ -97,7 +99,7 @@ impl Told {
         for change in self.changes.iter().rev() {
             for version in change.versions.iter().filter(|version| version.id == *id) {
                 let known = change.known.iter().find(|known| known.id == *id).unwrap();
-                notes.push(note(known, &version.reason));
+                notes.push(note(known, version, change.state.shown));
             }
         }
         notes
@@ -111,6 +113,8 @@ struct Model {
     polls: BTreeMap<FeedName, PollState>,
     log: Vec<Announced>,
     seconds: i64,
+    /// How often the store was opened again.
+    opening: u32,
 }
 
 impl Model {
@@ -166,6 +170,12 @@ impl Model {
 
     fn accept(&mut self, mut change: Change) -> Committed {
         let told = self.feeds.get_mut(&change.feed).unwrap();
+        let before = told.changes.last().map(|before| before.state.render);
+        let render = change.state.render;
+        let found = before.unwrap_or(render.saturating_sub(1));
+        if render > found && told.openings.last().is_none_or(|(last, _)| *last != self.opening) {
+            told.openings.push((self.opening, found));
+        }
         let revision = Revision(told.revision().max(told.floor) + 1);
         change.state.revision = revision;
         let mut epoch = None;
@@ -194,6 +204,11 @@ impl Model {
             let state =
                 told.and_then(|told| told.changes.last()).map(|change| change.state.clone());
             assert_eq!(store.state(&name).await.unwrap(), state);
+            // Marks are chance; when openings began is not.
+            let stretches = state.iter().flat_map(|state| state.lineage.stretches());
+            let found: Vec<_> = stretches.map(|stretch| stretch.after).collect();
+            let openings = told.iter().flat_map(|told| &told.openings);
+            assert_eq!(found, openings.map(|(_, found)| *found).collect::<Vec<_>>());
             let Some(told) = told else {
                 assert!(store.view(&name, Select::All).await.unwrap().is_none());
                 continue;
@@ -241,7 +256,13 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     // What is lifted over a purged predecessor is taken from the store.
                     let state = store.state(&change.feed).await.unwrap().unwrap();
                     assert!(state.render >= change.state.render);
+                    let lifted = state.render - change.state.render;
+                    if lifted > 0 {
+                        change.state.deltas_from += lifted;
+                        change.known.iter_mut().for_each(|known| known.touched += lifted);
+                    }
                     (change.state.render, change.state.shown) = (state.render, state.shown);
+                    change.state.lineage = state.lineage;
                     assert_eq!(result.unwrap(), model.accept(change));
                 }
             }
@@ -279,11 +300,12 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                 model.records.remove(&name);
                 model.polls.remove(&name);
                 let told = model.feeds.entry(name).or_default();
-                *told = Told { floor: told.floor.max(told.revision()), changes: Vec::new() };
+                *told = Told { floor: told.floor.max(told.revision()), ..Told::default() };
             }
             Step::Reopen => {
                 drop(store);
                 bench = bench.reopen().await;
+                model.opening += 1;
             }
         }
         model.agrees_with(&*bench.store()).await;

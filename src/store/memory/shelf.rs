@@ -1,11 +1,14 @@
 //! One feed in memory.
 
+mod past;
+
 use crate::model::{
-    Change, Event, FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Skeleton,
-    Snapshot, SyncId, Tick,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, Event, FeedState, Item,
+    Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick, Time,
 };
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
-use crate::store::{Select, VersionNote, View, assemble, note};
+use crate::store::assemble::{redact_event, redact_note};
+use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
+use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note, seals};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// An item with its newest bytes.
@@ -14,7 +17,7 @@ struct Kept {
     known: Known,
     newest: Markup,
     /// Newest first.
-    versions: VecDeque<VersionNote>,
+    versions: VecDeque<KeptVersion>,
 }
 
 /// A feed.
@@ -27,8 +30,14 @@ pub(super) struct Shelf {
     by_tick: BTreeSet<(Tick, SyncId)>,
     order: Vec<SyncId>,
     kept: Vec<KeptEntry>,
+    /// Each order with the time from which it was in force, oldest first; the last one still is.
+    orders: VecDeque<(Time, Vec<SyncId>)>,
+    /// The skeletons likewise.
+    skeletons: VecDeque<(Time, Skeleton)>,
     /// Newest first.
     events: VecDeque<Event>,
+    /// By number; those that were dropped have no content any more.
+    archives: BTreeMap<u64, (ArchiveNote, Option<Archive>)>,
 }
 
 impl Shelf {
@@ -41,7 +50,10 @@ impl Shelf {
             by_tick: BTreeSet::new(),
             order: Vec::new(),
             kept: Vec::new(),
+            orders: VecDeque::new(),
+            skeletons: VecDeque::new(),
             events: VecDeque::new(),
+            archives: BTreeMap::new(),
         };
         shelf.apply(change);
         shelf
@@ -55,10 +67,13 @@ impl Shelf {
     /// Applies a change that was checked.
     pub(super) fn apply(&mut self, change: Change) {
         self.state = change.state;
+        let shown = self.state.shown;
         if let Some(skeleton) = change.skeleton {
+            self.skeletons.push_back((shown, skeleton.clone()));
             self.skeleton = Some(skeleton);
         }
         if let Some(order) = change.order {
+            self.orders.push_back((shown, order.clone()));
             self.order = order;
         }
         if let Some(kept) = change.kept {
@@ -66,6 +81,9 @@ impl Shelf {
         }
         if self.state.hold.is_none() {
             self.kept = Vec::new();
+        }
+        for id in &change.redacted {
+            self.redact(id);
         }
         let mut versions: HashMap<SyncId, NewVersion> =
             change.versions.into_iter().map(|version| (version.id.clone(), version)).collect();
@@ -78,16 +96,62 @@ impl Shelf {
                 kept.newest = markup;
             }
         }
+        for id in &change.redacted {
+            let Some(kept) = self.items.get(id) else { continue };
+            for event in self.events.iter_mut().filter(|event| event.id == *id) {
+                redact_event(event, &kept.known.native_shown);
+            }
+        }
         for event in change.events {
             self.events.push_front(event);
         }
         self.events.truncate(EVENTS_KEPT);
+        self.seal(&change.seals, &change.redacted);
+    }
+
+    /// Seals, redacts and drops archives.
+    fn seal(&mut self, seals: &[Seal], redacted: &[SyncId]) {
+        for (note, archive) in self.archives.values_mut() {
+            let Some(archive) = archive else { continue };
+            for id in redacted {
+                if archive.redact(id, self.state.shown) {
+                    *note = seals::redacted(note, archive, self.state.shown, weight(archive));
+                }
+            }
+        }
+        for seal in seals {
+            let Some(skeleton) = self.skeleton.clone() else { continue };
+            let items = seal.items.iter().filter_map(|id| self.item(id)).collect();
+            let archive = Archive::of(seal.upstream.clone(), skeleton, items);
+            let note = seals::note(seal, &archive, &self.state, weight(&archive));
+            self.archives.insert(seal.number, (note, Some(archive)));
+        }
+        let first = self.state.archives.first;
+        for (_, (note, archive)) in self.archives.range_mut(..first) {
+            note.dropped = true;
+            *archive = None;
+        }
+        self.archives.retain(|number, _| number.saturating_add(DROPPED_REMEMBERED) >= first);
+        let kept = self.archives.range(first..).map(|(_, (note, _))| note.bytes);
+        self.state.archives.bytes = kept.sum();
+    }
+
+    /// Takes out what is kept of an item's versions; its newest bytes are replaced after this.
+    fn redact(&mut self, id: &SyncId) {
+        let Some(kept) = self.items.get_mut(id) else { return };
+        for version in &mut kept.versions {
+            version.markup = None;
+            redact_note(&mut version.note);
+        }
     }
 
     fn put(&mut self, known: Known, version: Option<NewVersion>) {
-        let note = version.as_ref().map(|version| note(&known, &version.reason));
+        let note = version.as_ref().map(|version| note(&known, version, self.state.shown));
         let markup = version.and_then(|version| version.markup);
         let id = known.id.clone();
+        // What stands in for the bytes of a tombstone is no version's.
+        let own = markup.clone().filter(|_| !known.is_deleted());
+        let kept_version = note.map(|note| KeptVersion { note, markup: own });
         if let Some(kept) = self.items.get_mut(&id) {
             self.by_tick.remove(&(kept.known.tick, id.clone()));
             self.by_tick.insert((known.tick, id));
@@ -95,13 +159,14 @@ impl Shelf {
             if let Some(markup) = markup {
                 kept.newest = markup;
             }
-            if let Some(note) = note {
-                kept.versions.push_front(note);
-                kept.versions.truncate(VERSIONS_KEPT);
+            if let Some(version) = kept_version {
+                kept.versions.push_front(version);
+                kept.versions.truncate(VERSIONS_LIMIT);
             }
         } else if let Some(newest) = markup {
             self.by_tick.insert((known.tick, id.clone()));
-            self.items.insert(id, Kept { known, newest, versions: note.into_iter().collect() });
+            let versions = kept_version.into_iter().collect();
+            self.items.insert(id, Kept { known, newest, versions });
         }
     }
 
@@ -112,7 +177,31 @@ impl Shelf {
             known: self.items.values().map(|kept| kept.known.clone()).collect(),
             order: self.order.clone(),
             kept: self.kept.clone(),
+            archives: self.kept().take(Snapshot::OLDEST_ARCHIVES).cloned().collect(),
         }
+    }
+
+    /// The archives kept, oldest first.
+    fn kept(&self) -> impl DoubleEndedIterator<Item = &ArchiveNote> {
+        self.archives.values().map(|(note, _)| note).filter(|note| !note.dropped)
+    }
+
+    /// The archives kept, newest first.
+    pub(super) fn archives(&self, limit: usize) -> Vec<ArchiveNote> {
+        self.kept().rev().take(limit).cloned().collect()
+    }
+
+    /// What is known of an archive.
+    pub(super) fn archive_place(&self, id: &ArchiveId) -> Option<ArchivePlace> {
+        let (note, _) = self.archives.values().find(|(note, _)| note.id == *id)?;
+        let next = self.archives.get(&(note.number + 1));
+        let next = next.map(|(next, _)| (next.id.clone(), next.sealed));
+        Some(ArchivePlace { note: note.clone(), next })
+    }
+
+    /// The content of an archive.
+    pub(super) fn archive(&self, id: &ArchiveId) -> Option<Archive> {
+        self.archives.values().find(|(note, _)| note.id == *id)?.1.clone()
     }
 
     /// The items asked for; `None` before the first skeleton.
@@ -134,14 +223,31 @@ impl Shelf {
         self.items.get(id).map(|kept| assemble(kept.known.clone(), kept.newest.clone()))
     }
 
+    /// What the ledger has of an item.
+    pub(super) fn known(&self, id: &SyncId) -> Option<Known> {
+        self.items.get(id).map(|kept| kept.known.clone())
+    }
+
     /// An item's versions, newest first.
     pub(super) fn versions(&self, id: &SyncId, limit: usize) -> Vec<VersionNote> {
         let kept = self.items.get(id);
-        kept.map_or_else(Vec::new, |kept| kept.versions.iter().take(limit).cloned().collect())
+        let versions = kept.into_iter().flat_map(|kept| &kept.versions);
+        versions.take(limit).map(|version| version.note.clone()).collect()
+    }
+
+    /// One version of an item.
+    pub(super) fn version(&self, id: &SyncId, updates: Count) -> Option<KeptVersion> {
+        let mut versions = self.items.get(id)?.versions.iter();
+        versions.find(|version| version.note.updates == updates).cloned()
     }
 
     /// What happened, newest first.
     pub(super) fn events(&self, limit: usize) -> Vec<Event> {
         self.events.iter().take(limit).cloned().collect()
     }
+}
+
+/// What an archive takes here.
+fn weight(archive: &Archive) -> u64 {
+    u64::try_from(archive.weight()).unwrap_or(u64::MAX)
 }

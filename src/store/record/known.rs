@@ -32,6 +32,7 @@ pub(in crate::store) struct KnownRecord {
     seen: String,
     /// The doubts that are open of it.
     doubts: u8,
+    touched: u64,
 }
 
 impl Record for KnownRecord {
@@ -39,17 +40,40 @@ impl Record for KnownRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            1 => fields_and(payload, &(NoiseRecord::default(), String::new(), 0_u8)),
+            1 => fields_and(payload, &(NoiseRecord::default(), String::new(), 0_u8, 0_u64)),
             _ => newest(version, payload),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StandingRecord {
+pub(super) enum StandingRecord {
     Current,
     Retired { since: Seconds },
     Deleted { since: Seconds },
+    Redacted { since: Seconds },
+}
+
+impl From<&Standing> for StandingRecord {
+    fn from(standing: &Standing) -> Self {
+        match standing {
+            Standing::Current => Self::Current,
+            Standing::Retired { since } => Self::Retired { since: (*since).into() },
+            Standing::Deleted { since } => Self::Deleted { since: (*since).into() },
+            Standing::Redacted { since } => Self::Redacted { since: (*since).into() },
+        }
+    }
+}
+
+impl From<StandingRecord> for Standing {
+    fn from(record: StandingRecord) -> Self {
+        match record {
+            StandingRecord::Current => Self::Current,
+            StandingRecord::Retired { since } => Self::Retired { since: since.into() },
+            StandingRecord::Deleted { since } => Self::Deleted { since: since.into() },
+            StandingRecord::Redacted { since } => Self::Redacted { since: since.into() },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,17 +154,14 @@ impl From<&Known> for KnownRecord {
             history: history_record(&known.history),
             tick: known.tick.into(),
             first_seen: known.first_seen.into(),
-            standing: match known.standing {
-                Standing::Current => StandingRecord::Current,
-                Standing::Retired { since } => StandingRecord::Retired { since: since.into() },
-                Standing::Deleted { since } => StandingRecord::Deleted { since: since.into() },
-            },
+            standing: (&known.standing).into(),
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
             noise: (&known.noise).into(),
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
             doubts: known.absence.as_ref().map_or(0, |a| a.doubts.bits()),
+            touched: known.touched,
         }
     }
 }
@@ -164,15 +185,33 @@ impl TryFrom<KnownRecord> for Known {
             history: history(record.history)?,
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),
-            standing: match record.standing {
-                StandingRecord::Current => Standing::Current,
-                StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
-                StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
-            },
+            standing: record.standing.into(),
             absence: record.absence.map(|absence| absence.with(record.seen, record.doubts)),
             prints: record.prints,
             bytes: record.bytes,
             noise: record.noise.into(),
+            touched: record.touched,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Time;
+
+    /// The number of each standing is part of the layout.
+    #[test]
+    fn standings_keep_their_numbers() {
+        let since = Time::from_unix(1);
+        for (number, standing) in [
+            (0, Standing::Current),
+            (1, Standing::Retired { since }),
+            (2, Standing::Deleted { since }),
+            (3, Standing::Redacted { since }),
+        ] {
+            let bytes = postcard::to_stdvec(&StandingRecord::from(&standing)).unwrap();
+            assert_eq!(bytes.first(), Some(&number));
+        }
     }
 }

@@ -109,6 +109,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         Just(Standing::Current),
         time().prop_map(|since| Standing::Retired { since }),
         time().prop_map(|since| Standing::Deleted { since }),
+        time().prop_map(|since| Standing::Redacted { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
     let absence = (evidence, time(), any::<u32>(), any::<bool>(), any::<u8>(), text()).prop_map(
@@ -121,7 +122,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             seen,
         },
     );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise());
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise(), any::<u64>());
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -129,7 +130,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen),
             standing,
             absence,
-            (prints, bytes, noise),
+            (prints, bytes, noise, touched),
         )| Known {
             id,
             native,
@@ -150,6 +151,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             prints,
             bytes,
             noise,
+            touched,
         },
     )
 }
@@ -175,7 +177,20 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
     let seen = (seen, any::<u64>());
     let learned = (any::<[u32; 13]>(), noise::any_feed_noise());
-    (marks, seen, learned, of(hold), of(time()), counts).prop_map(
+    let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
+    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 3]>()).prop_map(
+        |(sealed, unsealed, newest, [first, next, bytes])| Chain {
+            sealed,
+            unsealed,
+            newest,
+            first,
+            next,
+            bytes,
+        },
+    );
+    let deltas = (any::<u64>(), vec((any::<u32>(), any::<u64>()), 0..4));
+    let more = (deltas, chain);
+    (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             ((format, says_complete, wire, body, head, site), source),
@@ -183,6 +198,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
+            ((deltas_from, lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
@@ -223,6 +239,11 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 living,
                 tombstones,
                 minted,
+                archives,
+                deltas_from,
+                lineage: Lineage::new(
+                    lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+                ),
             }
         },
     )
@@ -246,14 +267,17 @@ pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
 }
 
 pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
-    (count(), update(), any::<bool>(), tick(), text(), text()).prop_map(
-        |(updates, update, deleted, tick, title, reason)| VersionNote {
+    let times = (tick(), time());
+    (count(), update(), any::<bool>(), times, text(), text(), any::<u64>()).prop_map(
+        |(updates, update, deleted, (tick, shown), title, reason, size)| VersionNote {
             updates,
             update,
             deleted,
             tick,
+            shown,
             title,
             reason,
+            size,
         },
     )
 }

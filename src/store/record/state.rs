@@ -1,10 +1,11 @@
 //! Feed states on disk, and what is left of purged feeds.
 
+use super::archive::archive_id;
 use super::markup::FormatRecord;
 use super::noise::FeedNoiseRecord;
 use super::sharing::Seconds;
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Character, Decision, FeedState, Hold, Revision};
+use crate::model::{Chain, Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -37,19 +38,65 @@ pub(in crate::store) struct StateRecord {
     sources: SourcesRecord,
     /// How new items came and others left.
     came: [u32; 4],
+    deltas_from: u64,
+    /// Marks, and the render revisions that they found.
+    lineage: Vec<(u32, u64)>,
+    archives: ChainRecord,
 }
 
 impl Record for StateRecord {
     const VERSION: u8 = 2;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        match version {
-            1 => fields_and(
-                payload,
-                &(FeedNoiseRecord::default(), SourcesRecord::default(), [0_u32; 4]),
-            ),
-            _ => newest(version, payload),
+        if version != 1 {
+            return newest(version, payload);
         }
+        // The first layout ends with the number of the next event.
+        let judged = (FeedNoiseRecord::default(), SourcesRecord::default(), [0_u32; 4]);
+        let shown = (0_u64, Vec::<(u32, u64)>::new(), ChainRecord::default());
+        let mut first: Self = fields_and(payload, &(judged, shown))?;
+        // Everything that is known is to be sealed.
+        first.archives.unsealed = first.living.saturating_add(first.tombstones);
+        Ok(first)
+    }
+}
+
+/// A [`Chain`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct ChainRecord {
+    sealed: Option<Seconds>,
+    unsealed: u32,
+    newest: Option<String>,
+    first: u64,
+    next: u64,
+    bytes: u64,
+}
+
+impl From<&Chain> for ChainRecord {
+    fn from(chain: &Chain) -> Self {
+        Self {
+            sealed: chain.sealed.map(Seconds::from),
+            unsealed: chain.unsealed,
+            newest: chain.newest.as_ref().map(|id| id.as_str().to_owned()),
+            first: chain.first,
+            next: chain.next,
+            bytes: chain.bytes,
+        }
+    }
+}
+
+impl TryFrom<ChainRecord> for Chain {
+    type Error = RecordError;
+
+    fn try_from(record: ChainRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            sealed: record.sealed.map(Into::into),
+            unsealed: record.unsealed,
+            newest: record.newest.as_deref().map(archive_id).transpose()?,
+            first: record.first,
+            next: record.next,
+            bytes: record.bytes,
+        })
     }
 }
 
@@ -192,13 +239,18 @@ impl StateRecord {
                 kept: state.hold.as_ref().map_or(0, |hold| hold.kept),
             },
             came: came(&state.character),
+            archives: (&state.archives).into(),
+            deltas_from: state.deltas_from,
+            lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
     }
 }
 
-impl From<StateRecord> for FeedState {
-    fn from(record: StateRecord) -> Self {
-        Self {
+impl TryFrom<StateRecord> for FeedState {
+    type Error = RecordError;
+
+    fn try_from(record: StateRecord) -> Result<Self, RecordError> {
+        Ok(Self {
             revision: Revision(record.revision),
             tick: record.tick.map(Into::into),
             window_start: record.window_start.map(Into::into),
@@ -220,7 +272,12 @@ impl From<StateRecord> for FeedState {
             living: record.living,
             tombstones: record.tombstones,
             minted: record.minted,
-        }
+            deltas_from: record.deltas_from,
+            lineage: Lineage::new(
+                record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
+            ),
+            archives: record.archives.try_into()?,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Versions of items on disk, and where an item's newest bytes stand.
 
 use super::sharing::{Seconds, UpdateRecord};
-use super::{Record, RecordError};
+use super::{Record, RecordError, fields, newest};
 use crate::model::{Count, Tick};
 use crate::store::VersionNote;
 use serde::{Deserialize, Serialize};
@@ -55,9 +55,41 @@ pub(in crate::store) struct NoteRecord {
     tick: Seconds,
     title: String,
     reason: String,
+    shown: Seconds,
+    size: u64,
 }
 
-impl Record for NoteRecord {}
+/// The first layout: it says neither when the version came to be shown nor how large it is.
+#[derive(Deserialize)]
+struct First {
+    updates: u32,
+    update: UpdateRecord,
+    deleted: bool,
+    tick: Seconds,
+    title: String,
+    reason: String,
+}
+
+impl Record for NoteRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            updates: first.updates,
+            update: first.update,
+            deleted: first.deleted,
+            tick: first.tick,
+            title: first.title,
+            reason: first.reason,
+            shown: first.tick,
+            size: 0,
+        })
+    }
+}
 
 impl From<&VersionNote> for NoteRecord {
     fn from(note: &VersionNote) -> Self {
@@ -68,6 +100,8 @@ impl From<&VersionNote> for NoteRecord {
             tick: note.tick.into(),
             title: note.title.clone(),
             reason: note.reason.clone(),
+            shown: note.shown.into(),
+            size: note.size,
         }
     }
 }
@@ -81,8 +115,10 @@ impl TryFrom<NoteRecord> for VersionNote {
             update: record.update.try_into()?,
             deleted: record.deleted,
             tick: record.tick.into(),
+            shown: record.shown.into(),
             title: record.title,
             reason: record.reason,
+            size: record.size,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The one thread that writes. It groups what is waiting, applies each as a transaction, passes
 //! one barrier for all of them, and only then publishes and answers.
 
+use super::archives;
 use super::barrier::Barrier;
 use super::folder::Reached;
 use super::keys;
 use super::plan::{Place, encoded, plan};
+use super::prune;
 use super::purge;
 use super::request::{Answer, Request};
 use super::shared::{Gate, Shared};
@@ -13,7 +15,7 @@ use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
 use crate::store::record::{FeedRow, PollRecord};
-use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check};
+use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -44,6 +46,8 @@ pub(super) struct Committer {
     pub(super) floors: HashMap<FeedName, Floor>,
     /// The fence of this process's claim.
     pub(super) fence: u64,
+    /// Tells this opening of the store from all others.
+    pub(super) mark: Option<u32>,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
 }
@@ -113,11 +117,14 @@ impl Committer {
         for request in group {
             match request {
                 Request::Commit { prepared, .. } => drop(feeds.insert(&prepared.change.feed)),
+                Request::Prune { feed, .. } => drop(feeds.insert(feed)),
                 Request::Purge { feed, .. } => {
                     feeds.insert(feed);
                     lists = true;
                 }
-                Request::Checkpoint { .. } | Request::PutFeed { .. } => lists = true,
+                Request::Checkpoint { .. } | Request::PutFeed { .. } | Request::Trim { .. } => {
+                    lists = true;
+                }
             }
         }
         let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
@@ -139,6 +146,18 @@ impl Committer {
                     .map_err(CommitError::Store)
                     .and_then(|()| self.checkpoint(&claim, &states, round));
                 Answer::Checkpoint(reply, done)
+            }
+            Request::Prune { claim, gone, reply, .. } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.prune(&claim, &gone, round));
+                Answer::Checkpoint(reply, done)
+            }
+            Request::Trim { claim, before, reply } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.trim(&claim, before, round));
+                Answer::Trim(reply, done)
             }
             Request::PutFeed { record, reply } => {
                 let done = health.and_then(|()| self.put_feed(&record, round));
@@ -170,6 +189,10 @@ impl Committer {
             let found = self.trees.tree(Class::Heads).contains_key(keys::item(&feed, id));
             Ok(state.is_some() && found.map_err(|error| self.trees.failed("read", error))?)
         })?;
+        if archives::is_given(&self.trees, &prepared.change)? {
+            let what = "it gives an archive an id that another has".to_owned();
+            return Err(check::invalid(&prepared.change, what));
+        }
         let mut base = prepared.change.base;
         let floor = self.floors.get(&feed);
         if let Some(floor) = floor {
@@ -177,16 +200,19 @@ impl Committer {
                 base = floor.revision;
             }
             floor.lift(&mut prepared.change, state.is_none());
+            // What it seals bears the lifted ticks. Nothing was sealed before: all of it is new.
+            prepared.segments = archives::first(&self.trees, &prepared.change)?;
         }
         let revision = Revision(base.0 + 1);
         prepared.change.state.revision = revision;
+        lineage::go_on(&mut prepared.change, state, self.mark);
         let place = Place {
             revision,
             next_event: before.map_or(0, |held| held.next_event),
             epoch: (round.epoch.0, round.changes),
             at: round.at,
         };
-        let (mut writes, next_event) = plan(&self.trees, prepared, &place)?;
+        let (mut writes, next_event) = plan(&self.trees, prepared, state, &place)?;
         let ticked = prepared.change.tick.is_some();
         if ticked && floor.is_some() {
             self.trees.remove(&mut writes, Class::Floors, keys::feed(&feed))?;
@@ -215,6 +241,24 @@ impl Committer {
             self.trees.put(&mut writes, Class::Polls, keys::feed(&state.feed), &record)?;
         }
         Ok(self.write(&writes, round)?)
+    }
+
+    fn prune(
+        &self,
+        claim: &Claim,
+        gone: &prune::Gone,
+        round: &mut Round,
+    ) -> Result<(), CommitError> {
+        self.claimed(claim)?;
+        let writes = prune::remove(&self.trees, gone)?;
+        Ok(self.write(&writes, round)?)
+    }
+
+    fn trim(&self, claim: &Claim, before: Time, round: &mut Round) -> Result<usize, CommitError> {
+        self.claimed(claim)?;
+        let (writes, epochs) = prune::trim(&self.trees, before, self.sealed.0)?;
+        self.write(&writes, round)?;
+        Ok(epochs)
     }
 
     fn put_feed(&self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {

@@ -81,6 +81,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        touched: revision.0 + 1,
     };
     let markup = Markup {
         format: Format::Atom10,
@@ -109,6 +110,8 @@ async fn change(store: &SledStore, text: &str) -> Change {
         versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
         latest: Vec::new(),
         kept: None,
+        seals: Vec::new(),
+        redacted: Vec::new(),
         events: Vec::new(),
     }
 }

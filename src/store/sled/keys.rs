@@ -4,7 +4,7 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::model::{FeedName, SyncId, Tick, Time};
+use crate::model::{ArchiveId, FeedName, SyncId, Tick, Time};
 
 /// The one byte that ends names and ids.
 const END: u8 = 0;
@@ -35,14 +35,36 @@ pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
 
 /// The key of a version of an item.
 pub(super) fn version(name: &FeedName, id: &SyncId, tick: Tick) -> Vec<u8> {
-    let mut key = item(name, id);
-    key.extend_from_slice(&tick_bytes(tick));
-    key
+    version_of(&item(name, id), tick)
 }
 
 /// The tick at the end of the key of a version.
 pub(super) fn version_tick(key: &[u8]) -> Option<Tick> {
     key.last_chunk().map(|bytes| tick(*bytes))
+}
+
+/// The key of the version at `tick` of the item whose own key is `item`.
+pub(super) fn version_of(item: &[u8], tick: Tick) -> Vec<u8> {
+    let mut key = item.to_vec();
+    key.extend_from_slice(&tick_bytes(tick));
+    key
+}
+
+/// The key of the item that the key of a version begins with.
+pub(super) fn version_item(key: &[u8]) -> Option<&[u8]> {
+    key.split_last_chunk::<TICK>().map(|(item, _)| item)
+}
+
+/// The key of something that was in force in a feed from `since` on.
+pub(super) fn past(name: &FeedName, since: Time) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(&tick_bytes(Tick::at(since)));
+    key
+}
+
+/// The time at the end of the key of something that was in force.
+pub(super) fn past_since(key: &[u8]) -> Option<Time> {
+    version_tick(key).map(Tick::time)
 }
 
 /// The key of an item in the index by tick.
@@ -71,6 +93,25 @@ pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
 pub(super) fn event(name: &FeedName, number: u64) -> Vec<u8> {
     let mut key = feed(name);
     key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The key of the note of an archive.
+pub(super) fn archive(name: &FeedName, number: u64) -> Vec<u8> {
+    event(name, number)
+}
+
+/// The key of a block of an archive's content.
+pub(super) fn block(name: &FeedName, number: u64, block: u32) -> Vec<u8> {
+    let mut key = archive(name, number);
+    key.extend_from_slice(&block.to_be_bytes());
+    key
+}
+
+/// The key of the number of an archive.
+pub(super) fn archive_id(name: &FeedName, id: &ArchiveId) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(id.as_str().as_bytes());
     key
 }
 

@@ -16,8 +16,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-/// The format that is written.
-const FORMAT: u32 = 1;
+/// The format that is written. 2: versions stored as differences, and past orders; a program that
+/// knows 1 only would write nothing into the past and leave a gap in it.
+const FORMAT: u32 = 2;
+/// The oldest format that is read.
+const OLDEST_FORMAT: u32 = 1;
 /// The first key of the default tree: the format's number, four bytes, the greatest first.
 const FORMAT_KEY: &[u8] = b"\0format";
 /// Where the identity stands in the default tree.
@@ -158,7 +161,7 @@ fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<(EndpointId, u6
     };
     let format = format.as_ref().try_into().map(u32::from_be_bytes);
     match format.map_err(|_| damaged(trees, "the format number is no number"))? {
-        FORMAT => {}
+        OLDEST_FORMAT..=FORMAT => {}
         found if found > FORMAT => {
             return Err(StoreError::Newer { path: trees.path().to_owned(), found, known: FORMAT });
         }
@@ -185,8 +188,9 @@ fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
         .map(|entry| {
             let (key, record) = entry?;
             let next_event = record.next_event;
-            let held = Held { state: FeedState::from(record), next_event };
-            Ok((name(trees, Class::States, &key)?, held))
+            let state = FeedState::try_from(record)
+                .map_err(|error| trees.damaged(Class::States, &key, error))?;
+            Ok((name(trees, Class::States, &key)?, Held { state, next_event }))
         })
         .collect()
 }

@@ -1,9 +1,14 @@
 //! From a change to the entries it sets and removes.
 
-use super::keys;
+use super::archives::{self, Segment};
+use super::shared::Shared;
+use super::supersede::{Older, older};
 use super::trees::{Class, Trees, Writes};
-use crate::model::{Change, Event, FeedName, Known, Markup, Revision, SyncId, Time};
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
+use super::{keys, redact};
+use crate::model::{
+    Change, Event, FeedName, FeedState, Known, Markup, NewVersion, Revision, SyncId, Time,
+};
+use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::record::{
     EventRecord, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
     OrderRecord, Record, SkeletonRecord, StateRecord, encode,
@@ -15,15 +20,24 @@ use std::collections::HashMap;
 pub(super) struct Prepared {
     /// The change; its bytes are still there but no longer needed.
     pub(super) change: Change,
-    skeleton: Option<Vec<u8>>,
-    order: Option<Vec<u8>>,
     kept: Option<Vec<u8>>,
-    bodies: HashMap<SyncId, Vec<u8>>,
+    pub(super) skeleton: Option<Vec<u8>>,
+    pub(super) order: Option<Vec<u8>>,
+    pub(super) bodies: HashMap<SyncId, Vec<u8>>,
     latest: HashMap<SyncId, Vec<u8>>,
+    /// What becomes of that which these take the place of.
+    older: Older,
+    /// The archives that the change seals or takes text out of.
+    pub(super) segments: Vec<Segment>,
 }
 
-/// Encodes and compresses the large values of a change.
-pub(super) fn prepare(trees: &Trees, change: Change) -> Result<Prepared, StoreError> {
+/// Encodes and compresses the large values of a change, and what they take the place of.
+pub(super) fn prepare(
+    trees: &Trees,
+    shared: &Shared,
+    change: Change,
+) -> Result<Prepared, StoreError> {
+    let segments = archives::prepare(trees, shared, &change)?;
     let body = |id: &SyncId, markup: &Markup| {
         let what = || format!("the item {id} of the feed {}", change.feed);
         Ok::<_, StoreError>((id.clone(), encoded(trees, &MarkupRecord::from(markup), what)?))
@@ -59,7 +73,15 @@ pub(super) fn prepare(trees: &Trees, change: Change) -> Result<Prepared, StoreEr
             encoded(trees, &KeptRecord::new(kept), what)
         })
         .transpose()?;
-    Ok(Prepared { change, skeleton, order, kept, bodies, latest })
+    let older = Older::default();
+    let mut prepared = Prepared { change, skeleton, order, kept, bodies, latest, older, segments };
+    let found = shared.reading(&prepared.change.feed, |state| {
+        // A change over another revision is refused, whatever is prepared for it.
+        let agrees = state.revision == prepared.change.base;
+        if agrees { self::older(trees, &prepared, state).map(Some) } else { Ok(None) }
+    })?;
+    prepared.older = found.unwrap_or_default();
+    Ok(prepared)
 }
 
 /// Where a change goes: what the committer decides.
@@ -77,12 +99,16 @@ pub(super) struct Place {
 /// The entries that a checked change sets and removes, and the number of the feed's next event.
 pub(super) fn plan(
     trees: &Trees,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
+    before: Option<&FeedState>,
     place: &Place,
 ) -> Result<(Writes, u64), StoreError> {
+    let mut writes = Writes::new();
+    let Prepared { change, segments, .. } = prepared;
+    archives::plan(trees, change, segments, before, &mut writes)?;
+    let prepared = &*prepared;
     let change = &prepared.change;
     let feed = &change.feed;
-    let mut writes = Writes::new();
     let single = [
         (Class::Skeletons, &prepared.skeleton),
         (Class::Orders, &prepared.order),
@@ -96,7 +122,9 @@ pub(super) fn plan(
     if change.state.hold.is_none() {
         trees.remove(&mut writes, Class::Kept, keys::feed(feed))?;
     }
+    prepared.older.plan(trees, change, &mut writes)?;
     items(trees, prepared, &mut writes)?;
+    redact::redact(trees, change, &mut writes)?;
     let next_event = events(trees, feed, &change.events, place.next_event, &mut writes)?;
     let state = StateRecord::new(&change.state, next_event);
     let what = || format!("the state of the feed {feed}");
@@ -119,8 +147,8 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
     let change = &prepared.change;
     let feed = &change.feed;
     let mut heads: HashMap<&SyncId, HeadRecord> = HashMap::new();
-    let reasons: HashMap<&SyncId, &str> =
-        change.versions.iter().map(|version| (&version.id, version.reason.as_str())).collect();
+    let versions: HashMap<&SyncId, &NewVersion> =
+        change.versions.iter().map(|version| (&version.id, version)).collect();
 
     for known in &change.known {
         let key = keys::item(feed, &known.id);
@@ -129,9 +157,9 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
         trees.put(writes, Class::Ledger, key.clone(), &record)?;
 
         let old: Option<HeadRecord> = trees.record(Class::Heads, &key)?;
-        let reason = reasons.get(&known.id);
+        let new = versions.get(&known.id);
         let moved = old.as_ref().is_none_or(|old| old.tick() != known.tick);
-        if reason.is_none() && !moved {
+        if new.is_none() && !moved {
             continue;
         }
         if let Some(old) = &old {
@@ -141,16 +169,17 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
         writes.insert(place, Some(Vec::new()));
         let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
         head.set_tick(known.tick);
-        if let Some(reason) = reason {
-            version(trees, feed, known, reason, &mut head, writes)?;
+        if let Some(new) = new {
+            let note = NoteRecord::from(&note(known, new, change.state.shown));
+            version(trees, feed, known, &note, &mut head, writes)?;
             if let Some(body) = prepared.bodies.get(&known.id) {
-                new_body(trees, feed, known, body, &mut head, writes)?;
+                new_body(trees, prepared, known, body, &mut head, writes)?;
             } else if head.latest && !known.is_deleted() {
                 // What waited for its version: the newest bytes become that version's.
                 let newest = trees.get(Class::Latest, &key)?;
                 let newest =
                     newest.ok_or_else(|| trees.damaged(Class::Latest, &key, "it is missing"))?;
-                new_body(trees, feed, known, &newest, &mut head, writes)?;
+                new_body(trees, prepared, known, &newest, &mut head, writes)?;
             }
         }
         heads.insert(&known.id, head);
@@ -177,15 +206,15 @@ fn version(
     trees: &Trees,
     feed: &FeedName,
     known: &Known,
-    reason: &str,
+    note: &NoteRecord,
     head: &mut HeadRecord,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     let what = || format!("a version of {} in the feed {feed}", known.id);
-    let record = encoded(trees, &NoteRecord::from(&note(known, reason)), what)?;
+    let record = encoded(trees, note, what)?;
     trees.put(writes, Class::Versions, keys::version(feed, &known.id, known.tick), &record)?;
     head.kept = head.kept.saturating_add(1);
-    if usize::try_from(head.kept).unwrap_or(usize::MAX) <= VERSIONS_KEPT {
+    if usize::try_from(head.kept).unwrap_or(usize::MAX) <= VERSIONS_LIMIT {
         return Ok(());
     }
     let prefix = keys::item(feed, &known.id);
@@ -205,12 +234,13 @@ fn version(
 /// Sets the newest bytes of an item, which came with a version.
 fn new_body(
     trees: &Trees,
-    feed: &FeedName,
+    prepared: &Prepared,
     known: &Known,
     body: &[u8],
     head: &mut HeadRecord,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
+    let feed = &prepared.change.feed;
     let old = keys::version(feed, &known.id, head.body());
     let place = (Class::Versions, old);
     let dropped = match writes.get(&place) {
@@ -222,6 +252,8 @@ fn new_body(
     };
     if dropped {
         trees.remove(writes, Class::Bodies, place.1)?;
+    } else if let Some(bytes) = prepared.older.body(&known.id, head.body()) {
+        trees.put(writes, Class::Bodies, place.1, bytes)?;
     }
     trees.put(writes, Class::Bodies, keys::version(feed, &known.id, known.tick), body)?;
     head.set_body(known.tick);

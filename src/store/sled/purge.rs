@@ -10,7 +10,7 @@ use crate::store::floor::Floor;
 use crate::store::record::FloorRecord;
 
 /// Where the rest of a feed stands.
-const REST: [Class; 11] = [
+const REST: &[Class] = &[
     Class::Skeletons,
     Class::Orders,
     Class::Ledger,
@@ -21,6 +21,12 @@ const REST: [Class; 11] = [
     Class::Latest,
     Class::Events,
     Class::Kept,
+    Class::Histories,
+    Class::PastOrders,
+    Class::PastSkeletons,
+    Class::Archives,
+    Class::ArchiveIds,
+    Class::Segments,
     Class::Pieces,
 ];
 
@@ -44,7 +50,7 @@ pub(super) fn forget(
 pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &Floor) -> Result<(), StoreError> {
     let prefix = keys::feed(feed);
     for class in REST {
-        let tree = trees.tree(class);
+        let tree = trees.tree(*class);
         for key in tree.scan_prefix(&prefix).keys() {
             let key = key.map_err(|error| trees.failed("read", error))?;
             tree.remove(key).map_err(|error| trees.failed("write", error))?;

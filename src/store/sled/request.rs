@@ -1,7 +1,8 @@
 //! What the committer is asked, and how it answers.
 
 use super::plan::Prepared;
-use crate::model::{FeedName, FeedRecord, PollState};
+use super::prune::Gone;
+use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::store::{Claim, CommitError, Committed, StoreError};
 use tokio::sync::oneshot;
 
@@ -13,6 +14,10 @@ pub(super) enum Request {
     Checkpoint { claim: Claim, states: Vec<PollState>, reply: Reply<(), CommitError> },
     /// A feed's record.
     PutFeed { record: Box<FeedRecord>, reply: Reply<(), StoreError> },
+    /// A part of a feed's past to be taken out.
+    Prune { claim: Claim, feed: FeedName, gone: Gone, reply: Reply<(), CommitError> },
+    /// Epochs closed before a time to be taken out of the log.
+    Trim { claim: Claim, before: Time, reply: Reply<usize, CommitError> },
     /// A feed to be forgotten.
     Purge { feed: FeedName, reply: Reply<(), StoreError> },
 }
@@ -24,8 +29,10 @@ pub(super) type Reply<T, E> = oneshot::Sender<Result<T, E>>;
 pub(super) enum Answer {
     /// To a change.
     Commit(Reply<Committed, CommitError>, Result<Committed, CommitError>),
-    /// To poll states.
+    /// To poll states, and to what is taken out of a feed's past.
     Checkpoint(Reply<(), CommitError>, Result<(), CommitError>),
+    /// To what is taken out of the log.
+    Trim(Reply<usize, CommitError>, Result<usize, CommitError>),
     /// To everything else.
     Plain(Reply<(), StoreError>, Result<(), StoreError>),
 }
@@ -37,6 +44,7 @@ impl Answer {
         match self {
             Self::Commit(reply, result) => drop(reply.send(settle(result, health()))),
             Self::Checkpoint(reply, result) => drop(reply.send(settle(result, health()))),
+            Self::Trim(reply, result) => drop(reply.send(settle(result, health()))),
             Self::Plain(reply, result) => drop(reply.send(result.and_then(|()| health()))),
         }
     }

@@ -93,7 +93,19 @@ classes! {
     /// What is left of purged feeds.
     Floors floors 15
     /// Entries of held documents.
-    Kept kept 16
+    Kept kept 23
+    /// Since when the present orders and skeletons are in force.
+    Histories histories 20
+    /// Orders of reader views that are not in force any more.
+    PastOrders past_orders 21
+    /// Documents around the entries that are not in force any more.
+    PastSkeletons past_skeletons 22
+    /// Notes of archives, by number.
+    Archives archives 16
+    /// Numbers of archives, by id.
+    ArchiveIds archive_ids 17
+    /// Blocks of archives; written once but for redaction.
+    Segments segments 18
 }
 
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.
@@ -139,6 +151,18 @@ impl Trees {
             }
         }
         Ok(value)
+    }
+
+    /// The bytes that a value takes, whose root entry is `root`.
+    pub(super) fn size(&self, class: Class, key: &[u8], root: &[u8]) -> Result<u64, StoreError> {
+        let wide = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let Some(last) = pieces(root).and_then(|pieces| pieces.checked_sub(1)) else {
+            return Ok(wide(root.len().saturating_sub(1)));
+        };
+        let piece = keys::piece(key, last, class as u8);
+        let found = self.tree(Class::Pieces).get(&piece);
+        let found = found.map_err(|error| self.failed("read", error))?;
+        Ok(wide(usize::from(last) * PIECE + found.map_or(0, |piece| piece.len())))
     }
 
     /// A record.

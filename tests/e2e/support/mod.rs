@@ -1,5 +1,6 @@
 //! A publisher, a gateway and those who read it, all in one process.
 
+mod follower;
 mod net;
 mod post;
 mod publisher;
@@ -7,6 +8,8 @@ mod reader;
 mod stage;
 mod subscriber;
 
+pub use follower::Followers;
+pub use net::PUBLIC;
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
 pub use reader::Reader;

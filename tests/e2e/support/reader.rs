@@ -22,10 +22,11 @@ pub struct Reader {
     pub deleted: BTreeSet<String>,
 }
 
+/// What a reader shows of an entry.
 #[derive(Debug, Clone, PartialEq)]
-struct Entry {
-    title: String,
-    text: String,
+pub struct Entry {
+    pub title: String,
+    pub text: String,
 }
 
 /// What a visit found, in titles. Prints as words, nothing where nothing is different.
@@ -131,7 +132,8 @@ impl Reader {
     }
 }
 
-fn entries(text: &str) -> (Vec<(String, Entry)>, BTreeSet<String>) {
+/// The entries of a document with their ids, and the ids that it says are deleted.
+pub fn entries(text: &str) -> (Vec<(String, Entry)>, BTreeSet<String>) {
     let tree = Tree::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let atom = tree.name(0) == (ATOM, "feed");
     let container = if atom {

@@ -5,9 +5,9 @@
 
 use super::net::{Net, PUBLIC};
 use super::subscriber::{Sync, sync};
-use super::{Answer, Format, Post, Publisher, Reader, Subscriber};
+use super::{Answer, Followers, Format, Post, Publisher, Reader, Subscriber};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
@@ -51,6 +51,10 @@ pub struct Stage {
     pub subscriber: Subscriber,
     pub precise: Subscriber,
     pub sleeper: Subscriber,
+    /// Asks for deltas.
+    pub thrifty: Subscriber,
+    /// Readers that keep all they read, with and without deltas.
+    pub followers: Followers,
     /// Whether the subscribers must know the payloads byte for byte. Bytes that changed without a
     /// version, such as counters, are shown but are no change to tell subscribers of.
     pub compares_payloads: bool,
@@ -82,6 +86,8 @@ impl Stage {
             subscriber: Subscriber::new(&net, FEED, false),
             precise: Subscriber::new(&net, FEED, true),
             sleeper: Subscriber::new(&net, FEED, true),
+            thrifty: Subscriber::with_deltas(&net, FEED),
+            followers: Followers::new(&net, FEED),
             compares_payloads: true,
             publisher,
             net,
@@ -105,7 +111,13 @@ impl Stage {
 
     /// Stops the gateway and starts it again over the same data.
     pub async fn restart(&mut self) {
+        self.restart_after(|| {}).await;
+    }
+
+    /// The same, doing something with the data while nobody uses them.
+    pub async fn restart_after(&mut self, act: impl FnOnce()) {
         self.gateway.take().unwrap().stop().await.unwrap();
+        act();
         self.later(Duration::from_secs(60));
         self.start().await;
     }
@@ -178,6 +190,10 @@ impl Stage {
         if self.state().await.is_some() {
             self.subscriber.consume().await;
             self.precise.consume().await;
+            self.thrifty.consume().await;
+            self.compare(&self.thrifty, "the subscriber that asks for deltas").await;
+            let deleted = self.deleted_titles().await;
+            self.followers.visit(|title| deleted.contains(title)).await;
             self.compare(&self.subscriber, "the subscriber").await;
             self.compare(&self.precise, "the subscriber that asks with since").await;
             step.reader = self.reader.visit().await.to_string();
@@ -248,6 +264,14 @@ impl Stage {
         Some(view.items.iter().map(pair).collect())
     }
 
+    /// The titles of the items that their publisher took away.
+    pub async fn deleted_titles(&self) -> BTreeSet<String> {
+        let name = FeedName::new(FEED).unwrap();
+        let view = self.gateway().store().view(&name, Select::All).await.unwrap().unwrap();
+        let deleted = view.items.into_iter().filter(|item| item.shared.winner.deleted);
+        deleted.map(|item| item.shared.winner.data.card.title).collect()
+    }
+
     async fn compare(&self, subscriber: &Subscriber, who: &str) {
         assert_eq!(
             Some(subscriber.known()),
@@ -282,6 +306,7 @@ impl Stage {
     pub async fn end_with_sleeper(mut self, resets: u32) {
         assert_eq!(self.subscriber.resets, 0, "the subscriber was never away");
         assert_eq!(self.precise.resets, 0, "the subscriber that asks with since was never away");
+        assert_eq!(self.thrifty.resets, 0, "the subscriber that asks for deltas was never away");
         self.sleeper.consume().await;
         assert_eq!(self.sleeper.resets, resets, "the sleeper");
         self.compare(&self.sleeper, "the sleeper").await;

@@ -1,7 +1,7 @@
 //! A subscriber that follows SSE 1.0 section 4.1 to the letter. It publishes nothing itself, so that
 //! no item was created or last updated by it.
 
-use super::net::{Net, PUBLIC};
+use super::net::{Net, PUBLIC, header};
 use std::collections::BTreeMap;
 use std::mem;
 use tidegate::model::Shared;
@@ -19,10 +19,15 @@ pub struct Subscriber {
     feed: String,
     /// Whether it asks with `?since=` for what came after the `until` that it cached.
     precise: bool,
+    /// Whether it asks for deltas (`A-IM: feed`), and the tag that it has.
+    deltas: bool,
+    etag: Option<String>,
     cached_until: Option<String>,
     items: Vec<Shared<Payload>>,
     /// How often it found itself out of sync.
     pub resets: u32,
+    /// How often it got a delta.
+    pub saved: u32,
 }
 
 /// A feed as it was read.
@@ -38,10 +43,18 @@ impl Subscriber {
             net: net.clone(),
             feed: format!("{PUBLIC}/feeds/{feed}/sync"),
             precise,
+            deltas: false,
+            etag: None,
             cached_until: None,
             items: Vec::new(),
             resets: 0,
+            saved: 0,
         }
+    }
+
+    /// One that asks for deltas.
+    pub fn with_deltas(net: &Net, feed: &str) -> Self {
+        Self { deltas: true, ..Self::new(net, feed, false) }
     }
 
     /// Reads the feed and takes in what it says.
@@ -50,7 +63,12 @@ impl Subscriber {
             Some(until) if self.precise => format!("{}?since={until}", self.feed),
             _ => self.feed.clone(),
         };
-        let feed = read(&self.net, &address).await;
+        let text = if self.deltas { self.delta(&address).await } else { None };
+        let feed = match text {
+            Some(text) if text.is_empty() => return,
+            Some(text) => parse(&address, &text),
+            None => read(&self.net, &address).await,
+        };
         match (&self.cached_until, &feed.since_and_until) {
             // Section 4.1.2 step 2a: compared by code points.
             (Some(cached), Some((since, _))) if since > cached => {
@@ -65,6 +83,26 @@ impl Subscriber {
             }
             (None, _) => self.begin(feed, false).await,
         }
+    }
+
+    /// What came after the document of its tag; nothing where it is the same.
+    async fn delta(&mut self, address: &str) -> Option<String> {
+        let mut request = self.net.get(address).header("a-im", "feed");
+        if let Some(etag) = &self.etag {
+            request = request.header("if-none-match", etag);
+        }
+        let answer = request.send().await.unwrap();
+        match answer.status().as_u16() {
+            200 => assert_eq!(header(&answer, "im"), None),
+            226 => {
+                assert_eq!(header(&answer, "delta-base"), self.etag);
+                self.saved += 1;
+            }
+            304 => return Some(String::new()),
+            other => panic!("{address}: {other}"),
+        }
+        self.etag = header(&answer, "etag");
+        Some(answer.text().await.unwrap())
     }
 
     /// Section 4.1.1, and step 2a of section 4.1.2 where it is out of sync.
@@ -141,8 +179,11 @@ pub fn sync<D>(item: &Shared<D>) -> Sync {
 }
 
 async fn read(net: &Net, address: &str) -> Read {
-    let text = net.text(address).await;
-    let feed = sse::read(&text).unwrap_or_else(|error| panic!("{address}: {error}\n{text}"));
+    parse(address, &net.text(address).await)
+}
+
+fn parse(address: &str, text: &str) -> Read {
+    let feed = sse::read(text).unwrap_or_else(|error| panic!("{address}: {error}\n{text}"));
     let tree = &feed.tree;
     let sharings: Vec<_> = tree
         .children(feed.container)

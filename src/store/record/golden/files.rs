@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(seen: &str, noise: Noise) -> KnownRecord {
+fn known(seen: &str, noise: Noise, touched: u64) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -98,6 +98,7 @@ fn known(seen: &str, noise: Noise) -> KnownRecord {
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
         noise,
+        touched,
     })
 }
 
@@ -202,6 +203,19 @@ fn state(noise: FeedNoise) -> FeedState {
         living: 11,
         tombstones: 12,
         minted: 13,
+        archives: Chain {
+            sealed: Some(Tick::at(at(29))),
+            unsealed: 2,
+            newest: ArchiveId::new("abc123"),
+            first: 3,
+            next: 5,
+            bytes: 4096,
+        },
+        deltas_from: 8,
+        lineage: Lineage::new([
+            Stretch { mark: 7, after: 0 },
+            Stretch { mark: u32::MAX, after: 5 },
+        ]),
     }
 }
 
@@ -238,7 +252,7 @@ fn event() -> EventRecord {
     })
 }
 
-fn note() -> NoteRecord {
+fn note(shown: Time, size: u64) -> NoteRecord {
     NoteRecord::from(&VersionNote {
         updates: Count::new(3).unwrap(),
         update: history().topmost().clone(),
@@ -246,6 +260,8 @@ fn note() -> NoteRecord {
         tick: Tick::at(at(30)),
         title: "Title".to_owned(),
         reason: "hole".to_owned(),
+        shown,
+        size,
     })
 }
 
@@ -332,11 +348,14 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_2: "known-2.hex", known("gone while older items stay", noise()), KnownRecord;
+    known_2: "known-2.hex", known("gone while older items stay", noise(), 9), KnownRecord;
     state_2: "state-2.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
+    archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
+    archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
+    segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_1: "event-1.hex", event(), EventRecord;
-    note_1: "note-1.hex", note(), NoteRecord;
+    note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
     feed_2: "feed-2.hex", feed(
         Order::OldestFirst,
@@ -351,6 +370,7 @@ golden! {
     floor_1: "floor-1.hex",
         FloorRecord::new(&crate::store::floor::Floor::under(&state(FeedNoise::default()), None), true), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
+    history_1: "history-1.hex", history_record(), HistoryRecord;
     identity_1: "identity-1.hex",
         IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
 }
@@ -361,9 +381,18 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
     let stored = golden("known-1.hex", &[]);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", Noise::default()));
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", Noise::default(), 0));
+    let stored = golden("note-1.hex", &[]);
+    assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
+    // Before there were archives: all that is known is still to be sealed.
     let stored = golden("state-1.hex", &[]);
-    let mut first = FeedState { source: 0, ..state(FeedNoise::default()) };
+    let mut first = FeedState {
+        source: 0,
+        deltas_from: 0,
+        lineage: Lineage::default(),
+        archives: Chain { unsealed: 11 + 12, ..Chain::default() },
+        ..state(FeedNoise::default())
+    };
     if let Some(hold) = &mut first.hold {
         (hold.source, hold.kept) = (0, 0);
     }
@@ -373,6 +402,70 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
+}
+
+/// A record stored as a difference is read as long as its base is.
+#[test]
+fn a_difference_is_read() {
+    let xml = |edit: &str| format!("<entry>{edit}{}</entry>", "<p>text</p>".repeat(60));
+    let newer = encode(&markup(&xml("two"))).unwrap();
+    let written = encode(&markup(&xml("one"))).unwrap();
+    let written = delta::against(&written, at(40), &newer).unwrap().unwrap();
+    let stored = golden("markup-difference-1.hex", &written);
+    assert_eq!(delta::base(&stored).unwrap(), Some(at(40)));
+    let base = delta::payload(&newer, None).unwrap();
+    let payload = delta::payload(&stored, Some(&base)).unwrap();
+    assert_eq!(delta::read::<MarkupRecord>(&stored, &payload).unwrap(), markup(&xml("one")));
+}
+
+fn history_record() -> HistoryRecord {
+    let mut history = HistoryRecord::default();
+    history.set_order(at(30), 3);
+    history.set_skeleton(at(20), 0);
+    history
+}
+
+fn archive_note() -> ArchiveNote {
+    ArchiveNote {
+        number: 4,
+        id: ArchiveId::new("abc123").unwrap(),
+        previous: ArchiveId::new("abc122"),
+        sealed: at(30),
+        until: Tick::at(at(29)),
+        entries: 19,
+        deletions: 1,
+        bytes: 2048,
+        redacted: Some(at(40)),
+        dropped: true,
+    }
+}
+
+fn segment(xml: &str) -> SegmentRecord {
+    let version = |sequence, conflict: bool| Version {
+        id: id("gate.example.abc"),
+        updates: Count::new(sequence).unwrap(),
+        deleted: conflict,
+        noconflicts: conflict.then_some(false),
+        history: history(),
+        data: Markup::try_from(markup(xml)).unwrap(),
+    };
+    let item = Item {
+        shared: Shared { winner: version(3, false), conflicts: vec![version(2, true)] },
+        published_id: "urn:0".to_owned(),
+        tick: Tick::at(at(30)),
+        standing: Standing::Retired { since: at(31) },
+        touched: 0,
+    };
+    let deletion = Deletion { id: id("d"), published_id: "urn:d".to_owned(), when: at(20) };
+    let archive = Archive {
+        upstream: URL.to_owned(),
+        skeleton: Skeleton::try_from(skeleton()).unwrap(),
+        items: vec![item],
+        deleted: vec![deletion],
+    };
+    let mut blocks = SegmentRecord::blocks(&archive, 1 << 20);
+    assert_eq!(SegmentRecord::join(blocks.clone()).unwrap(), archive);
+    blocks.remove(0)
 }
 
 fn head() -> HeadRecord {

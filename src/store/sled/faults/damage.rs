@@ -2,9 +2,9 @@
 //! never starts anew, and changes nothing.
 
 use super::*;
-use crate::store::Select;
 use crate::store::sled::keys;
 use crate::store::sled::trees::Class;
+use crate::store::{Past, PastSelect, Select};
 use std::fs;
 
 /// A closed store with some data.
@@ -104,11 +104,33 @@ async fn a_newer_format_is_left_alone() {
     let folder = used().await;
     let store = open(folder.path()).unwrap();
     let trees = store.opened().unwrap().trees;
-    trees.db().insert(b"\0format", &2u32.to_be_bytes()).unwrap();
+    trees.db().insert(b"\0format", &3u32.to_be_bytes()).unwrap();
     drop(trees);
     store.close().await.unwrap();
     let said = refused(open(folder.path()));
-    assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
+    assert!(matches!(said, StoreError::Newer { found: 3, known: 2, .. }), "{said:?}");
+}
+
+#[tokio::test]
+async fn the_format_before_this_one_is_read_and_raised() {
+    let folder = used().await;
+    let store = open(folder.path()).unwrap();
+    let format = |store: &SledStore| {
+        let trees = store.opened().unwrap().trees;
+        trees.db().get(b"\0format").unwrap().unwrap().to_vec()
+    };
+    let trees = store.opened().unwrap().trees;
+    trees.db().insert(b"\0format", &1u32.to_be_bytes()).unwrap();
+    trees.tree(Class::Histories).clear().unwrap();
+    drop(trees);
+    store.close().await.unwrap();
+    let store = open(folder.path()).unwrap();
+    assert_eq!(format(&store), 2u32.to_be_bytes());
+    // Since when its order is in force was not noted: since the last change at least.
+    let shown = store.state(&news()).await.unwrap().unwrap().shown;
+    let past = store.past(&news(), PastSelect::All, shown).await.unwrap();
+    assert!(matches!(past, Some(Past::Then(_))), "{past:?}");
+    store.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! The operator's word that an item's text must go: a tombstone without a text, and no way back.
+
+use super::draft::{Draft, Said};
+use super::kept_out::veiled;
+use super::{Round, Verdict};
+use crate::model::{
+    Card, Context, EventKind, Family, Format, Known, Markup, Slots, Standing, SyncId,
+};
+
+/// What came of the wish to redact an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Redaction {
+    /// The feed has no such item.
+    Unknown,
+    /// It was redacted before.
+    Before,
+    /// This is to be committed.
+    Commit(Box<Verdict>),
+}
+
+/// Redacts an item: what lives becomes a tombstone (SSE 1.0 section 3.2), what is one already stays
+/// one, and the ledger forgets what the item said. It remembers the ids and the link, by which the
+/// item is kept out while its publisher still lists it. `why` is the reason to be shown.
+pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
+    let Some(snapshot) = round.snapshot else { return Redaction::Unknown };
+    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
+    let Some((at, known)) = found else { return Redaction::Unknown };
+    if known.is_redacted() {
+        return Redaction::Before;
+    }
+    let mut draft = Draft::new(round, snapshot);
+    let standing = Standing::Redacted { since: round.now };
+    draft.change(at, forget);
+    let stand_in = nothing(snapshot.state.format);
+    let said = Said::new(EventKind::Deleted, why);
+    let is_version =
+        !known.is_deleted() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
+    if !is_version {
+        draft.change(at, |item| item.standing = standing);
+        draft.keep_latest(id.clone(), stand_in);
+    }
+    if snapshot.order.contains(id) {
+        let order: Vec<SyncId> = snapshot.order.iter().filter(|k| *k != id).cloned().collect();
+        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        draft.order = Some(order);
+    }
+    draft.redacted.push(id.clone());
+    draft.shown_changed = true;
+    Redaction::Commit(Box::new(draft.into_verdict(None)))
+}
+
+/// Takes out of a ledger entry what the item said.
+fn forget(item: &mut Known) {
+    item.native = veiled(&item.native);
+    for name in item.aliases.iter_mut().chain([&mut item.native_shown]) {
+        // The identity of an item without id and link is made of its title.
+        if name.starts_with("title:") {
+            *name = veiled(name);
+        }
+    }
+    item.title.clear();
+    item.enclosure = None;
+    item.absence = None;
+    item.prints.clear();
+    item.bytes = 0;
+}
+
+/// An entry that says nothing.
+fn nothing(format: Format) -> Markup {
+    let xml = match format {
+        Format::JsonFeed => "{}",
+        _ if format.family() == Family::Atom => "<entry/>",
+        _ => "<item/>",
+    };
+    let attributes = match format {
+        Format::JsonFeed => 0,
+        _ => xml.len() - "/>".len(),
+    };
+    Markup {
+        format,
+        xml: xml.to_owned(),
+        context: Context::default(),
+        slots: Slots { attributes, ..Slots::default() },
+        card: Card::default(),
+    }
+}

@@ -1,0 +1,259 @@
+//! Deltas (RFC 3229) with the instance manipulation `feed`: of a feed that a client has in an
+//! earlier state, only the entries that are new or changed since.
+//!
+//! Which state that was stands in the entity tag, beside the hash of the bytes, so that nothing is
+//! kept of any client. Whoever makes a tag up gets the whole document: a tag must fit its document,
+//! and the render revision in it must be one that this very store has made ([`Lineage`]), not one
+//! that it made before it was brought back from an older copy.
+//!
+//! [`Lineage`]: crate::model::Lineage
+
+use super::negotiate::members;
+use crate::model::{Family, FeedRecord, FeedState, Tick, Time};
+use crate::render::{Dialect, ViewKind};
+use http::{HeaderMap, HeaderName};
+use std::fmt;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// Which instance manipulations a client accepts (section 10.5.3).
+const A_IM: HeaderName = HeaderName::from_static("a-im");
+/// Which ones an answer was made with (section 10.5.2).
+pub(super) const IM: HeaderName = HeaderName::from_static("im");
+/// The entity tag of what they were applied to (section 10.5.1).
+pub(super) const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
+/// The manipulation.
+pub(super) const FEED: &str = "feed";
+/// Separates the parts of a tag.
+const DOT: char = '.';
+
+/// Whether the client merges deltas of feeds.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    members(headers, &A_IM).iter().any(|(token, weight)| token == FEED && *weight > 0)
+}
+
+/// What a tag belongs to: a hash of everything that a document is made of beside the feed's state,
+/// this program included, which may write entries otherwise tomorrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scope(u64);
+
+impl Scope {
+    /// The scope of a view. `None` for views of which there are no deltas.
+    pub(super) fn of(
+        record: &FeedRecord,
+        reader: &str,
+        kind: ViewKind,
+        dialect: Dialect,
+        family: Family,
+    ) -> Option<Self> {
+        if kind == ViewKind::Complete {
+            return None;
+        }
+        let mut hash = Xxh3::new();
+        let form = format!("{kind:?} {dialect:?} {family:?}");
+        for part in [env!("CARGO_PKG_VERSION"), &form, reader, &record.url] {
+            hash.update(&part.len().to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        Some(Self(hash.digest()))
+    }
+}
+
+/// A state that a feed was or is in, as its tags name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Point {
+    /// The render revision.
+    pub(super) render: u64,
+    /// `until` at that time.
+    pub(super) tick: Tick,
+    /// Under which opening of the store it was made.
+    mark: u32,
+}
+
+impl Point {
+    /// The state that a feed is in; `None` where no delta can begin.
+    pub(super) fn of(state: &FeedState) -> Option<Self> {
+        Some(Self { render: state.render, tick: state.tick?, mark: state.lineage.mark()? })
+    }
+
+    /// Whether this feed was ever in this state.
+    fn was(self, state: &FeedState) -> bool {
+        state.lineage.made(self.mark, self.render, state.render) && Some(self.tick) <= state.tick
+    }
+
+    /// The part of a tag that names this state of a document.
+    pub(super) fn token(self, scope: Scope) -> Token {
+        Token { point: self, check: check(self, scope) }
+    }
+}
+
+fn check(point: Point, scope: Scope) -> u32 {
+    let tick = point.tick.time().unix();
+    let text = format!("{:x} {:x} {tick:x} {:x}", scope.0, point.render, point.mark);
+    // Half of the hash is enough to tell a tag of another document.
+    u32::try_from(xxh3_64(text.as_bytes()) >> u32::BITS).unwrap_or(0)
+}
+
+/// A state as it stands in a tag, behind the hash of the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Token {
+    point: Point,
+    check: u32,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Point { render, tick, mark } = self.point;
+        let tick = tick.time().unix();
+        write!(f, "{DOT}{render:x}{DOT}{tick:x}{DOT}{mark:x}{DOT}{:08x}", self.check)
+    }
+}
+
+impl Token {
+    /// Reads the token of a tag, its quotes included.
+    fn read(tag: &str) -> Option<Self> {
+        let inside = tag.strip_prefix('"')?.strip_suffix('"')?;
+        let mut parts = inside.split(DOT).skip(1);
+        let mut next = || parts.next().and_then(|part| u64::from_str_radix(part, 16).ok());
+        let (render, tick, mark, check) = (next()?, next()?, next()?, next()?);
+        if parts.next().is_some() {
+            return None;
+        }
+        let tick = Tick::at(Time::from_unix(tick.cast_signed()));
+        let point = Point { render, tick, mark: u32::try_from(mark).ok()? };
+        Some(Self { point, check: u32::try_from(check).ok()? })
+    }
+}
+
+/// The latest state of this document that the client has, with its tag. `tags`: those that it
+/// names, without `W/`, which makes no difference here.
+pub(super) fn base<'t>(
+    tags: impl Iterator<Item = &'t str>,
+    scope: Scope,
+    state: &FeedState,
+) -> Option<(Point, &'t str)> {
+    let known = tags.filter_map(|tag| Some((Token::read(tag)?, tag)));
+    let ours = known.filter(|(token, _)| token.check == check(token.point, scope));
+    let ours = ours.filter(|(token, _)| token.point.was(state));
+    ours.map(|(token, tag)| (token.point, tag)).max_by_key(|(point, _)| point.render)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use proptest::prelude::*;
+
+    fn record(url: &str) -> FeedRecord {
+        FeedRecord {
+            name: FeedName::new("news").unwrap(),
+            url: url.to_owned(),
+            source: FeedSource::Api,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+        }
+    }
+
+    fn scope(url: &str, kind: ViewKind) -> Scope {
+        Scope::of(&record(url), "https://here/feeds/news", kind, Dialect::Sse, Family::Atom)
+            .unwrap()
+    }
+
+    fn state(render: u64) -> FeedState {
+        let mut state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
+        state.render = render;
+        state.tick = Some(Tick::at(Time::from_unix(1_795_191_605)));
+        for stretch in [Stretch { mark: 7, after: 0 }, Stretch { mark: 9, after: 5 }] {
+            state.lineage.go_on(stretch.mark, stretch.after);
+        }
+        state
+    }
+
+    fn tag(point: Point, scope: Scope) -> String {
+        format!("\"0123{}\"", point.token(scope))
+    }
+
+    #[test]
+    fn a_tag_says_which_state_it_was() {
+        let (state, scope) = (state(8), scope("https://pub/", ViewKind::Reader));
+        let point = Point::of(&state).unwrap();
+        let tag = tag(point, scope);
+        let found = base([tag.as_str()].into_iter(), scope, &state);
+        assert_eq!(found, Some((point, tag.as_str())));
+        let later = FeedState { render: 12, ..state };
+        assert_eq!(base([tag.as_str()].into_iter(), scope, &later).map(|b| b.0), Some(point));
+    }
+
+    #[test]
+    fn of_several_states_the_latest_counts() {
+        let (state, scope) = (state(8), scope("https://pub/", ViewKind::Reader));
+        let at = |render, mark| tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
+        let tags = [at(2, 7), "\"x\"".to_owned(), at(6, 9), at(4, 7), at(99, 9)];
+        let found = base(tags.iter().map(String::as_str), scope, &state);
+        assert_eq!(found.map(|(point, tag)| (point.render, tag)), Some((6, tags[2].as_str())));
+    }
+
+    #[test]
+    fn what_was_never_given_out_here_is_no_base() {
+        let (state, here) = (state(8), scope("https://pub/", ViewKind::Reader));
+        let point = Point::of(&state).unwrap();
+        let after = Tick::at(Time::MAX);
+        for strange in [
+            // Of another document.
+            tag(point, scope("https://pub/", ViewKind::Sync)),
+            tag(point, scope("https://moved/", ViewKind::Reader)),
+            // Not made yet, made under another opening, or under one that nobody knows.
+            tag(Point { render: 9, ..point }, here),
+            tag(Point { mark: 7, ..point }, here),
+            tag(Point { render: 3, ..point }, here),
+            tag(Point { mark: 1, ..point }, here),
+            tag(Point { tick: after, ..point }, here),
+            // Of an earlier program, made up, or damaged.
+            "\"0123\"".to_owned(),
+            "\"0123.8.1.9.1\"".to_owned(),
+            tag(point, here).replace("\"0123.", "\"0123.0.0."),
+            tag(point, here).trim_end_matches('"').to_owned(),
+            "*".to_owned(),
+        ] {
+            assert_eq!(base([strange.as_str()].into_iter(), here, &state), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn there_are_no_deltas_of_the_complete_view() {
+        let all = ViewKind::Complete;
+        assert_eq!(Scope::of(&record("u"), "r", all, Dialect::Sse, Family::Atom), None);
+    }
+
+    #[test]
+    fn feed_is_asked_for_by_name_and_weight() {
+        for (asked, wanted) in [
+            ("feed", true),
+            ("FEED", true),
+            ("vcdiff, feed;q=0.5, gzip", true),
+            ("feed;q=0", false),
+            ("feed;q=0.000", false),
+            ("gzip", false),
+            ("*", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(A_IM, asked.parse().unwrap())]);
+            assert_eq!(is_wanted(&headers), wanted, "{asked:?}");
+        }
+        assert!(!is_wanted(&HeaderMap::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_read_back(render: u64, mark: u32, seconds: i64) {
+            let tick = Tick::at(Time::from_unix(seconds));
+            let token = Point { render, tick, mark }.token(scope("u", ViewKind::Sync));
+            prop_assert_eq!(Token::read(&format!("\"a{token}\"")), Some(token));
+        }
+
+        #[test]
+        fn any_tag_is_answered(tag in "\\PC{0,60}") {
+            let scope = scope("u", ViewKind::Sync);
+            prop_assert_eq!(base([tag.as_str()].into_iter(), scope, &state(8)), None);
+        }
+    }
+}

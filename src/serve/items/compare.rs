@@ -1,0 +1,183 @@
+//! Two versions of an item field by field. Pure.
+
+use super::words::{Compared, compare};
+use crate::diff::visible;
+use crate::model::{Field, Markup};
+use std::collections::BTreeMap;
+
+/// The most fields that a comparison shows.
+const FIELDS_LIMIT: usize = 60;
+
+/// A field that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// What it is, for people.
+    pub(super) name: &'static str,
+    /// Its path in the entry; the name where several are one.
+    pub(super) path: String,
+    /// What differs.
+    pub(super) compared: Compared,
+    /// Whether only markup differs that a reader does not see; the pieces are then markup.
+    pub(super) is_markup: bool,
+}
+
+/// What differs between two versions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Differences {
+    /// The fields, in the order to show them.
+    pub(super) fields: Vec<Difference>,
+    /// Fields that differ and are not shown because there are too many.
+    pub(super) more: usize,
+    /// Fields that are the same.
+    pub(super) same: usize,
+}
+
+/// The kinds of fields, in the order to show them: a name, and whether it is a text for people.
+const TITLE: (u8, &str, bool) = (0, "Title", true);
+const TEXT: (u8, &str, bool) = (1, "Text", true);
+const SUMMARY: (u8, &str, bool) = (2, "Summary", true);
+const LINK: (u8, &str, bool) = (3, "Link", false);
+const ENCLOSURE: (u8, &str, bool) = (4, "Enclosure", false);
+const DATE: (u8, &str, bool) = (5, "Date", false);
+const AUTHOR: (u8, &str, bool) = (6, "Author", true);
+const CATEGORY: (u8, &str, bool) = (7, "Category", true);
+const ID: (u8, &str, bool) = (8, "Id", false);
+const OTHER: (u8, &str, bool) = (9, "Other", false);
+
+fn kind(path: &str) -> (u8, &'static str, bool) {
+    let element = path.split('@').next().unwrap_or(path);
+    // A link's relation stands in brackets behind its name.
+    let top = element.split(['/', '[']).next().unwrap_or(element);
+    if path.starts_with("media:") || path.contains("enclosure") || top == "attachments" {
+        return ENCLOSURE;
+    }
+    match top.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "title" | "itunes:title" => TITLE,
+        "content" | "content:encoded" | "description" | "content_html" | "content_text" => TEXT,
+        "summary" | "itunes:summary" | "itunes:subtitle" => SUMMARY,
+        "link" | "url" | "external_url" | "comments" | "source" => LINK,
+        "updated" | "published" | "pubDate" | "dc:date" | "dcterms:modified" | "modified"
+        | "issued" | "created" | "date_published" | "date_modified" => DATE,
+        "author" | "dc:creator" | "authors" | "contributor" | "itunes:author" => AUTHOR,
+        "category" | "dc:subject" | "tags" | "itunes:keywords" => CATEGORY,
+        "id" | "guid" => ID,
+        _ => OTHER,
+    }
+}
+
+/// Compares two versions; `None` where one of them cannot be read.
+pub(super) fn versions(old: &Markup, new: &Markup) -> Option<Differences> {
+    let (old, new) = (crate::parse::again(old)?, crate::parse::again(new)?);
+    Some(fields(&old, &new))
+}
+
+/// The values of each path, in document order.
+fn by_path<'a>(fields: &'a [Field<'_>]) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut paths: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for field in fields {
+        paths.entry(&field.path).or_default().push(&field.value);
+    }
+    paths
+}
+
+fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
+    let (old, new) = (by_path(old), by_path(new));
+    let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
+    paths.sort_unstable_by_key(|path| (kind(path).0, *path));
+    paths.dedup();
+    let mut differences = Differences::default();
+    for path in paths {
+        let values = |side: &BTreeMap<&str, Vec<&str>>| {
+            side.get(path).map(|values| values.join("\n")).unwrap_or_default()
+        };
+        let (old, new) = (values(&old), values(&new));
+        if old == new {
+            differences.same += 1;
+        } else if differences.fields.len() >= FIELDS_LIMIT {
+            differences.more += 1;
+        } else {
+            differences.fields.push(field(path, &old, &new));
+        }
+    }
+    differences
+}
+
+fn field(path: &str, old: &str, new: &str) -> Difference {
+    let (_, name, is_text) = kind(path);
+    let (seen_before, seen) =
+        if is_text { (visible(old), visible(new)) } else { (old.to_owned(), new.to_owned()) };
+    let is_markup = is_text && seen_before == seen;
+    let compared = if is_markup { compare(old, new) } else { compare(&seen_before, &seen) };
+    Difference { name, path: path.to_owned(), compared, is_markup }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Fate;
+    use super::*;
+    use crate::parse::{self, Limits};
+
+    fn entry(inner: &str) -> Markup {
+        let text = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:m='http://search.yahoo.com/mrss/'>\
+             <entry>{inner}</entry></feed>"
+        );
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        parse::own(&document, &document.entries[0])
+    }
+
+    fn told(old: &str, new: &str) -> Vec<String> {
+        let differences = versions(&entry(old), &entry(new)).unwrap();
+        let told = differences.fields.iter().map(|field| {
+            let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
+                Fate::Same => piece.text.clone(),
+                Fate::Gone => format!("[-{}-]", piece.text),
+                Fate::New => format!("[+{}+]", piece.text),
+                Fate::Skipped(words) => format!("[{words}]"),
+            });
+            let markup = if field.is_markup { " (markup)" } else { "" };
+            format!("{}{markup}: {}", field.name, pieces.collect::<String>())
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn fields_are_told_apart_and_in_order() {
+        let old = "<id>urn:1</id><updated>2026-01-01T00:00:00Z</updated><title>One two</title>\
+                   <link href='http://a.example/'/><content>Some text</content>";
+        let new = "<id>urn:1</id><updated>2026-01-02T00:00:00Z</updated><title>One three</title>\
+                   <link href='http://b.example/'/><content>Some text</content>\
+                   <link rel='enclosure' href='http://a.example/a.mp3'/>";
+        let told = told(old, new);
+        assert_eq!(told[0], "Title: One [-two-][+three+]");
+        assert!(told.iter().any(|line| line.starts_with("Link: ")), "{told:?}");
+        assert!(told.iter().any(|line| line.starts_with("Date: ")), "{told:?}");
+        assert!(told.iter().all(|line| !line.starts_with("Text") && !line.starts_with("Id")));
+    }
+
+    #[test]
+    fn text_is_compared_as_it_is_read_and_markup_only_where_nothing_else_differs() {
+        let html = |text: &str| format!("<content type='html'>{text}</content>");
+        assert_eq!(
+            told(
+                &html("&lt;p&gt;a b&lt;/p&gt;"),
+                &html("&lt;p&gt;a &lt;i&gt;c&lt;/i&gt;&lt;/p&gt;")
+            ),
+            ["Text: a [-b-][+c+]"]
+        );
+        let told = told(&html("&lt;p&gt;a b&lt;/p&gt;"), &html("&lt;div&gt;a b&lt;/div&gt;"));
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("Text (markup): "), "{told:?}");
+        assert!(told[0].contains("<div>a"), "{told:?}");
+    }
+
+    #[test]
+    fn many_fields_are_bounded() {
+        let many = |value: &str| {
+            let fields = (0..FIELDS_LIMIT + 9).map(|n| format!("<m:x{n}>{value}</m:x{n}>"));
+            fields.collect::<String>()
+        };
+        let differences = versions(&entry(&many("a")), &entry(&many("b"))).unwrap();
+        assert_eq!((differences.fields.len(), differences.more), (FIELDS_LIMIT, 9));
+    }
+}

@@ -1,0 +1,101 @@
+//! The JSON of items and of what differs between their versions.
+
+use super::difference::{Difference, name};
+use super::words::Fate;
+use super::{Subject, standing};
+use crate::model::{Absence, EndpointId};
+use crate::serve::json;
+use crate::store::VersionNote;
+use serde_json::{Value, json};
+
+/// An item with its versions; `base`: the address of this gateway.
+pub(super) fn item(base: &str, subject: &Subject) -> Value {
+    let Subject { feed, item, known, versions } = subject;
+    let winner = &item.shared.winner;
+    let (word, since) = standing(&item.standing);
+    let address = format!("{base}{}", subject.address());
+    let history = winner.history.iter().map(|update| {
+        json!({
+            "sequence": update.sequence.value(),
+            "when": json::time(update.stamp.when()),
+            "by": update.stamp.by().map(EndpointId::as_str),
+        })
+    });
+    let versions = versions.iter().map(|note| version(&address, subject, note));
+    json!({
+        "feed": feed.as_str(),
+        "sync_id": winner.id.as_str(),
+        "published_id": item.published_id,
+        "native_id": known.native_shown,
+        "aliases": known.aliases,
+        "title": winner.data.card.title,
+        "link": known.link,
+        "first_seen": json::time(Some(known.first_seen)),
+        "standing": word,
+        "standing_since": json::time(since),
+        "pending": known.absence.as_ref().map(pending),
+        "redacted": known.is_redacted(),
+        "kept_out": known.is_redacted(),
+        "updates": winner.updates.value(),
+        "deleted": winner.deleted,
+        "tick": json::tick(Some(item.tick)),
+        "history": history.collect::<Vec<_>>(),
+        "conflicts": item.shared.conflicts.len(),
+        "versions": versions.collect::<Vec<_>>(),
+    })
+}
+
+/// Why an item is missing with nothing concluded yet.
+fn pending(absence: &Absence) -> Value {
+    json!({
+        "evidence": absence.evidence.name(),
+        "since": json::time(Some(absence.since)),
+        "observations": absence.observations,
+    })
+}
+
+fn version(address: &str, subject: &Subject, note: &VersionNote) -> Value {
+    let number = note.updates.value();
+    let mut value = json::version(note);
+    let has_bytes = subject.has_bytes(note);
+    let bytes = has_bytes.then(|| format!("{address}?version={number}"));
+    let before = subject.before(note).filter(|_| has_bytes);
+    let diff = before.map(|old| format!("{address}?diff={}..{number}", old.updates.value()));
+    if let Some(object) = value.as_object_mut() {
+        object.insert("bytes".to_owned(), json!(bytes));
+        object.insert("diff".to_owned(), json!(diff));
+    }
+    value
+}
+
+/// What differs between two versions.
+pub(super) fn difference(subject: &Subject, difference: &Difference) -> Value {
+    let fields = difference.differences.as_ref().map(|differences| {
+        let fields = differences.fields.iter().map(|field| {
+            let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
+                Fate::Same => json!({ "same": piece.text }),
+                Fate::Gone => json!({ "deleted": piece.text }),
+                Fate::New => json!({ "inserted": piece.text }),
+                Fate::Skipped(words) => json!({ "skipped_words": words }),
+            });
+            json!({
+                "name": field.name,
+                "path": field.path,
+                "is_markup": field.is_markup,
+                "limit": field.compared.limit,
+                "pieces": pieces.collect::<Vec<_>>(),
+            })
+        });
+        fields.collect::<Vec<_>>()
+    });
+    let differences = difference.differences.as_ref();
+    json!({
+        "feed": subject.feed.as_str(),
+        "sync_id": subject.known.id.as_str(),
+        "old": name(difference.old.as_ref()),
+        "new": name(difference.new.as_ref()),
+        "fields": fields,
+        "same_fields": differences.map(|differences| differences.same),
+        "more_fields": differences.map(|differences| differences.more),
+    })
+}

@@ -1,0 +1,36 @@
+//! What differs between two versions of an item.
+
+use super::asked::Which;
+use super::compare::{self, Differences};
+use super::{Subject, aside, bytes_of};
+use crate::serve::Room;
+use crate::serve::problem::Problem;
+use crate::store::VersionNote;
+
+/// Two versions and what differs between them.
+pub(super) struct Difference {
+    /// The older; `None`: the newest bytes, which are no version's.
+    pub(super) old: Option<VersionNote>,
+    /// The newer, likewise.
+    pub(super) new: Option<VersionNote>,
+    /// What differs; `None` where one of the two cannot be read.
+    pub(super) differences: Option<Differences>,
+}
+
+/// Compares two versions.
+pub(super) async fn of(
+    room: &Room,
+    subject: &Subject,
+    old: Which,
+    new: Which,
+) -> Result<Difference, Problem> {
+    let (old_note, old) = bytes_of(room, subject, old).await?;
+    let (new_note, new) = bytes_of(room, subject, new).await?;
+    let differences = aside(room, move || compare::versions(&old, &new)).await?;
+    Ok(Difference { old: old_note, new: new_note, differences })
+}
+
+/// What one of the two is called.
+pub(super) fn name(note: Option<&VersionNote>) -> String {
+    note.map_or_else(|| "newest".to_owned(), |note| note.updates.value().to_string())
+}

@@ -1,0 +1,239 @@
+//! The HTML of items and of what differs between their versions. No scripts; everything from outside
+//! is escaped by maud.
+
+use super::compare::{Difference as FieldDifference, Differences};
+use super::difference::{Difference, name};
+use super::words::{Fate, Piece};
+use super::{Subject, VERSIONS_SHOWN, standing};
+use crate::model::Evidence;
+use crate::serve::html::{self, moment, text};
+use crate::store::VersionNote;
+use maud::{Markup, html};
+
+/// The trail to an item's page.
+fn trail(subject: &Subject, here: Option<&str>) -> Markup {
+    html! {
+        nav.trail aria-label="Where this is" {
+            a href="/" { "Feeds" } " / "
+            a href={ "/feeds/" (subject.feed) } { (subject.feed) } " / "
+            @match here {
+                Some(here) => { a href=(subject.address()) { "Item" } " / " span { (here) } },
+                None => span { "Item" },
+            }
+        }
+    }
+}
+
+/// An item with its versions.
+pub(super) fn item(subject: &Subject) -> Markup {
+    let known = &subject.known;
+    let (word, since) = standing(&subject.item.standing);
+    html! {
+        (trail(subject, None))
+        p.lead {
+            span class={ "badge " (word) } { (word) }
+            @if let Some(since) = since { " since " (moment(since)) }
+            " · " (counted(known.updates.value(), "version"))
+            " · first seen " (moment(known.first_seen))
+        }
+        @if let Some(absence) = &known.absence {
+            p.note {
+                strong { "Missing upstream " } "since " (moment(absence.since)) ": "
+                (evidence(absence.evidence)) "; seen so "
+                (counted(absence.observations, "time")) ". Nothing is concluded yet."
+            }
+        }
+        @if known.is_redacted() {
+            p.note {
+                "The text of this item was removed here. It stays out of the feed, even while its \
+                 publisher still lists it."
+            }
+        }
+        dl.facts {
+            dt { "Link" }
+            dd { (html::outward(known.link.as_deref(), known.link.as_deref().unwrap_or("none"))) }
+            dt { "Publisher's id" } dd { code { (text(&known.native_shown)) } }
+            @if known.published_id != known.native_shown {
+                dt { "Published as" } dd { code { (text(&known.published_id)) } }
+            }
+            @if !known.aliases.is_empty() {
+                dt { "Ids before" }
+                dd { @for alias in &known.aliases { code { (text(alias)) } " " } }
+            }
+            dt { "Sync id" } dd { code { (known.id) } }
+        }
+        h2 { "Versions" }
+        ol.versions {
+            @for note in &subject.versions { (version(subject, note)) }
+        }
+        @if subject.versions.len() >= VERSIONS_SHOWN {
+            p.quiet { "The newest " (VERSIONS_SHOWN) " versions are shown." }
+        } @else if subject.versions.last().is_some_and(|first| first.updates.value() > 1) {
+            p.quiet { "Older versions are not kept any more." }
+        }
+        p.quiet {
+            "The same as data: this address with " code { "Accept: application/json" } "."
+            @if !known.is_redacted() {
+                " " a href={ (subject.address()) "?version=newest" } { "The newest bytes" } "."
+            }
+        }
+    }
+}
+
+fn version(subject: &Subject, note: &VersionNote) -> Markup {
+    let number = note.updates.value();
+    let address = subject.address();
+    let has_bytes = subject.has_bytes(note);
+    let newest = subject.versions.iter().find(|other| subject.has_bytes(other));
+    html! { li.tombstone[note.deleted] {
+        div.number { "#" (number) }
+        div.said {
+            p.when {
+                (moment(note.tick.time()))
+                @if note.deleted { " " span.badge.deleted { "tombstone" } }
+                @if let Some(by) = note.update.stamp.by() { " " span.quiet { "by " (by) } }
+            }
+            @if !note.title.is_empty() { p.title { (text(&note.title)) } }
+            p.why { (text(&note.reason)) }
+            @if has_bytes {
+                p.links {
+                    @if let Some(old) = subject.before(note) {
+                        a href={ (address) "?diff=" (old.updates.value()) ".." (number) } {
+                            "What changed"
+                        } " "
+                    }
+                    @if let Some(newest) = newest.filter(|newest| newest.updates > note.updates) {
+                        a href={ (address) "?diff=" (number) ".." (newest.updates.value()) } {
+                            "Against #" (newest.updates.value())
+                        } " "
+                    }
+                    a href={ (address) "?version=" (number) } { "Bytes" }
+                    @if note.size > 0 { " " span.quiet { (size(note.size)) } }
+                }
+            }
+        }
+    } }
+}
+
+/// What differs between two versions.
+pub(super) fn difference(subject: &Subject, difference: &Difference) -> Markup {
+    let (old, new) = (name(difference.old.as_ref()), name(difference.new.as_ref()));
+    let address = subject.address();
+    html! {
+        (trail(subject, Some("What changed")))
+        div.sides {
+            (side("From", &old, difference.old.as_ref(), &address))
+            (side("To", &new, difference.new.as_ref(), &address))
+        }
+        @match &difference.differences {
+            None => p.note {
+                "One of the two cannot be read any more, so only their bytes can be looked at."
+            },
+            Some(differences) if differences.fields.is_empty() => p.note {
+                "Nothing differs in what the two say: at most how it is written does."
+            },
+            Some(differences) => (fields(differences)),
+        }
+        p.links { (neighbours(subject, difference)) }
+    }
+}
+
+fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Markup {
+    html! { div.side {
+        p.quiet { (word) }
+        @match note {
+            Some(note) => {
+                p { strong { "#" (name) } " " (moment(note.tick.time())) }
+                p.why { (text(&note.reason)) }
+            },
+            None => p { strong { "the newest bytes" } },
+        }
+        p.links { a href={ (address) "?version=" (name) } { "Bytes" } }
+    } }
+}
+
+fn fields(differences: &Differences) -> Markup {
+    html! {
+        @for field in &differences.fields { (field_difference(field)) }
+        @if differences.more > 0 {
+            p.quiet { (counted32(differences.more, "more field")) " differ and are not shown." }
+        }
+        p.quiet { (counted32(differences.same, "field")) " the same in both." }
+    }
+}
+
+fn field_difference(field: &FieldDifference) -> Markup {
+    html! { section.field {
+        h2 {
+            (field.name) " " code.quiet { (text(&field.path)) }
+            @if field.is_markup { " " span.badge { "markup only" } }
+        }
+        @if let Some(limit) = &field.compared.limit { p.note { (limit) } }
+        @if !field.compared.pieces.is_empty() {
+            div.diff { @for piece in &field.compared.pieces { (a_piece(piece)) } }
+        }
+    } }
+}
+
+fn a_piece(piece: &Piece) -> Markup {
+    html! {
+        @match piece.fate {
+            Fate::Same => (piece.text),
+            Fate::Gone => del { (piece.text) },
+            Fate::New => ins { (piece.text) },
+            Fate::Skipped(words) => span.skipped { " … " (words) " words the same … " },
+        }
+    }
+}
+
+/// Links to the differences before and after this one.
+fn neighbours(subject: &Subject, difference: &Difference) -> Markup {
+    let address = subject.address();
+    let step = |old: &VersionNote, new: &VersionNote, words: &str| {
+        html! {
+            a href={ (address) "?diff=" (old.updates.value()) ".." (new.updates.value()) } {
+                (words) " (#" (old.updates.value()) " to #" (new.updates.value()) ")"
+            } " "
+        }
+    };
+    let earlier = difference.old.as_ref().and_then(|old| Some((subject.before(old)?, old)));
+    let after = difference.new.as_ref().and_then(|new| {
+        let mut newer = subject.versions.iter().rev().filter(|note| note.updates > new.updates);
+        Some((new, newer.find(|note| subject.has_bytes(note))?))
+    });
+    html! {
+        @if let Some((old, new)) = earlier { (step(old, new, "Earlier change")) }
+        @if let Some((old, new)) = after { (step(old, new, "Later change")) }
+        a href=(address) { "All versions" }
+    }
+}
+
+/// A piece of evidence in words.
+const fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Aged => "it slid off the end of the document",
+        Evidence::Hole => "it is gone while older items stay",
+        Evidence::Complete => "the document lists every item and not this one",
+        Evidence::Mass => "it is gone with many others from a feed that kept everything so far",
+        Evidence::Passed => "it is gone while older items stayed, which have left since",
+        Evidence::Said => "the document says that it was deleted",
+        Evidence::Unplaced => "nothing can be concluded from where it stood",
+    }
+}
+
+fn counted(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn counted32(number: usize, what: &str) -> String {
+    counted(u32::try_from(number).unwrap_or(u32::MAX), what)
+}
+
+/// A size as people read it.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}

@@ -1,0 +1,261 @@
+//! What a view said at some time: `?as-of=` on the reader and the complete view.
+//!
+//! The answer is marked as one of the past: it is an archive document to feed readers (`fh:archive`,
+//! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
+//! else (RFC 7089). All times between two changes have one and the same document.
+
+use super::Room;
+use super::address::Site;
+use super::conditional::not_modified;
+use super::metrics::Metrics;
+use super::negotiate::encoding;
+use super::problem::{Problem, RETRY_SOON};
+use super::rendition::{About, Rendition};
+use super::shelf::{Renderer, Wish, fits};
+use crate::model::{FeedName, FeedRecord, Revision, Time};
+use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
+use crate::store::{Past, PastSelect, Store, StoreError, View};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use moka::future::Cache;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
+const PAST_BYTES: u64 = 8 * 1024 * 1024;
+/// How many are read, rendered and compressed at once; apart from the views, so that who looks back
+/// cannot crowd out who reads.
+const RENDERS_AT_ONCE: usize = 2;
+/// Until a time is so far back, a change that was seen before it may still be on its way into the
+/// store.
+const SETTLED: Duration = Duration::from_secs(300);
+/// The past changes by redaction only, so it may be kept for a day, as archives may.
+const SETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const UNSETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// RFC 7089 section 2.1.1.
+const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
+
+/// What a rendition is a function of. Whatever takes text out of the past raises the revision.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    feed: FeedName,
+    upstream: String,
+    kind: ViewKind,
+    dialect: Dialect,
+    at: Time,
+    revision: Revision,
+}
+
+/// A document of the past.
+struct Memento {
+    rendition: Rendition,
+    /// Its own address, absolute.
+    own: String,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+enum Missing {
+    #[error("{}", .0.detail())]
+    Told(Problem),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("rendering failed: {0}")]
+    Render(String),
+}
+
+/// The cache, and what it takes to fill it.
+pub(super) struct Pasts {
+    store: Arc<dyn Store>,
+    site: Site,
+    renderer: Renderer,
+    metrics: Metrics,
+    mementos: Cache<Key, Arc<Memento>>,
+    renders: Arc<Semaphore>,
+}
+
+impl Pasts {
+    /// Nothing rendered yet.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        site: Site,
+        renderer: Renderer,
+        metrics: Metrics,
+    ) -> Self {
+        let mementos = Cache::builder()
+            .max_capacity(PAST_BYTES)
+            .weigher(|_: &Key, memento: &Arc<Memento>| memento.rendition.weight())
+            .build();
+        let renders = Arc::new(Semaphore::new(RENDERS_AT_ONCE));
+        Self { store, site, renderer, metrics, mementos, renders }
+    }
+
+    async fn memento(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        at: Time,
+    ) -> Result<Arc<Memento>, Arc<Missing>> {
+        let state = self.store.state(&record.name).await.map_err(Missing::from)?;
+        let Some(state) = state else {
+            let said = "no document of this feed has been taken in yet";
+            return Err(Arc::new(Missing::Told(Problem::later(said, RETRY_SOON))));
+        };
+        let key = Key {
+            feed: record.name.clone(),
+            upstream: record.url.clone(),
+            kind: wish.kind,
+            dialect: wish.dialect,
+            at,
+            revision: state.revision,
+        };
+        if let Some(hit) = self.mementos.get(&key).await {
+            self.metrics.cache_hit();
+            return Ok(hit);
+        }
+        let build = async {
+            self.metrics.cache_miss();
+            let turn = Arc::clone(&self.renders).acquire_owned().await;
+            let turn = turn.map_err(|_| StoreError::Closed)?;
+            let select = match wish.kind {
+                ViewKind::Complete => PastSelect::All,
+                ViewKind::Reader | ViewKind::Sync => PastSelect::Current,
+            };
+            match self.store.past(&record.name, select, at).await? {
+                Some(Past::Then(view)) => {
+                    fits(wish, &view.state).map_err(|error| Missing::Told(error.into()))?;
+                    self.build(record, wish, *view, turn).await.map(Arc::new)
+                }
+                Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
+                None => Err(Missing::Told(unknown(at, None))),
+            }
+        };
+        self.mementos.try_get_with(key, build).await
+    }
+
+    async fn build(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        view: View,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Memento, Missing> {
+        let addresses = self.site.addresses(record, wish.dialect);
+        // The address says when the document came to be, so that all times at which it was in force
+        // have the same bytes.
+        let own = self.site.past(&record.name, wish.kind, wish.dialect, view.state.shown);
+        let history = HistoryPlace {
+            forms: LinkForms::default(),
+            archive: Some(ArchiveDocument { own: own.clone(), next: None }),
+            ..HistoryPlace::default()
+        };
+        let renderer = self.renderer;
+        let blocking = tokio::task::spawn_blocking(move || {
+            // A visitor who goes away does not stop this thread, so the turn goes along with it.
+            let _turn = turn;
+            let page = Page {
+                kind: wish.kind,
+                dialect: wish.dialect,
+                addresses: &addresses,
+                state: &view.state,
+                skeleton: &view.skeleton,
+                items: &view.items,
+                deleted: &[],
+                history: &history,
+                since: None,
+                until: None,
+                expires: None,
+            };
+            let about = About {
+                media_type: crate::render::media_type(view.state.format.family()),
+                shown: view.state.shown,
+                revision: view.state.revision,
+                token: None,
+            };
+            Rendition::build(renderer(&page), about)
+        });
+        match blocking.await {
+            Ok(Ok(rendition)) => Ok(Memento { rendition, own }),
+            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
+            Err(error) => Err(Missing::Render(error.to_string())),
+        }
+    }
+}
+
+fn unknown(at: Time, back_to: Option<Time>) -> Problem {
+    Problem::not_found(match back_to {
+        Some(back_to) => format!(
+            "what this feed said at {at} is not kept, or it said nothing yet; it can be read back \
+             to {back_to}"
+        ),
+        None => format!("what this feed said at {at} is not kept"),
+    })
+}
+
+/// The answer to `?as-of=`.
+pub(super) async fn answer(
+    room: &Room,
+    record: &FeedRecord,
+    wish: Wish,
+    at: Time,
+    asked: &HeaderMap,
+) -> Result<Response, Problem> {
+    let now = room.clock.now();
+    if at > now {
+        let said = format!("as-of, {at}, is in the future: it is {now}");
+        return Err(Problem::parameter("as-of", said));
+    }
+    let memento = match room.pasts.memento(record, wish, at).await {
+        Ok(memento) => memento,
+        Err(missing) => return Err(told(record, &missing)),
+    };
+    let Memento { rendition, own } = &*memento;
+    let encoding = encoding(asked);
+    let body = rendition.body(encoding);
+    let mut headers = HeaderMap::new();
+    let settled = at < now.minus(SETTLED);
+    let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
+    headers.insert(header::CACHE_CONTROL, fresh);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ETAG, body.etag.value());
+    let current = room.site.view(&record.name, wish.kind, wish.dialect);
+    let shown = rendition.shown.rfc822();
+    for (name, value) in [
+        (header::LAST_MODIFIED, shown.clone()),
+        (MEMENTO_DATETIME, shown),
+        (header::CONTENT_LOCATION, own.clone()),
+        (header::LINK, format!("<{own}>; rel=\"self\"")),
+        (header::LINK, format!("<{current}>; rel=\"original latest-version current\"")),
+    ] {
+        // Addresses of ours are made of a checked URL, a checked name and a time.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.append(name, value);
+        }
+    }
+    // An earlier date says nothing here: after a redaction the same past has other bytes.
+    if not_modified(asked, &body.etag, None) {
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    if let Some(token) = encoding.token() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    }
+    Ok((headers, body.bytes.clone()).into_response())
+}
+
+fn told(record: &FeedRecord, missing: &Missing) -> Problem {
+    match missing {
+        Missing::Told(problem) => problem.clone(),
+        Missing::Store(_) | Missing::Render(_) => {
+            tracing::error!(
+                feed = %record.name,
+                error = missing as &dyn std::error::Error,
+                "a document of the past could not be rendered"
+            );
+            Problem::later("the gateway could not render this document just now", RETRY_SOON)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What changed since an earlier state of a view, rendered like the view and kept like it.
+
+use super::{Key, Missing, Shelf, Wish, plan};
+use crate::model::{Deletion, FeedRecord, FeedState, Item};
+use crate::render::{Page, ViewKind};
+use crate::serve::delta::{self, Point, Scope};
+use crate::serve::plan::Plan;
+use crate::serve::rendition::{About, Rendition};
+use crate::store::StoreError;
+use std::sync::Arc;
+
+/// What a delta is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct DeltaKey {
+    pub(super) of: Key,
+    base: Point,
+}
+
+/// A delta; `None` where it would have every entry of the whole document.
+pub(super) type Kept = Option<Arc<Rendition>>;
+
+/// What a delta weighs that is none.
+const NOTHING: u32 = 64;
+
+/// The weight of an entry of the cache.
+pub(super) fn weight(kept: &Kept) -> u32 {
+    kept.as_ref().map_or(NOTHING, |rendition| rendition.weight())
+}
+
+/// A delta and the tag of what it begins with.
+pub(in crate::serve) struct Delta {
+    /// The delta; its tags are its own, not those of the whole document.
+    pub(in crate::serve) rendition: Arc<Rendition>,
+    /// The tag that the client named.
+    pub(in crate::serve) base: String,
+}
+
+impl Shelf {
+    /// What the tags of a view belong to.
+    pub(super) fn scope(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        state: &FeedState,
+    ) -> Option<Scope> {
+        let reader = self.site.view(&record.name, ViewKind::Reader, wish.dialect);
+        Scope::of(record, &reader, wish.kind, wish.dialect, state.format.family())
+    }
+
+    /// What changed between the latest state that one of `tags` names and the document `whole`.
+    /// `None` where the whole document is the answer: to tags that were never given out here, where
+    /// a delta cannot tell of all that changed, and where anything fails.
+    pub(in crate::serve) async fn delta(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        whole: &Rendition,
+        tags: impl Iterator<Item = &str>,
+    ) -> Option<Delta> {
+        let state = self.store.state(&record.name).await.ok()??;
+        // The answer bears the tag of the whole document, so the delta must lead to that very one.
+        if wish.seen.is_some() || state.revision != whole.revision {
+            return None;
+        }
+        let scope = self.scope(record, wish, &state)?;
+        let (base, tag) = delta::base(tags, scope, &state)?;
+        if !tells_all(record, wish.kind, base, &state) {
+            return None;
+        }
+        let plan = plan(wish, &state).ok()?;
+        let key = DeltaKey { of: Key::new(record, wish, plan, &state), base };
+        let hit = self.deltas.get(&key).await;
+        if hit.is_some() {
+            self.metrics.cache_hit();
+        }
+        let kept = match hit {
+            Some(kept) => kept,
+            None => {
+                let build = async {
+                    self.metrics.cache_miss();
+                    self.build_delta(record, wish, base, state).await
+                };
+                let built = self.deltas.try_get_with(key, build).await;
+                built.inspect_err(|missing| tell(record, missing)).ok()?
+            }
+        };
+        Some(Delta { rendition: kept?, base: tag.to_owned() })
+    }
+
+    async fn build_delta(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        base: Point,
+        state: FeedState,
+    ) -> Result<Kept, Missing> {
+        let turn = Arc::clone(&self.since_renders).acquire_owned().await;
+        let turn = turn.map_err(|_| StoreError::Closed)?;
+        let revision = state.revision;
+        let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
+        if view.state.revision != revision {
+            return Err(Missing::Restless);
+        }
+        // A delta of the sync view says of itself what an answer to `?since=` does, so that who
+        // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).
+        let plan = match whole {
+            Plan::Window { .. } => Plan::Window { since: Some(base.tick) },
+            other => other,
+        };
+        let expires = whole.expires(&view.items, self.window);
+        let entries = |view: &[Item], deleted: &[Item]| view.len() + deleted.len();
+        let all = entries(&view.items, &deleted);
+        let is_new = |item: &Item| item.touched > base.render;
+        view.items.retain(is_new);
+        deleted.retain(is_new);
+        if entries(&view.items, &deleted) == all && all > 0 {
+            return Ok(None);
+        }
+        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
+        let addresses = self.site.addresses(record, wish.dialect);
+        let history = self.history(record, wish, &view);
+        let renderer = self.renderer;
+        let blocking = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let (since, until) = plan.bounds(&view.state);
+            let page = Page {
+                kind: wish.kind,
+                dialect: wish.dialect,
+                addresses: &addresses,
+                state: &view.state,
+                skeleton: &view.skeleton,
+                items: &view.items,
+                deleted: &deleted,
+                history: &history,
+                since,
+                until,
+                expires,
+            };
+            let media_type = crate::render::media_type(view.state.format.family());
+            let shown = view.state.shown;
+            let about = About { media_type, shown, revision, token: None };
+            Rendition::build(renderer(&page), about)
+        });
+        match blocking.await {
+            Ok(Ok(rendition)) => Ok(Some(Arc::new(rendition))),
+            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
+            Err(error) => Err(Missing::Render(error.to_string())),
+        }
+    }
+}
+
+/// Whether entries that are new or changed, and deletions, are all that a client needs that has
+/// the state `base`.
+fn tells_all(record: &FeedRecord, kind: ViewKind, base: Point, state: &FeedState) -> bool {
+    // What left the window may have been a deletion.
+    let in_window = state.window_start.is_none_or(|start| base.tick >= start);
+    let by_entries = match kind {
+        // A feed that lists everything is replaced as a whole by its readers (Feed History draft-05
+        // section 5), so that what is not there any more says something.
+        ViewKind::Reader => {
+            let replaced = record.options.complete || state.says_complete;
+            !replaced && base.render >= state.deltas_from
+        }
+        ViewKind::Sync => true,
+        ViewKind::Complete => false,
+    };
+    in_window && by_entries
+}
+
+fn tell(record: &FeedRecord, missing: &Arc<Missing>) {
+    tracing::warn!(
+        feed = %record.name,
+        error = missing as &dyn std::error::Error,
+        "a delta could not be rendered; the whole document is served"
+    );
+}

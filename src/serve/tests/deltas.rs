@@ -1,0 +1,247 @@
+//! Deltas (RFC 3229 with `A-IM: feed`): who gets one, what stands in it, and who gets the whole
+//! document.
+
+use super::doubles::{id, tick};
+use super::*;
+use crate::model::{Item, Standing};
+use std::io::Read;
+use std::sync::atomic::Ordering;
+
+const READER: &str = "/feeds/news";
+const SYNC: &str = "/feeds/news/sync";
+
+/// The tag of a view as it stands.
+async fn tag(site: &Site, path: &str, encoding: &str) -> String {
+    let answer = site.get_with(path, &[("accept-encoding", encoding)]).await;
+    assert_eq!(answer.status(), 200);
+    header(&answer, "etag").to_owned()
+}
+
+async fn ask(site: &Site, path: &str, base: &str) -> Response<Body> {
+    site.get_with(path, &[("if-none-match", base), ("a-im", "feed")]).await
+}
+
+/// A commit that changes these items in the way of `change`, and is the feed's last tick.
+fn commit(site: &Site, changed: &[&str], change: impl Fn(&mut Item)) {
+    site.store.edit("news", |feed| {
+        feed.state.render += 1;
+        feed.state.shown = at(-4);
+        feed.state.tick = Some(tick(-4));
+        let changed: Vec<_> = changed.iter().map(|name| id(name)).collect();
+        for item in feed.items.iter_mut().filter(|i| changed.contains(&i.shared.winner.id)) {
+            item.touched = feed.state.render;
+            change(item);
+        }
+    });
+}
+
+/// A new version of an item.
+fn version(item: &mut Item) {
+    item.tick = tick(-4);
+}
+
+fn line<'t>(text: &'t str, word: &str) -> &'t str {
+    let found = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no line {word:?} in\n{text}"))
+}
+
+#[tokio::test]
+async fn a_delta_has_what_is_new_and_the_tag_of_the_whole() {
+    let site = Site::new();
+    for path in [READER, SYNC] {
+        let base = tag(&site, path, "").await;
+        commit(&site, &["a"], version);
+        let whole = site.get(path).await;
+        let answer = ask(&site, path, &base).await;
+        assert_eq!(answer.status(), 226, "{path}");
+        assert_eq!(header(&answer, "im"), "feed");
+        assert_eq!(header(&answer, "delta-base"), base);
+        let same = ["etag", "last-modified", "vary", "content-type", "link", "x-sup-id"];
+        for name in same {
+            assert_eq!(header(&answer, name), header(&whole, name), "{name}");
+        }
+        assert_eq!(header(&answer, "vary"), "A-IM, Accept-Encoding");
+        assert!(header(&answer, "cache-control").starts_with("no-store, im, "));
+        let length: usize = header(&answer, "content-length").parse().unwrap();
+        let said = text(answer).await;
+        assert_eq!((said.len(), line(&said, "items")), (length, "a"));
+        assert!(!said.contains("deleted gone"), "it was deleted before");
+    }
+}
+
+/// The client gets the tag of the encoding that it asked for, whichever it had before.
+#[tokio::test]
+async fn every_encoding_carries_the_delta_and_its_own_tag() {
+    let site = Site::new();
+    let base = tag(&site, READER, "br").await;
+    commit(&site, &["b"], |_| {});
+    for encoding in ["", "gzip", "br"] {
+        let asked =
+            [("if-none-match", base.as_str()), ("a-im", "feed"), ("accept-encoding", encoding)];
+        let answer = site.get_with(READER, &asked).await;
+        assert_eq!(answer.status(), 226);
+        assert_eq!(header(&answer, "content-encoding"), encoding);
+        assert_eq!(header(&answer, "etag"), tag(&site, READER, encoding).await);
+        let packed = bytes(answer).await;
+        let mut said = String::new();
+        match encoding {
+            "gzip" => drop(flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut said)),
+            "br" => drop(brotli::Decompressor::new(&packed[..], 4096).read_to_string(&mut said)),
+            _ => said = String::from_utf8(packed).unwrap(),
+        }
+        assert_eq!(line(&said, "items"), "b");
+    }
+}
+
+#[tokio::test]
+async fn who_has_it_all_gets_304_and_who_has_another_encoding_an_empty_delta() {
+    let site = Site::new();
+    let base = tag(&site, READER, "gzip").await;
+    let asked = [("if-none-match", base.as_str()), ("a-im", "feed"), ("accept-encoding", "gzip")];
+    assert_eq!(site.get_with(READER, &asked).await.status(), 304);
+    let answer = ask(&site, READER, &base).await;
+    assert_eq!(answer.status(), 226);
+    assert_eq!(line(&text(answer).await, "items"), "");
+}
+
+#[tokio::test]
+async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
+    let site = Site::new();
+    let base = tag(&site, READER, "").await;
+    commit(&site, &["b"], |item| {
+        item.standing = Standing::Deleted { since: at(-4) };
+        item.shared.winner.deleted = true;
+        item.tick = tick(-4);
+    });
+    site.store.edit("news", |feed| feed.order.clear());
+    let said = text(ask(&site, READER, &base).await).await;
+    assert_eq!((line(&said, "items"), line(&said, "deleted")), ("", "b"));
+}
+
+/// SSE 1.0 section 4.1.2: as a feed of its own it says what it begins with.
+#[tokio::test]
+async fn a_delta_of_the_sync_view_bears_the_bounds_of_what_it_tells() {
+    let site = Site::new();
+    let base = tag(&site, SYNC, "").await;
+    commit(&site, &["gone"], version);
+    let answer = ask(&site, SYNC, &base).await;
+    assert_eq!(answer.status(), 226);
+    let said = text(answer).await;
+    assert_eq!(line(&said, "items"), "gone");
+    assert_eq!(line(&said, "since"), format!("Some({:?})", tick(-10)));
+    assert_eq!(line(&said, "until"), format!("Some({:?})", tick(-4)));
+}
+
+#[tokio::test]
+async fn of_several_tags_the_latest_state_is_the_base() {
+    let site = Site::new();
+    let first = tag(&site, READER, "").await;
+    commit(&site, &["a"], |_| {});
+    let second = tag(&site, READER, "").await;
+    commit(&site, &["b"], |_| {});
+    let answer = ask(&site, READER, &format!("\"x\", {first}, W/{second}, \"y.1.2.3.4\"")).await;
+    assert_eq!(answer.status(), 226);
+    assert_eq!(header(&answer, "delta-base"), second, "a delta-base is a strong tag");
+    assert_eq!(line(&text(answer).await, "items"), "b");
+}
+
+#[tokio::test]
+async fn whoever_does_not_ask_or_names_no_state_gets_the_whole() {
+    let site = Site::new();
+    let (reader, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);
+    let complete = tag(&site, "/feeds/news/complete", "").await;
+    let since = format!("{SYNC}?since={}", tick(-5 * DAY));
+    let of_since = tag(&site, &since, "").await;
+    let dialect = format!("{READER}?sx=feedsync");
+    commit(&site, &["a"], version);
+    for (path, base, wanted) in [
+        (READER, reader.as_str(), "gzip"),
+        (READER, &reader, "feed;q=0"),
+        (READER, "*", "feed, vcdiff"),
+        (READER, "\"made-up\"", "feed"),
+        (READER, &reader.replace(".5.", ".4."), "feed"),
+        (READER, &sync, "feed"),
+        (SYNC, &reader, "feed"),
+        (&dialect, &reader, "feed"),
+        (&since, &of_since, "feed"),
+        (&since, &sync, "feed"),
+        ("/feeds/news/complete", &complete, "feed"),
+        ("/feeds/radio", &reader, "feed"),
+    ] {
+        let answer = site.get_with(path, &[("if-none-match", base), ("a-im", wanted)]).await;
+        let expected = if base == "*" { 304 } else { 200 };
+        assert_eq!(answer.status(), expected, "{path} {base} {wanted}");
+        assert_eq!(header(&answer, "im"), "");
+    }
+    let asked = [("if-none-match", reader.as_str()), ("a-im", "feed")];
+    let head = site.ask(request("HEAD", READER, &asked, "")).await;
+    assert_eq!(head.status(), 200, "226 is for GET");
+    let dated = [("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"), ("a-im", "feed")];
+    assert_eq!(site.get_with(READER, &dated).await.status(), 200, "a date names no state");
+}
+
+#[tokio::test]
+async fn what_entries_cannot_say_is_said_by_the_whole() {
+    type Edit = fn(&mut doubles::Feed);
+    let nothing: Edit = |_| {};
+    let cases: [(&str, Edit, u16, u16); 5] = [
+        ("nothing else", nothing, 226, 226),
+        ("a rearrangement", |feed| feed.state.deltas_from = 6, 200, 226),
+        ("a feed that lists everything", |feed| feed.state.says_complete = true, 200, 226),
+        ("it left the window", |feed| feed.state.window_start = Some(tick(-9)), 200, 200),
+        ("another opening of the store", |feed| feed.state.lineage.go_on(1, 4), 200, 200),
+    ];
+    for (what, edit, reader, sync) in cases {
+        let site = Site::new();
+        let tags = [tag(&site, READER, "").await, tag(&site, SYNC, "").await];
+        commit(&site, &["a"], version);
+        site.store.edit("news", edit);
+        assert_eq!(ask(&site, READER, &tags[0]).await.status(), reader, "{what}");
+        assert_eq!(ask(&site, SYNC, &tags[1]).await.status(), sync, "{what}");
+    }
+    let site = Site::new();
+    let base = tag(&site, READER, "").await;
+    commit(&site, &["a"], version);
+    site.store.records.lock().unwrap()[0].options.complete = true;
+    site.room.directory.changed();
+    assert_eq!(ask(&site, READER, &base).await.status(), 200, "as the operator says");
+}
+
+#[tokio::test]
+async fn a_delta_of_every_entry_is_the_whole() {
+    let site = Site::new();
+    let base = tag(&site, READER, "").await;
+    commit(&site, &["a", "b", "gone"], |_| {});
+    for _ in 0..2 {
+        assert_eq!(ask(&site, READER, &base).await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_delta_is_rendered_once() {
+    let site = Site::new();
+    let base = tag(&site, READER, "").await;
+    commit(&site, &["a"], version);
+    let first = bytes(ask(&site, READER, &base).await).await;
+    let reads = site.store.views.load(Ordering::SeqCst);
+    for _ in 0..5 {
+        assert_eq!(bytes(ask(&site, READER, &base).await).await, first);
+    }
+    assert_eq!(site.store.views.load(Ordering::SeqCst), reads, "a hit reads nothing");
+}
+
+#[tokio::test]
+async fn where_a_delta_cannot_be_had_the_whole_is_served() {
+    let site = Site::new();
+    let base = tag(&site, READER, "").await;
+    commit(&site, &["a"], version);
+    let whole = tag(&site, READER, "").await;
+    site.store.broken.store(true, Ordering::SeqCst);
+    let answer = ask(&site, READER, &base).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (200, whole.as_str()));
+    site.store.broken.store(false, Ordering::SeqCst);
+    // The feed changes while the delta is made: it would lead past the tag that it is sent with.
+    site.store.restless.store(1, Ordering::SeqCst);
+    assert_eq!(ask(&site, READER, &base).await.status(), 200);
+    assert_eq!(ask(&site, READER, &base).await.status(), 226, "a failure is not kept");
+}

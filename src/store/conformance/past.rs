@@ -1,0 +1,316 @@
+//! What was said is still there, byte for byte, until it is redacted.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::limits::WHOLE_EVERY;
+use crate::store::*;
+
+on_every_store! {
+    every_version_has_its_own_bytes
+    bytes_without_a_version_are_no_versions
+    a_view_of_the_past_is_what_it_was
+    many_documents_of_the_past_are_read_back
+    a_past_before_the_first_document_is_unknown
+    the_bytes_of_a_past_tombstone_are_those_before_it
+    a_redacted_item_leaves_no_text
+    a_redacted_tombstone_stays_and_stays_out
+    a_redaction_that_leaves_text_is_refused
+}
+
+fn count(number: u32) -> Count {
+    Count::new(number).unwrap()
+}
+
+/// Long enough to be packed, and mostly the same from one version to the next.
+fn telling(number: i64) -> String {
+    let words: Vec<String> = (0..400).map(|word| format!("word{word}")).collect();
+    format!("{} and {number} {}", words.join(" "), words.join("-"))
+}
+
+async fn every_version_has_its_own_bytes(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let many = i64::from(WHOLE_EVERY) * 3 + 2;
+    for seconds in 1..=many {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let large = if seconds == 7 { "x".repeat(90_000) } else { telling(seconds) };
+        let draft = if seconds % 5 == 0 { draft.tombstone("a") } else { draft.item("a", &large) };
+        // A neighbour in the order of keys must not be taken for a version.
+        let draft = draft.item("a1", "neighbour");
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    drop(store);
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        let notes = store.versions(&news, &id("a"), usize::MAX).await.unwrap();
+        assert_eq!(notes.len(), usize::try_from(many).unwrap());
+        for (note, seconds) in notes.iter().rev().zip(1..) {
+            let found = store.version(&news, &id("a"), note.updates).await.unwrap().unwrap();
+            assert_eq!(found.note, *note);
+            let text = if seconds == 7 { "x".repeat(90_000) } else { telling(seconds) };
+            let bytes = (seconds % 5 != 0).then(|| markup(&text));
+            let size = bytes.as_ref().map_or(0, |markup| markup.xml.len());
+            assert_eq!(found.markup, bytes, "version {seconds}");
+            assert_eq!(note.size, u64::try_from(size).unwrap());
+            assert_eq!(note.shown, time(seconds));
+        }
+        assert!(store.version(&news, &id("a"), count(9_999)).await.unwrap().is_none());
+        assert!(store.version(&news, &id("b"), count(1)).await.unwrap().is_none());
+        let kept = store.holdings(&news).await.unwrap();
+        assert_eq!(kept.versions, u64::try_from(many).unwrap() * 2);
+        assert!(kept.version_bytes > 0);
+        bench = bench.reopen().await;
+    }
+}
+
+async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let bytes = async |number| {
+        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
+        version.and_then(|version| version.markup)
+    };
+    assert_eq!(bytes(1).await, Some(markup("one")));
+    assert_eq!(bytes(2).await, Some(markup("two")));
+}
+
+async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<String> {
+    let past = store.past(&feed("news"), select, time(seconds)).await.unwrap().unwrap();
+    let Past::Then(view) = past else { panic!("{seconds}: {past:?}") };
+    let around = view.skeleton.text.clone();
+    let items = view.items.into_iter().map(|item| {
+        let winner = item.shared.winner;
+        assert_eq!(winner.history.topmost().sequence, winner.updates);
+        let standing = match item.standing {
+            Standing::Current => "",
+            Standing::Retired { .. } => " retired",
+            Standing::Deleted { .. } => " deleted",
+            Standing::Redacted { .. } => " redacted",
+        };
+        assert_eq!(winner.deleted, standing == " deleted");
+        format!("{}.{}{standing} {}", winner.id, winner.updates.value(), winner.data.card.title)
+    });
+    std::iter::once(around).chain(items).collect()
+}
+
+/// Three items come and go.
+async fn history(bench: &impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let draft = Draft::on(&*store, "news", 10).await.item("a", "A").item("b", "B");
+    store.commit(&claim, draft.order(&["b", "a"]).done()).await.unwrap();
+    let draft = Draft::on(&*store, "news", 20).await.item("a", "A2").around("other");
+    store.commit(&claim, draft.done()).await.unwrap();
+    let draft =
+        Draft::on(&*store, "news", 30).await.touch("b", Standing::Retired { since: time(30) });
+    let draft = draft.item("c", "C").order(&["c", "a"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+    let draft = Draft::on(&*store, "news", 40).await.tombstone("a").order(&["c"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+    let draft = Draft::on(&*store, "news", 50).await.item("a", "A4").order(&["a", "c"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+}
+
+async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
+    history(&bench).await;
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        for (at, current, all) in [
+            (10, "<feed/>|b.1 title of B|a.1 title of A", "<feed/>|a.1 title of A|b.1 title of B"),
+            (19, "<feed/>|b.1 title of B|a.1 title of A", "<feed/>|a.1 title of A|b.1 title of B"),
+            (20, "other|b.1 title of B|a.2 title of A2", "other|b.1 title of B|a.2 title of A2"),
+            (
+                35,
+                "other|c.1 title of C|a.2 title of A2",
+                "other|b.1 retired title of B|a.2 title of A2|c.1 title of C",
+            ),
+            (
+                40,
+                "other|c.1 title of C",
+                "other|b.1 retired title of B|c.1 title of C|a.3 deleted title of A2",
+            ),
+            (
+                9_999,
+                "other|a.4 title of A4|c.1 title of C",
+                "other|b.1 retired title of B|c.1 title of C|a.4 title of A4",
+            ),
+        ] {
+            let store = &*store;
+            assert_eq!(shown(store, PastSelect::Current, at).await.join("|"), current, "{at}");
+            assert_eq!(shown(store, PastSelect::All, at).await.join("|"), all, "{at}");
+        }
+        let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
+        let Some(Past::Then(view)) = past else { panic!("{past:?}") };
+        assert_eq!((view.state.shown, view.state.tick), (time(30), Some(tick(30))));
+        bench = bench.reopen().await;
+    }
+}
+
+async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let names: Vec<String> = (0..60).map(|n| format!("item-number-{n}")).collect();
+    let rounds = i64::from(WHOLE_EVERY) * 2 + 5;
+    let listed = |round: i64| -> Vec<&str> {
+        let from = usize::try_from(round).unwrap();
+        names.iter().skip(from % 20).take(30).map(String::as_str).collect()
+    };
+    for round in 1..=rounds {
+        let mut draft = Draft::on(&*store, "news", round * 10).await;
+        if round == 1 {
+            draft = names.iter().fold(draft, |draft, name| draft.item(name, name));
+        }
+        let draft = draft.around(&telling(round)).order(&listed(round));
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let store = bench.reopen().await.store();
+    for round in 1..=rounds {
+        let past = store.past(&feed("news"), PastSelect::Current, time(round * 10 + 9)).await;
+        let Some(Past::Then(view)) = past.unwrap() else { panic!("{round}") };
+        assert_eq!(ids(&view), listed(round), "{round}");
+        assert_eq!(view.skeleton.text, telling(round), "{round}");
+    }
+    let kept = store.holdings(&feed("news")).await.unwrap();
+    assert_eq!(kept.documents, 2 * u64::try_from(rounds - 1).unwrap());
+    assert_eq!(kept.back_to, Some(time(10)));
+}
+
+async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
+    history(&bench).await;
+    for select in [PastSelect::Current, PastSelect::All] {
+        let past = bench.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
+        assert_eq!(past, Past::Unknown { back_to: Some(time(10)) });
+    }
+}
+
+async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
+        let draft = Draft::on(&*store, "news", seconds).await.order(&["a"]);
+        let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let titles = async |seconds| shown(&*store, PastSelect::All, seconds).await.pop().unwrap();
+    assert_eq!(titles(3).await, "a.3 deleted title of two");
+    assert_eq!(titles(4).await, "a.4 deleted title of two");
+    assert_eq!(titles(5).await, "a.5 title of three");
+}
+
+/// Everything that a store answers of `news`, as text.
+async fn everything(store: &dyn Store) -> String {
+    let news = feed("news");
+    let mut all = format!(
+        "{:?} {:?} {:?}",
+        store.snapshot(&news).await.unwrap(),
+        store.view(&news, Select::All).await.unwrap(),
+        store.events(&news, usize::MAX).await.unwrap(),
+    );
+    for name in ["a", "b"] {
+        for note in store.versions(&news, &id(name), usize::MAX).await.unwrap() {
+            let version = store.version(&news, &id(name), note.updates).await.unwrap();
+            all.push_str(&format!("{note:?} {version:?}"));
+        }
+    }
+    for seconds in 1..30 {
+        for select in [PastSelect::Current, PastSelect::All] {
+            let past = store.past(&news, select, time(seconds)).await.unwrap();
+            all.push_str(&format!("{past:?}"));
+        }
+    }
+    all
+}
+
+async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
+        let mut draft =
+            Draft::on(&*store, "news", seconds).await.item("b", &format!("open {text}"));
+        draft = if text.starts_with("latest") {
+            draft.latest("a", text)
+        } else {
+            draft.item("a", &format!("{text} {}", telling(seconds)))
+        };
+        let mut change = draft.order(&["a", "b"]).done();
+        for event in change.events.iter_mut().filter(|event| event.id == id("a")) {
+            event.title = text.to_owned();
+            event.native_id = "title:secret".to_owned();
+            event.old_native_id = Some("title:older secret".to_owned());
+        }
+        for known in change.known.iter_mut().filter(|known| known.id == id("a")) {
+            known.title = text.to_owned();
+        }
+        store.commit(&claim, change).await.unwrap();
+    }
+    let before = everything(&*store).await;
+    assert!(before.contains("secret two") && before.contains("older secret"));
+    let draft = Draft::on(&*store, "news", 9).await.redact("a", "").order(&["b"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+    drop(store);
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        let after = everything(&*store).await;
+        let rest = after.replace("open secret", "").replace("open latest secret", "");
+        assert!(!rest.contains("secret"), "{rest}");
+        assert!(after.contains("open secret two"), "another item lost its text");
+        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+        assert!(item.shared.winner.deleted && item.shared.winner.data == markup(""));
+        assert_eq!(item.standing, Standing::Redacted { since: time(9) });
+        let notes = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
+        assert_eq!(notes.len(), 4);
+        assert!(notes.iter().all(|note| note.title.is_empty() && note.size == 0));
+        // The past goes without it, the present has its tombstone.
+        assert_eq!(shown(&*store, PastSelect::Current, 3).await.len(), 2);
+        assert_eq!(ids(&store.view(&feed("news"), Select::All).await.unwrap().unwrap()).len(), 2);
+        drop(store);
+        bench = bench.reopen().await;
+    }
+}
+
+async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "secret").item("b", "B");
+    store.commit(&claim, change.done()).await.unwrap();
+    let change = Draft::on(&*store, "news", 2).await.tombstone("a").order(&["b"]).done();
+    store.commit(&claim, change).await.unwrap();
+    let draft = Draft::on(&*store, "news", 3).await.redact("a", "");
+    assert_eq!(store.commit(&claim, draft.done()).await.unwrap().epoch, None);
+    let after = everything(&*store).await;
+    assert!(!after.contains("secret"), "{after}");
+    // The feed goes on, and so does pruning.
+    for seconds in 4..8 {
+        let change = Draft::on(&*store, "news", seconds).await.item("b", &telling(seconds)).done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let least = Retention { versions: 1, ..Retention::default() };
+    store.prune(&claim, &feed("news"), &least, time(9)).await.unwrap();
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.winner.data, markup(""));
+}
+
+async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    store.commit(&claim, change).await.unwrap();
+    let good = || async { Draft::on(&*store, "news", 2).await.redact("a", "").done() };
+    type Spoil = fn(&mut Change);
+    let breaks: [(&str, Spoil); 3] = [
+        ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),
+        ("it redacts a and does not say so in the ledger", |c| {
+            c.known[0].standing = Standing::Deleted { since: time(2) };
+        }),
+        ("it redacts x and does not say so in the ledger", |c| c.redacted.push(id("x"))),
+    ];
+    for (what, spoil) in breaks {
+        let mut change = good().await;
+        spoil(&mut change);
+        let said = store.commit(&claim, change).await.unwrap_err().to_string();
+        assert!(said.contains(what), "{said}");
+    }
+    store.commit(&claim, good().await).await.unwrap();
+}

@@ -1,0 +1,166 @@
+//! What is kept is as much as the operator wants, and the log as long as its readers need.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::store::limits::PRUNE_LIMIT;
+use crate::store::*;
+use std::time::Duration;
+
+on_every_store! {
+    old_versions_and_documents_are_taken_out
+    what_is_in_force_is_never_taken_out
+    what_is_left_is_whole
+    one_call_takes_out_a_bounded_number
+    the_log_loses_its_old_end_only
+    a_pruned_past_says_how_far_it_goes
+}
+
+const ALL: Retention =
+    Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
+
+fn telling(number: i64) -> String {
+    let words: Vec<String> = (0..90).map(|word| format!("word{word}")).collect();
+    format!("{number} {}", words.join(" "))
+}
+
+/// Two items, one of which changes every ten seconds; the order changes with it.
+async fn filled(bench: &impl Bench, rounds: i64) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for round in 1..=rounds {
+        let mut draft = Draft::on(&*store, "news", round * 10).await.item("a", &telling(round));
+        if round == 1 {
+            draft = draft.item("b", "B");
+        }
+        let order: &[&str] = if round % 2 == 0 { &["a", "b"] } else { &["b", "a"] };
+        store.commit(&claim, draft.order(order).done()).await.unwrap();
+    }
+}
+
+async fn numbers(store: &dyn Store, name: &str) -> Vec<u32> {
+    let notes = store.versions(&feed("news"), &id(name), usize::MAX).await.unwrap();
+    notes.iter().map(|note| note.updates.value()).collect()
+}
+
+async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
+    filled(&bench, 6).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let nothing = store.prune(&claim, &news, &ALL, time(60)).await.unwrap();
+    assert_eq!(nothing, Pruned::default());
+    // What lost its place at 30 or before: two versions and two orders.
+    let aged = Retention { age: Duration::from_secs(30), ..ALL };
+    let pruned = store.prune(&claim, &news, &aged, time(60)).await.unwrap();
+    assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
+    assert_eq!(numbers(&*store, "a").await, [6, 5, 4, 3]);
+    assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
+    let two = Retention { versions: 2, ..ALL };
+    let pruned = store.prune(&claim, &news, &two, time(60)).await.unwrap();
+    assert_eq!((pruned.versions, pruned.documents), (2, 0));
+    assert_eq!(numbers(&*store, "a").await, [6, 5]);
+    assert_eq!(numbers(&*store, "b").await, [1]);
+    assert_eq!(store.prune(&claim, &news, &two, time(60)).await.unwrap(), Pruned::default());
+    let other = store.prune(&claim, &feed("other"), &two, time(60)).await.unwrap();
+    assert_eq!(other, Pruned::default());
+    let strange = Claim { fence: claim.fence + 1, ..claim };
+    let none = Retention { bytes: 0, ..ALL };
+    let refused = store.prune(&strange, &news, &none, time(60)).await;
+    assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+}
+
+async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
+    filled(&bench, 5).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let change = Draft::on(&*store, "news", 60).await.tombstone("a").order(&["b"]).done();
+    store.commit(&claim, change).await.unwrap();
+    let before = store.view(&news, Select::All).await.unwrap();
+    let nothing = Retention { versions: 0, age: Duration::ZERO, bytes: 0 };
+    let pruned = store.prune(&claim, &news, &nothing, time(999)).await.unwrap();
+    assert_eq!((pruned.versions, pruned.documents), (5, 5));
+    assert_eq!(numbers(&*store, "a").await, [6]);
+    drop(store);
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
+    // The feed goes on.
+    let change = Draft::on(&*store, "news", 70).await.item("a", "back").order(&["a", "b"]).done();
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(numbers(&*store, "a").await, [7, 6]);
+    let item = store.item(&news, &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.winner.data, markup("back"));
+}
+
+async fn what_is_left_is_whole(bench: impl Bench) {
+    filled(&bench, 40).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let some = Retention { versions: 25, ..ALL };
+    store.prune(&claim, &feed("news"), &some, time(999)).await.unwrap();
+    let notes = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
+    assert_eq!(notes.len(), 25);
+    for note in notes {
+        let version = store.version(&feed("news"), &id("a"), note.updates).await.unwrap().unwrap();
+        let text = telling(i64::from(note.updates.value()));
+        assert_eq!(version.markup, Some(markup(&text)));
+    }
+}
+
+async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
+    for seconds in 1..=2 {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let one = Retention { versions: 1, ..ALL };
+    let first = store.prune(&claim, &feed("news"), &one, time(9)).await.unwrap();
+    assert_eq!(first, Pruned { versions: PRUNE_LIMIT, documents: 0, more: true });
+    let rest = store.prune(&claim, &feed("news"), &one, time(9)).await.unwrap();
+    assert_eq!(rest, Pruned { versions: 7, documents: 0, more: false });
+    let kept = store.holdings(&feed("news")).await.unwrap();
+    assert_eq!(kept.versions, u64::try_from(names.len()).unwrap());
+}
+
+async fn the_log_loses_its_old_end_only(bench: impl Bench) {
+    let mut bench = bench;
+    let count = LOG_EPOCHS + 20;
+    for seconds in 1..=i64::try_from(count).unwrap() {
+        let (store, claim) = (bench.store(), bench.claim().await);
+        bench.clock().set(time(seconds));
+        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let (store, claim) = (bench.store(), bench.claim().await);
+    assert_eq!(store.trim_log(&claim, time(1)).await.unwrap(), 0);
+    assert_eq!(store.trim_log(&claim, time(11)).await.unwrap(), 10);
+    let first = |tail: Vec<Sealed>| tail.first().map(|sealed| sealed.epoch);
+    assert_eq!(first(store.tail(Epoch(0), 3).await.unwrap()), Some(Epoch(11)));
+    // The newest stay, whatever their age.
+    assert_eq!(store.trim_log(&claim, time(999_999)).await.unwrap(), 10);
+    assert_eq!(store.trim_log(&claim, time(999_999)).await.unwrap(), 0);
+    let strange = Claim { fence: claim.fence + 1, ..claim };
+    assert!(matches!(store.trim_log(&strange, time(9)).await, Err(CommitError::Fenced)));
+    drop(store);
+    bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+    assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
+    assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
+    let change = Draft::on(&*store, "news", 99_999).await.item("a", "A").done();
+    let committed = store.commit(&claim, change).await.unwrap();
+    assert_eq!(committed.epoch, Some(Epoch(count + 1)));
+}
+
+async fn a_pruned_past_says_how_far_it_goes(bench: impl Bench) {
+    filled(&bench, 6).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let two = Retention { versions: 2, ..ALL };
+    store.prune(&claim, &feed("news"), &two, time(60)).await.unwrap();
+    let past = async |seconds| {
+        let past = store.past(&feed("news"), PastSelect::Current, time(seconds)).await;
+        past.unwrap().unwrap()
+    };
+    // The order of then is known; what the item said is not.
+    assert_eq!(past(30).await, Past::Unknown { back_to: Some(time(50)) });
+    assert!(matches!(past(50).await, Past::Then(_)));
+}

@@ -1,0 +1,23 @@
+//! Which opening of the store made which of a feed's render revisions; the same for every store.
+
+use crate::model::{Change, FeedState, Lineage};
+
+/// A number that no other opening has, as good as surely; `None` where the system gives out no
+/// chance.
+pub(super) fn mark() -> Option<u32> {
+    getrandom::u32().ok()
+}
+
+/// Notes in a change that is about to be stored which opening makes it.
+pub(super) fn go_on(change: &mut Change, before: Option<&FeedState>, mark: Option<u32>) {
+    let state = &mut change.state;
+    let found = before.map_or_else(|| state.render.saturating_sub(1), |before| before.render);
+    if state.render <= found {
+        return;
+    }
+    match mark {
+        Some(mark) => state.lineage.go_on(mark, found),
+        // Nobody could tell what was made from now on: nothing is claimed of any revision.
+        None => state.lineage = Lineage::default(),
+    }
+}

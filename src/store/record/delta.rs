@@ -1,0 +1,168 @@
+//! Records stored as what makes them out of another record: the same item one version later, the
+//! order that came after this one.
+//!
+//! The base is always the newer of the two. So the newest is there whole, the oldest can go without
+//! a look at the others, and a chain is as long as the operator's patience with old versions.
+
+use super::{PLAIN, Record, RecordError, ZSTD};
+use crate::model::Time;
+use crate::store::limits::VALUE_LIMIT;
+use std::borrow::Cow;
+
+/// The way of packing: the base's key as seconds, the payload's size, and zstd with the base's
+/// payload as its dictionary.
+const DELTA: u8 = 2;
+/// The zstd level; what is packed so is written once and read seldom.
+const LEVEL: i32 = 12;
+
+/// What a stored record is packed in.
+enum Packed<'a> {
+    Plain(&'a [u8]),
+    Zstd(usize, &'a [u8]),
+    Delta(Time, usize, &'a [u8]),
+}
+
+/// The version of a record's layout, and how it is packed.
+fn open(bytes: &[u8]) -> Result<(u8, Packed<'_>), RecordError> {
+    let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
+    let packed = match *packing {
+        PLAIN => Packed::Plain(packed),
+        ZSTD => {
+            let (size, packed) = sized(packed)?;
+            Packed::Zstd(size, packed)
+        }
+        DELTA => {
+            let (base, packed) = packed.split_first_chunk().ok_or(RecordError::Short)?;
+            let (size, packed) = sized(packed)?;
+            Packed::Delta(Time::from_unix(i64::from_le_bytes(*base)), size, packed)
+        }
+        other => return Err(RecordError::Packing(other)),
+    };
+    Ok((*version, packed))
+}
+
+/// The size that a payload has once it is opened, checked before anything is made of it.
+fn sized(packed: &[u8]) -> Result<(usize, &[u8]), RecordError> {
+    let (size, packed) = packed.split_first_chunk().ok_or(RecordError::Short)?;
+    let size = usize::try_from(u32::from_le_bytes(*size))?;
+    if size > VALUE_LIMIT {
+        return Err(RecordError::TooLarge { size, limit: VALUE_LIMIT });
+    }
+    Ok((size, packed))
+}
+
+/// The time in the key of what a record is a difference to; `None` where it is whole.
+pub(in crate::store) fn base(bytes: &[u8]) -> Result<Option<Time>, RecordError> {
+    match open(bytes)?.1 {
+        Packed::Delta(base, ..) => Ok(Some(base)),
+        Packed::Plain(_) | Packed::Zstd(..) => Ok(None),
+    }
+}
+
+/// The payload of a record, given that of its base where it has one.
+pub(in crate::store) fn payload<'a>(
+    bytes: &'a [u8],
+    base: Option<&[u8]>,
+) -> Result<Cow<'a, [u8]>, RecordError> {
+    let opened = match open(bytes)?.1 {
+        Packed::Plain(payload) => return Ok(Cow::Borrowed(payload)),
+        Packed::Zstd(size, packed) => zstd::bulk::decompress(packed, size),
+        Packed::Delta(_, size, packed) => {
+            let base = base.ok_or(RecordError::NoBase)?;
+            zstd::bulk::Decompressor::with_dictionary(base)
+                .and_then(|mut open| open.decompress(packed, size))
+        }
+    };
+    opened.map(Cow::Owned).map_err(RecordError::Zstd)
+}
+
+/// Reads a record from the payload that was found under it.
+pub(in crate::store) fn read<T: Record>(bytes: &[u8], payload: &[u8]) -> Result<T, RecordError> {
+    let version = *bytes.first().ok_or(RecordError::Short)?;
+    if version > T::VERSION {
+        return Err(RecordError::Version { found: version, known: T::VERSION });
+    }
+    T::read(version, payload)
+}
+
+/// A whole record as a difference to the record `newer`, which stands under the time `at`; `None`
+/// where that saves nothing.
+pub(in crate::store) fn against(
+    whole: &[u8],
+    at: Time,
+    newer: &[u8],
+) -> Result<Option<Vec<u8>>, RecordError> {
+    let (version, packed) = open(whole)?;
+    if matches!(packed, Packed::Delta(..)) {
+        return Ok(None);
+    }
+    let (old, new) = (payload(whole, None)?, payload(newer, None)?);
+    let size = u32::try_from(old.len())?;
+    let packed = zstd::bulk::Compressor::with_dictionary(LEVEL, &new)
+        .and_then(|mut packing| packing.compress(&old))
+        .map_err(RecordError::Zstd)?;
+    let mut bytes = vec![version, DELTA];
+    bytes.extend_from_slice(&at.unix().to_le_bytes());
+    bytes.extend_from_slice(&size.to_le_bytes());
+    bytes.extend_from_slice(&packed);
+    Ok((bytes.len() < whole.len()).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::specimen::{any_markup, time};
+    use super::super::{MarkupRecord, decode, encode};
+    use super::*;
+    use crate::model::Markup;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_as_a_difference_is_read_back(
+            old in any_markup(), new in any_markup(), at in time(), same in ".{300,600}",
+        ) {
+            let mut old = old;
+            old.xml.push_str(&same);
+            let new = Markup { xml: format!("{same}{}", new.xml), ..new };
+            let whole = encode(&MarkupRecord::from(&old)).unwrap();
+            let newer = encode(&MarkupRecord::from(&new)).unwrap();
+            let packed = against(&whole, at, &newer).unwrap().expect("most of it is the same");
+            prop_assert!(packed.len() < whole.len());
+            prop_assert_eq!(base(&packed).unwrap(), Some(at));
+            let dictionary = payload(&newer, None).unwrap();
+            let found = payload(&packed, Some(&dictionary)).unwrap();
+            let record: MarkupRecord = read(&packed, &found).unwrap();
+            prop_assert_eq!(Markup::try_from(record).unwrap(), old);
+            prop_assert!(matches!(payload(&packed, None), Err(RecordError::NoBase)));
+            prop_assert!(decode::<MarkupRecord>(&packed).is_err());
+        }
+
+        /// Whatever stands on disk, reading it answers.
+        #[test]
+        fn any_bytes_are_answered(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200), packing in 0..4_u8,
+        ) {
+            let bytes = [&[1, packing], bytes.as_slice()].concat();
+            let _ = base(&bytes);
+            let _ = payload(&bytes, Some(b"a base that is not the right one"));
+        }
+    }
+
+    #[test]
+    fn what_saves_nothing_stays_whole() {
+        let text = |text: &str| {
+            let mut markup = crate::model::Markup {
+                format: crate::model::Format::Atom10,
+                xml: text.to_owned(),
+                context: crate::model::Context::default(),
+                slots: crate::model::Slots::default(),
+                card: crate::model::Card::default(),
+            };
+            markup.card.title = text.to_owned();
+            encode(&MarkupRecord::from(&markup)).unwrap()
+        };
+        assert_eq!(against(&text("a"), Time::from_unix(7), &text("b")).unwrap(), None);
+        let bomb = [&[1, DELTA], [0; 8].as_slice(), &[255; 4], &[0; 40]].concat();
+        assert!(matches!(payload(&bomb, Some(b"x")), Err(RecordError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,180 @@
+//! What is taken out of a feed's past. Pure; both stores ask the same questions.
+
+use super::limits::{PRUNE_LIMIT, VERSIONS_KEPT, VERSIONS_LIMIT};
+use super::past::Retention;
+use crate::model::Time;
+use std::time::Duration;
+
+/// A hundred years: nothing goes by its age unless the operator says so.
+const AGE_KEPT: Duration = Duration::from_secs(36_525 * 86_400);
+/// What a feed's past may take unless the operator says otherwise: 256 MiB.
+const BYTES_KEPT: u64 = 256 << 20;
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { versions: VERSIONS_KEPT, age: AGE_KEPT, bytes: BYTES_KEPT }
+    }
+}
+
+/// One thing that is kept: a version of an item, or an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Thing<K> {
+    /// What it is.
+    pub(super) key: K,
+    /// When it came.
+    pub(super) from: Time,
+    /// What it takes, in bytes.
+    pub(super) size: u64,
+}
+
+/// Things of which each took the place of the one before it, oldest first: the versions of an item,
+/// the orders of a feed.
+pub(super) struct Line<K> {
+    /// The things.
+    pub(super) things: Vec<Thing<K>>,
+    /// When the last of them lost its place; `None` where it is in force.
+    pub(super) ended: Option<Time>,
+    /// The most things kept of this line.
+    pub(super) most: usize,
+}
+
+impl<K> Line<K> {
+    /// A line of versions, whose last one is the newest.
+    pub(super) fn of_versions(things: Vec<Thing<K>>, retention: &Retention) -> Self {
+        let most = retention.versions.clamp(1, VERSIONS_LIMIT);
+        Self { things, ended: None, most }
+    }
+}
+
+/// What goes: from the old end of each line, what is too old or too much, then the oldest of all
+/// lines while together they take too much. What is in force never goes. At most [`PRUNE_LIMIT`];
+/// says whether there is more.
+pub(super) fn surplus<K>(lines: Vec<Line<K>>, retention: &Retention, now: Time) -> (Vec<K>, bool) {
+    let cut = now.minus(retention.age);
+    let mut total: u64 = 0;
+    let mut gone: Vec<(Time, K)> = Vec::new();
+    let mut rest: Vec<(Time, u64, K)> = Vec::new();
+    for line in lines {
+        let count = line.things.len();
+        let mut ends: Vec<Option<Time>> =
+            line.things.iter().skip(1).map(|t| Some(t.from)).collect();
+        ends.push(line.ended);
+        let mut too_old = true;
+        for (at, (thing, ended)) in line.things.into_iter().zip(ends).enumerate() {
+            total = total.saturating_add(thing.size);
+            let Some(ended) = ended else { continue };
+            // From the old end only: what is newer may be stored as what this differs from.
+            too_old = too_old && ended <= cut;
+            if too_old || count - at > line.most {
+                total = total.saturating_sub(thing.size);
+                gone.push((ended, thing.key));
+            } else {
+                rest.push((ended, thing.size, thing.key));
+            }
+        }
+    }
+    if total > retention.bytes {
+        rest.sort_by_key(|(ended, ..)| *ended);
+        for (ended, size, key) in rest {
+            if total <= retention.bytes {
+                break;
+            }
+            total = total.saturating_sub(size);
+            gone.push((ended, key));
+        }
+    }
+    gone.sort_by_key(|(ended, _)| *ended);
+    let more = gone.len() > PRUNE_LIMIT;
+    gone.truncate(PRUNE_LIMIT);
+    (gone.into_iter().map(|(_, key)| key).collect(), more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(seconds)
+    }
+
+    fn line(item: char, times: &[i64], retention: &Retention) -> Line<(char, i64)> {
+        let things = times.iter().map(|t| Thing { key: (item, *t), from: at(*t), size: 10 });
+        Line::of_versions(things.collect(), retention)
+    }
+
+    fn gone(retention: Retention, now: i64, lines: &[(char, &[i64])]) -> Vec<(char, i64)> {
+        let lines = lines.iter().map(|(item, times)| line(*item, times, &retention)).collect();
+        let (gone, more) = surplus(lines, &retention, at(now));
+        assert!(!more);
+        gone
+    }
+
+    const ALL: Retention =
+        Retention { versions: 9, age: Duration::from_secs(1_000_000), bytes: 1_000 };
+
+    #[test]
+    fn age_counts_from_when_something_lost_its_place() {
+        let aged = Retention { age: Duration::from_secs(100), ..ALL };
+        let lines: &[(char, &[i64])] = &[('a', &[0, 200, 400]), ('b', &[0])];
+        assert_eq!(gone(aged, 299, lines), []);
+        assert_eq!(gone(aged, 300, lines), [('a', 0)]);
+        assert_eq!(gone(aged, 9_999, lines), [('a', 0), ('a', 200)]);
+    }
+
+    #[test]
+    fn too_many_versions_of_an_item_go_from_its_old_end() {
+        let two = Retention { versions: 2, ..ALL };
+        assert_eq!(gone(two, 50, &[('a', &[1, 2, 3, 4]), ('b', &[1, 2])]), [('a', 1), ('a', 2)]);
+        let none = Retention { versions: 0, ..ALL };
+        assert_eq!(gone(none, 50, &[('a', &[1, 2])]), [('a', 1)]);
+    }
+
+    #[test]
+    fn too_many_bytes_go_from_the_oldest_of_the_feed() {
+        let small = Retention { bytes: 30, ..ALL };
+        let lines: &[(char, &[i64])] = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
+        assert_eq!(gone(small, 50, lines), [('b', 2), ('b', 4)]);
+        let least = Retention { bytes: 0, ..ALL };
+        assert_eq!(gone(least, 50, lines), [('b', 2), ('b', 4), ('a', 1)]);
+    }
+
+    #[test]
+    fn a_line_that_has_ended_can_go_whole() {
+        let line = Line {
+            things: vec![Thing { key: 1, from: at(1), size: 1 }],
+            ended: Some(at(2)),
+            most: 9,
+        };
+        let aged = Retention { age: Duration::from_secs(10), ..ALL };
+        assert_eq!(surplus(vec![line], &aged, at(12)).0, [1]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_stays_and_what_goes_is_the_old_end(
+            lines in proptest::collection::vec(proptest::collection::vec(1..50_i64, 1..30), 1..6),
+            versions in 0..20_usize, age in 0..600_u64, bytes in 0..2_000_u64,
+        ) {
+            let retention = Retention { versions, age: Duration::from_secs(age), bytes };
+            let mut made = Vec::new();
+            for (n, steps) in lines.iter().enumerate() {
+                let mut now = 0;
+                let times = steps.iter().map(|step| { now += step; now });
+                let times: Vec<i64> = times.collect();
+                made.push((n, times));
+            }
+            let lines = made.iter().map(|(n, times)| {
+                let things = times.iter().map(|t| Thing { key: (*n, *t), from: at(*t), size: 7 });
+                Line::of_versions(things.collect(), &retention)
+            });
+            let (gone, _) = surplus(lines.collect(), &retention, at(2_000));
+            for (n, times) in &made {
+                let of: Vec<i64> = gone.iter().filter(|(m, _)| m == n).map(|(_, t)| *t).collect();
+                prop_assert_eq!(&of[..], &times[..of.len()], "from the old end, in order");
+                prop_assert!(of.len() < times.len(), "the newest stays");
+                prop_assert!(times.len() - of.len() <= versions.max(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is stored as a difference to its successor: read by way of those between it and the next
+//! one that is whole, and made when the successor comes.
+
+use super::keys;
+use super::trees::{Class, Trees};
+use crate::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
+use crate::store::StoreError;
+use crate::store::limits::{CHAIN_LIMIT, WHOLE_EVERY};
+use crate::store::record::{HistoryRecord, MarkupRecord, Record, delta};
+
+/// Reads the record `bytes` that stands at `key`. `base`: the record at a time that another is a
+/// difference to.
+fn read<T: Record>(
+    trees: &Trees,
+    (class, key): (Class, &[u8]),
+    bytes: Vec<u8>,
+    base: impl Fn(Time) -> Result<Option<Vec<u8>>, StoreError>,
+) -> Result<T, StoreError> {
+    let damaged = |what: &dyn std::fmt::Display| trees.damaged(class, key, what);
+    let mut chain = vec![bytes];
+    while let Some(last) = chain.last()
+        && let Some(at) = delta::base(last).map_err(|error| damaged(&error))?
+    {
+        if chain.len() > CHAIN_LIMIT {
+            return Err(damaged(&format!("it is more than {CHAIN_LIMIT} differences away")));
+        }
+        let next = base(at)?;
+        chain
+            .push(next.ok_or_else(|| damaged(&format!("what it differs from, {at}, is missing")))?);
+    }
+    let mut payload: Option<Vec<u8>> = None;
+    for bytes in chain.iter().rev() {
+        let opened = delta::payload(bytes, payload.as_deref()).map_err(|error| damaged(&error))?;
+        payload = Some(opened.into_owned());
+    }
+    let (Some(bytes), Some(payload)) = (chain.first(), payload) else {
+        return Err(damaged(&"it is empty"));
+    };
+    delta::read(bytes, &payload).map_err(|error| damaged(&error))
+}
+
+/// The bytes that a version came with, where it has any of its own.
+pub(super) fn body(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+    tick: Tick,
+) -> Result<Option<Markup>, StoreError> {
+    let key = keys::version(feed, id, tick);
+    let Some(bytes) = trees.get(Class::Bodies, &key)? else { return Ok(None) };
+    let place = (Class::Bodies, key.as_slice());
+    let record: MarkupRecord = read(trees, place, bytes, |at| {
+        trees.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)))
+    })?;
+    let markup = Markup::try_from(record);
+    markup.map(Some).map_err(|error| trees.damaged(Class::Bodies, &key, error))
+}
+
+/// Something of which a feed has one at a time, and where its past stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    /// The present one.
+    pub(super) present: Class,
+    /// Those before it.
+    pub(super) past: Class,
+}
+
+/// The order of the reader view.
+pub(super) const ORDERS: Line = Line { present: Class::Orders, past: Class::PastOrders };
+/// The document around the entries.
+pub(super) const SKELETONS: Line = Line { present: Class::Skeletons, past: Class::PastSkeletons };
+
+impl Line {
+    /// Since when the present one is in force. A store of an earlier program did not note that: it
+    /// is in force since the last change of what is shown at least.
+    pub(super) fn since(self, history: &HistoryRecord, state: &FeedState) -> Time {
+        let noted = match self.present {
+            Class::Orders => history.order(),
+            _ => history.skeleton(),
+        };
+        noted.unwrap_or(state.shown)
+    }
+
+    /// What was in force at `at`, and since when; `None` where that is not kept.
+    pub(super) fn at<T: Record>(
+        self,
+        trees: &Trees,
+        feed: &FeedName,
+        since: Time,
+        at: Time,
+    ) -> Result<Option<(Time, T)>, StoreError> {
+        if at >= since {
+            let present = trees.record(self.present, &keys::feed(feed))?;
+            return Ok(present.map(|present| (since, present)));
+        }
+        let range = keys::past(feed, Time::MIN)..=keys::past(feed, at);
+        let Some(entry) = trees.tree(self.past).range(range).next_back() else { return Ok(None) };
+        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+        let from = keys::past_since(&key);
+        let from = from.ok_or_else(|| trees.damaged(self.past, &key, "its key has no time"))?;
+        let bytes = trees.whole(self.past, &key, &root)?;
+        let record = read(trees, (self.past, &key), bytes, |at| {
+            match trees.get(self.past, &keys::past(feed, at))? {
+                None if at == since => trees.get(self.present, &keys::feed(feed)),
+                found => Ok(found),
+            }
+        })?;
+        Ok(Some((from, record)))
+    }
+
+    /// Since when the oldest one that is kept was in force.
+    pub(super) fn oldest(
+        self,
+        trees: &Trees,
+        feed: &FeedName,
+        since: Time,
+    ) -> Result<Time, StoreError> {
+        let first = trees.tree(self.past).scan_prefix(keys::feed(feed)).keys().next();
+        let first = first.transpose().map_err(|error| trees.failed("read", error))?;
+        Ok(first.and_then(|key| keys::past_since(&key)).unwrap_or(since))
+    }
+}
+
+/// What becomes of the present one when another takes its place.
+pub(super) struct Superseded {
+    /// The class and key that it stands at from now on, and the record.
+    pub(super) entry: (Class, Vec<u8>, Vec<u8>),
+    /// Since when the new one is in force.
+    pub(super) since: Time,
+    /// How many differences there are in a row now.
+    pub(super) run: u32,
+}
+
+/// Moves the present one, in force since `since`, to the past of a feed that shows `newer` from
+/// `shown` on; `None` where there is none.
+pub(super) fn supersede(
+    trees: &Trees,
+    feed: &FeedName,
+    line: Line,
+    (since, run): (Time, u32),
+    (shown, newer): (Time, &[u8]),
+) -> Result<Option<Superseded>, StoreError> {
+    let Some(old) = trees.get(line.present, &keys::feed(feed))? else { return Ok(None) };
+    let next = shown.max(since.plus(std::time::Duration::from_secs(1)));
+    let difference = if run + 1 < WHOLE_EVERY {
+        delta::against(&old, next, newer)
+            .map_err(|error| trees.unwritable(format!("the past of the feed {feed}"), error))?
+    } else {
+        None
+    };
+    let run = if difference.is_some() { run + 1 } else { 0 };
+    let entry = (line.past, keys::past(feed, since), difference.unwrap_or(old));
+    Ok(Some(Superseded { entry, since: next, run }))
+}

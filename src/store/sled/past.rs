@@ -1,0 +1,200 @@
+//! What a feed said at some time, and what is kept of it. Whoever calls holds the feed's gate.
+
+use super::chain::{self, ORDERS, SKELETONS};
+use super::keys;
+use super::trees::{Class, Trees};
+use crate::model::{Count, FeedName, FeedState, Known, Markup, SyncId, Tick, Time};
+use crate::store::assemble::assemble_past;
+use crate::store::record::{HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord};
+use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
+use std::collections::HashSet;
+
+/// An item's versions, newest first.
+fn notes(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+) -> impl Iterator<Item = Result<VersionNote, StoreError>> {
+    trees.scan::<NoteRecord>(Class::Versions, keys::item(feed, id)).rev().map(|entry| {
+        let (key, record) = entry?;
+        VersionNote::try_from(record).map_err(|error| trees.damaged(Class::Versions, &key, error))
+    })
+}
+
+/// One version of an item.
+pub(super) fn version(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+    updates: Count,
+) -> Result<Option<KeptVersion>, StoreError> {
+    for note in notes(trees, feed, id) {
+        let note = note?;
+        if note.updates == updates {
+            let markup = if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
+            return Ok(Some(KeptVersion { note, markup }));
+        }
+    }
+    Ok(None)
+}
+
+/// What the ledger has of an item.
+pub(super) fn known(
+    trees: &Trees,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Known>, StoreError> {
+    let key = keys::item(feed, id);
+    let Some(record) = trees.record::<KnownRecord>(Class::Ledger, &key)? else { return Ok(None) };
+    let known = Known::try_from(record);
+    known.map(Some).map_err(|error| trees.damaged(Class::Ledger, &key, error))
+}
+
+/// What an item was at some time.
+enum Then {
+    /// This version, with these bytes.
+    Version(Box<(VersionNote, Markup)>),
+    /// It was not there.
+    Absent,
+    /// It is not known; its oldest kept version is shown from here on.
+    Unknown(Time),
+}
+
+fn then(trees: &Trees, feed: &FeedName, id: &SyncId, at: Time) -> Result<Then, StoreError> {
+    let mut newer: Vec<VersionNote> = Vec::new();
+    let mut found: Option<VersionNote> = None;
+    for note in notes(trees, feed, id) {
+        let note = note?;
+        if let Some(found) = &found {
+            // A tombstone has the bytes of the version before it.
+            if !found.deleted {
+                break;
+            }
+            if let Some(bytes) = chain::body(trees, feed, id, note.tick)? {
+                return Ok(Then::Version(Box::new((found.clone(), bytes))));
+            }
+        } else if note.shown <= at {
+            let bytes = if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
+            if let Some(bytes) = bytes {
+                return Ok(Then::Version(Box::new((note, bytes))));
+            }
+            found = Some(note);
+        } else {
+            newer.push(note);
+        }
+    }
+    let Some(found) = found else {
+        return Ok(match newer.last() {
+            Some(first) if first.updates != Count::ONE => Then::Unknown(first.shown),
+            _ => Then::Absent,
+        });
+    };
+    // Nothing before it has bytes any more: those of the next version that has any.
+    for note in newer.iter().rev() {
+        if let Some(bytes) = chain::body(trees, feed, id, note.tick)? {
+            return Ok(Then::Version(Box::new((found, bytes))));
+        }
+    }
+    let newest = super::read::item(trees, feed, id)?.map(|item| item.shared.winner.data);
+    Ok(newest.map_or(Then::Absent, |bytes| Then::Version(Box::new((found, bytes)))))
+}
+
+/// What a view showed at `at`.
+pub(super) fn past(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+    select: PastSelect,
+    at: Time,
+) -> Result<Past, StoreError> {
+    let history: HistoryRecord =
+        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let (ordered, framed) = (ORDERS.since(&history, state), SKELETONS.since(&history, state));
+    let order = ORDERS.at::<OrderRecord>(trees, feed, ordered, at)?;
+    let skeleton = SKELETONS.at::<SkeletonRecord>(trees, feed, framed, at)?;
+    let (Some((ordered, order)), Some((framed, skeleton))) = (order, skeleton) else {
+        let oldest =
+            ORDERS.oldest(trees, feed, ordered)?.max(SKELETONS.oldest(trees, feed, framed)?);
+        return Ok(Past::Unknown { back_to: Some(oldest) });
+    };
+    let wrong = |class, error| trees.damaged(class, &keys::feed(feed), error);
+    let order = order.read().map_err(|error| wrong(Class::PastOrders, error))?;
+    let skeleton = skeleton.try_into().map_err(|error| wrong(Class::PastSkeletons, error))?;
+
+    let listed: HashSet<&SyncId> = order.iter().collect();
+    let all = match select {
+        PastSelect::Current => Vec::new(),
+        PastSelect::All => ledger(trees, feed)?,
+    };
+    let ids: Box<dyn Iterator<Item = &SyncId>> = match select {
+        PastSelect::Current => Box::new(order.iter()),
+        PastSelect::All => Box::new(all.iter()),
+    };
+    let (mut items, mut shown, mut last) = (Vec::new(), ordered.max(framed), None);
+    for id in ids {
+        let Some(known) = known(trees, feed, id)?.filter(|known| !known.is_redacted()) else {
+            continue;
+        };
+        match then(trees, feed, id, at)? {
+            Then::Unknown(back_to) => return Ok(Past::Unknown { back_to: Some(back_to) }),
+            Then::Absent => {}
+            Then::Version(found) => {
+                let (note, bytes) = *found;
+                (shown, last) = (shown.max(note.shown), last.max(Some(note.tick)));
+                items.push(assemble_past(known, &note, bytes, listed.contains(id)));
+            }
+        }
+    }
+    if select == PastSelect::All {
+        items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
+    }
+    let state = FeedState { shown, tick: last, ..state.clone() };
+    Ok(Past::Then(Box::new(View { state, skeleton, items })))
+}
+
+/// Every known item.
+fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    let mut ids = Vec::new();
+    for key in trees.tree(Class::ByTick).scan_prefix(keys::feed(feed)).keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?;
+        let id = keys::by_tick_id(feed, &key);
+        ids.push(id.ok_or_else(|| trees.damaged(Class::ByTick, &key, "it names no item"))?);
+    }
+    Ok(ids)
+}
+
+/// What is kept of a feed, and what it takes.
+pub(super) fn holdings(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+) -> Result<Holdings, StoreError> {
+    let sum = |class: Class| {
+        let (mut number, mut bytes) = (0_u64, 0_u64);
+        for entry in trees.tree(class).scan_prefix(keys::feed(feed)) {
+            let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+            number += 1;
+            bytes = bytes.saturating_add(trees.size(class, &key, &root)?);
+        }
+        Ok::<_, StoreError>((number, bytes))
+    };
+    let ((versions, _), (_, version_bytes)) = (sum(Class::Versions)?, sum(Class::Bodies)?);
+    let (orders, order_bytes) = sum(Class::PastOrders)?;
+    let (skeletons, skeleton_bytes) = sum(Class::PastSkeletons)?;
+    let history: HistoryRecord =
+        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let ordered = ORDERS.oldest(trees, feed, ORDERS.since(&history, state))?;
+    let framed = SKELETONS.oldest(trees, feed, SKELETONS.since(&history, state))?;
+    Ok(Holdings {
+        versions,
+        version_bytes,
+        documents: orders + skeletons,
+        document_bytes: order_bytes.saturating_add(skeleton_bytes),
+        back_to: Some(ordered.max(framed)),
+    })
+}
+
+/// The tick that a version is stored under.
+pub(super) fn tick_of(trees: &Trees, class: Class, key: &[u8]) -> Result<Tick, StoreError> {
+    keys::version_tick(key).ok_or_else(|| trees.damaged(class, key, "its key has no tick"))
+}

@@ -1,0 +1,142 @@
+//! What is taken out of the past of a feed and of the change log: listed by a reader, removed by
+//! the committer.
+
+use super::chain::{Line as Lineage, ORDERS, SKELETONS};
+use super::past::tick_of;
+use super::read::logged;
+use super::trees::{Class, Trees, Writes};
+use super::{keys, plan};
+use crate::model::{FeedName, FeedState, Time};
+use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
+use crate::store::record::{HeadRecord, HistoryRecord, NoteRecord};
+use crate::store::retention::{Line, Thing, surplus};
+use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
+use std::collections::BTreeMap;
+
+/// What is to go, and the answer once it has.
+pub(super) struct Gone {
+    entries: Vec<(Class, Vec<u8>)>,
+    /// The answer.
+    pub(super) pruned: Pruned,
+}
+
+impl Gone {
+    /// Whether nothing is to go.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Lists what goes. Whoever calls holds the feed's gate.
+pub(super) fn list(
+    trees: &Trees,
+    feed: &FeedName,
+    state: &FeedState,
+    retention: &Retention,
+    now: Time,
+) -> Result<Gone, StoreError> {
+    let mut lines: Vec<Line<(Class, Vec<u8>)>> = Vec::new();
+    let mut item: Option<Vec<u8>> = None;
+    let mut things = Vec::new();
+    for entry in trees.scan::<NoteRecord>(Class::Versions, keys::feed(feed)) {
+        let (key, record) = entry?;
+        let note = VersionNote::try_from(record)
+            .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
+        let body = trees.tree(Class::Bodies).get(&key);
+        let body = body.map_err(|error| trees.failed("read", error))?;
+        let size = body.map_or(Ok(0), |root| trees.size(Class::Bodies, &key, &root))?;
+        let of = keys::version_item(&key).map(<[u8]>::to_vec);
+        if of != item {
+            lines.push(Line::of_versions(std::mem::take(&mut things), retention));
+            item = of;
+        }
+        things.push(Thing { key: (Class::Versions, key), from: note.shown, size });
+    }
+    lines.push(Line::of_versions(things, retention));
+    let history: HistoryRecord =
+        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    for line in [ORDERS, SKELETONS] {
+        lines.push(documents(trees, feed, line, line.since(&history, state))?);
+    }
+    let (entries, more) = surplus(lines, retention, now);
+    let versions = entries.iter().filter(|(class, _)| *class == Class::Versions).count();
+    let pruned = Pruned { versions, documents: entries.len() - versions, more };
+    Ok(Gone { entries, pruned })
+}
+
+fn documents(
+    trees: &Trees,
+    feed: &FeedName,
+    line: Lineage,
+    ended: Time,
+) -> Result<Line<(Class, Vec<u8>)>, StoreError> {
+    let mut things = Vec::new();
+    for entry in trees.tree(line.past).scan_prefix(keys::feed(feed)) {
+        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+        let size = trees.size(line.past, &key, &root)?;
+        let from = keys::past_since(&key).unwrap_or(Time::MIN);
+        things.push(Thing { key: (line.past, key.to_vec()), from, size });
+    }
+    Ok(Line { things, ended: Some(ended), most: usize::MAX })
+}
+
+/// The writes that take out what was listed. The feed may have gone on since, or be another of the
+/// same name: what is newest by now stays.
+pub(super) fn remove(trees: &Trees, gone: &Gone) -> Result<Writes, StoreError> {
+    let mut writes = Writes::new();
+    let mut heads: BTreeMap<Vec<u8>, HeadRecord> = BTreeMap::new();
+    for (class, key) in &gone.entries {
+        if *class != Class::Versions {
+            trees.remove(&mut writes, *class, key.clone())?;
+            continue;
+        }
+        let there = trees.tree(*class).contains_key(key);
+        let Some(item) = keys::version_item(key) else { continue };
+        if !there.map_err(|error| trees.failed("read", error))? {
+            continue;
+        }
+        if !heads.contains_key(item) {
+            heads.insert(item.to_vec(), trees.expected(Class::Heads, item)?);
+        }
+        let Some(head) = heads.get_mut(item) else { continue };
+        let tick = tick_of(trees, *class, key)?;
+        if tick == head.tick() {
+            continue;
+        }
+        trees.remove(&mut writes, Class::Versions, key.clone())?;
+        // Its bytes may still be the newest that the item has.
+        if tick != head.body() {
+            trees.remove(&mut writes, Class::Bodies, key.clone())?;
+        }
+        head.kept = head.kept.saturating_sub(1);
+    }
+    for (item, head) in heads {
+        let record = plan::encoded(trees, &head, || "the head of an item".to_owned())?;
+        trees.put(&mut writes, Class::Heads, item, &record)?;
+    }
+    Ok(writes)
+}
+
+/// The writes that take epochs closed before `before` out of the log, and how many go.
+pub(super) fn trim(
+    trees: &Trees,
+    before: Time,
+    newest: Epoch,
+) -> Result<(Writes, usize), StoreError> {
+    let mut writes = Writes::new();
+    let (mut last, mut epochs) = (None, 0);
+    let end = keys::log(newest.0.saturating_sub(LOG_EPOCHS), u32::MAX);
+    for entry in trees.tree(Class::Log).range(..=end) {
+        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+        let (epoch, at, _) = logged(trees, &key, &root)?;
+        let begins = last != Some(epoch);
+        // Only whole epochs go, so that none is ever seen in part.
+        if at >= before || (begins && writes.len() >= TRIM_LIMIT) {
+            break;
+        }
+        epochs += usize::from(begins);
+        last = Some(epoch);
+        trees.remove(&mut writes, Class::Log, key.to_vec())?;
+    }
+    Ok((writes, epochs))
+}

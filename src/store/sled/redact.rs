@@ -1,0 +1,74 @@
+//! Taking the text of an item out of everything that is kept of it.
+
+use super::keys;
+use super::plan::encoded;
+use super::trees::{Class, Trees, Writes};
+use crate::model::{Change, Event, Known, SyncId};
+use crate::store::assemble::{redact_event, redact_note};
+use crate::store::record::{EventRecord, NoteRecord};
+use crate::store::{StoreError, VersionNote};
+
+/// Adds to what a change writes what its redactions take out. The entries that the change itself
+/// sets or removes stay as it has them.
+pub(super) fn redact(
+    trees: &Trees,
+    change: &Change,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    for id in &change.redacted {
+        versions(trees, change, id, writes)?;
+        if let Some(known) = change.known.iter().find(|known| known.id == *id) {
+            events(trees, change, known, writes)?;
+        }
+    }
+    Ok(())
+}
+
+fn versions(
+    trees: &Trees,
+    change: &Change,
+    id: &SyncId,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    let item = keys::item(&change.feed, id);
+    for entry in trees.scan::<NoteRecord>(Class::Versions, item.clone()) {
+        let (key, record) = entry?;
+        if writes.contains_key(&(Class::Versions, key.clone())) {
+            continue;
+        }
+        let mut note = VersionNote::try_from(record)
+            .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
+        redact_note(&mut note);
+        let what = || format!("a version of {id} in the feed {}", change.feed);
+        let record = encoded(trees, &NoteRecord::from(&note), what)?;
+        trees.put(writes, Class::Versions, key, &record)?;
+    }
+    for key in trees.tree(Class::Bodies).scan_prefix(&item).keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?.to_vec();
+        if !writes.contains_key(&(Class::Bodies, key.clone())) {
+            trees.remove(writes, Class::Bodies, key)?;
+        }
+    }
+    Ok(())
+}
+
+fn events(
+    trees: &Trees,
+    change: &Change,
+    known: &Known,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    for entry in trees.scan::<EventRecord>(Class::Events, keys::feed(&change.feed)) {
+        let (key, record) = entry?;
+        let mut event =
+            Event::try_from(record).map_err(|error| trees.damaged(Class::Events, &key, error))?;
+        if event.id != known.id || writes.contains_key(&(Class::Events, key.clone())) {
+            continue;
+        }
+        redact_event(&mut event, &known.native_shown);
+        let what = || format!("an event of the feed {}", change.feed);
+        let record = encoded(trees, &EventRecord::from(&event), what)?;
+        trees.put(writes, Class::Events, key, &record)?;
+    }
+    Ok(())
+}
