@@ -16,9 +16,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use support::Gate;
-use tidegate::archive;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, SyncId, Time};
+use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
 use tidegate::replay::{self, Line, Recorded, Series, Stage};
 use tidegate::store::{Past, PastSelect, Select, SledStore, Store};
 
@@ -68,7 +67,6 @@ async fn run(store: &dyn Store, feed: &FeedName, series: &Series, print: impl Fn
         feed: feed.clone(),
         options: FeedOptions::default(),
         window: Duration::from_secs(30 * 86_400),
-        archives: archive::Policy::default(),
         interval: &|_, _| Duration::from_secs(3600),
     };
     replay::series(stage, series, print).await.unwrap();
@@ -79,7 +77,7 @@ async fn moments(gate: &Gate, series: &Series) -> Vec<Moment> {
     let mut moments = Vec::new();
     let mut living = BTreeSet::new();
     let mut place = 0;
-    let store = &gate.store;
+    let store = &*gate.store;
     run(store, &gate.feed, series, |line| {
         let events = serde_json::to_value(&line).unwrap();
         for event in events["events"].as_array().unwrap() {
@@ -222,6 +220,17 @@ struct Cost {
     stored: u64,
 }
 
+/// About what is stored of a version: its text, what it inherits, its card, and some numbers.
+fn record(markup: &Markup) -> Vec<u8> {
+    let Markup { xml, context, card, .. } = markup;
+    let names = context.namespaces.iter().flat_map(|(prefix, name)| [prefix, name]);
+    let more = [&context.base, &context.lang, &card.link, &card.author].into_iter().flatten();
+    let texts = [xml].into_iter().chain(names).chain(more).chain([&card.title]);
+    let mut record = vec![0; 24];
+    texts.for_each(|text| record.extend_from_slice(text.as_bytes()));
+    record
+}
+
 /// Replays a series into a store on disk; what all versions cost, and those that have a successor.
 async fn cost(series: &Series) -> (Cost, Cost) {
     let folder = tempfile::tempdir().unwrap();
@@ -238,11 +247,10 @@ async fn cost(series: &Series) -> (Cost, Cost) {
         let live = notes.iter().filter(|note| !note.deleted);
         for (place, note) in live.enumerate() {
             let found = store.version(&feed, &known.id, note.updates).await.unwrap().unwrap();
-            let xml = found.markup.unwrap().xml;
-            let written = u64::try_from(xml.len()).unwrap();
-            let packed = zstd::bulk::compress(xml.as_bytes(), 3).unwrap().len() + 6;
-            // What a version takes beside its text is in both.
-            let alone = u64::try_from(packed).unwrap();
+            let record = record(&found.markup.unwrap());
+            let written = u64::try_from(record.len()).unwrap();
+            let packed = zstd::bulk::compress(&record, 3).unwrap().len() + 6;
+            let alone = u64::try_from(packed.min(record.len())).unwrap();
             all.versions += 1;
             all.written += written;
             all.alone += alone;
