@@ -320,7 +320,7 @@ fn a_store_from_before_archives_is_sealed_from_its_beginning() {
             world.step(&dice.step()).await;
         }
         let state = world.site.gate.store_state().await;
-        assert_eq!((state.archives.next, &state.archives.newest), (0, &None));
+        assert_eq!((state.archives.next, state.archives.newest.clone()), (0, None));
         assert!(state.living > state.current && state.tombstones > 0, "{state:?}");
         world.site.gate.before_archives = false;
         world.publisher.act(&Act::Publish(1));
