@@ -204,7 +204,7 @@ fn on_disk(folder: &std::path::Path) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redacted_text_is_nowhere_and_stays_out() {
-    for format in Format::BOTH {
+    for format in [Format::Rss20, Format::Atom10, Format::Json] {
         let folder = tempfile::tempdir().unwrap();
         let mut stage = Stage::with(format, "", &on_disk(folder.path())).await;
         let mut all = posts(1..=6);
