@@ -249,3 +249,39 @@ async fn an_action_outlives_its_caller() {
     }
     assert_eq!(*site.operator.asked.lock().unwrap(), ["delete news false"]);
 }
+
+#[tokio::test]
+async fn a_redaction_is_asked_for_with_its_reason() {
+    let site = Site::new();
+    let path = "/feeds/news/items/a/redact";
+    let said = json(site.call("POST", path, r#"{"reason":" by court order "}"#).await).await;
+    for (key, value) in [
+        ("standing", serde_json::json!("redacted")),
+        ("sync_id", "a".into()),
+        ("kept_out", true.into()),
+        ("deleted", true.into()),
+        ("versions", 3.into()),
+    ] {
+        assert_eq!(said[key], value, "{key}");
+    }
+    assert_eq!(site.call("POST", path, "").await.status(), 200);
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked, ["redact news a Some(\"by court order\")", "redact news a None"]);
+    let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(501));
+    for (body, parameter) in
+        [(r#"{"reason":7}"#, "reason"), (r#"{"why":"x"}"#, "why"), (&*long, "reason")]
+    {
+        let wrong = problem(site.call("POST", path, body).await, 400).await;
+        assert_eq!(wrong["parameter"], parameter, "{body}");
+    }
+    problem(site.call("POST", "/feeds/news/items/nothing/redact", "").await, 404).await;
+    problem(site.call("POST", "/feeds/other/items/a/redact", "").await, 404).await;
+    problem(site.ask(request("POST", &format!("/api/v1{path}"), &[], "")).await, 401).await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_told() {
+    let feed = json(Site::new().call("GET", "/feeds/news", "").await).await;
+    assert_eq!(feed["kept"]["versions"], 4);
+    assert_eq!(feed["kept"]["version_bytes"], 1234);
+}
