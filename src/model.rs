@@ -18,7 +18,7 @@ pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Or
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
-    UpdateHints, Warning,
+    Older, UpdateHints, Warning,
 };
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};

@@ -23,6 +23,10 @@ const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/f
      application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
 /// The codings that this gateway undoes.
 const CODINGS: &str = "gzip, br, zstd, deflate";
+/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
+const A_IM: HeaderName = HeaderName::from_static("a-im");
+/// What a delta begins with (RFC 3229 section 10.5.1).
+const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
 /// The most header fields of a response.
 const MAX_HEADERS: usize = 128;
 /// The largest header section of a response, in bytes.
@@ -114,7 +118,7 @@ impl Core {
         let client = if openness == Openness::Public { &self.public } else { &self.opened };
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
-        let asked = client.get(target).headers(conditions(&request.validators, url));
+        let asked = client.get(target).headers(conditions(request, url));
         let response =
             asked.send().await.map_err(|e| unreached(e, url, trail.hops, &self.limits))?;
         let size: usize =
@@ -147,17 +151,18 @@ impl Core {
             notes: trail.notes,
         };
         match status {
-            304 if conditions(&request.validators, &trail.url).is_empty() => {
-                Err(FetchError::Unasked304)
-            }
+            304 if conditions(request, &trail.url).is_empty() => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
             200 | 203 | 226 => {
+                let delta = status == 226;
+                if delta && request.deltas && !begins_there(&headers, request, &trail.url) {
+                    return Err(FetchError::DeltaBase);
+                }
                 let wire = body::read(response, &self.limits).await?;
                 fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-                let delta = status == 226;
                 fetched.answer = if !delta && request.known_wire == Some(wire.print) {
                     Answer::Same
                 } else {
@@ -194,7 +199,8 @@ impl Core {
 }
 
 /// The conditions of a request to `url`: none where the validators are another address's.
-fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
+fn conditions(request: &FetchRequest, url: &Url) -> HeaderMap {
+    let validators = &request.validators;
     let mut headers = HeaderMap::new();
     if validators.answered_by.as_deref() == Some(url.as_str()) {
         let mut set = |name: HeaderName, value: Option<&String>| {
@@ -205,8 +211,23 @@ fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
         };
         set(IF_NONE_MATCH, validators.etag.as_ref());
         set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+        if request.deltas && headers.contains_key(IF_NONE_MATCH) {
+            headers.insert(A_IM, HeaderValue::from_static("feed"));
+        }
     }
     headers
+}
+
+/// Whether a delta leads on from the document that is known. One that does not say what it begins
+/// with begins with the one that was named (RFC 3229 section 10.5.1).
+fn begins_there(headers: &HeaderMap, request: &FetchRequest, url: &Url) -> bool {
+    let text = |value: Option<&HeaderValue>| {
+        let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
+    };
+    let named = text(conditions(request, url).get(IF_NONE_MATCH));
+    let base = text(headers.get(DELTA_BASE));
+    named.is_some() && base.is_none_or(|base| Some(base) == named)
 }
 
 /// How the gateway names itself where nothing else is configured.

@@ -118,6 +118,7 @@ impl Memory {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
             validators: if they_hold && !due { validators } else { Validators::default() },
+            deltas: false,
             known_wire: known.map(|prints| prints.wire),
             now,
         }
