@@ -12,11 +12,12 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate::archive;
 use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
-use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
@@ -60,6 +61,8 @@ impl Gate {
             snapshot,
             now,
             window: Duration::from_secs(30 * 86_400),
+            upstream: "https://publisher.example/feed",
+            archives: archive::Policy::default(),
         }
     }
 }
@@ -106,6 +109,7 @@ fn pipeline(c: &mut Criterion) {
         skeleton: &view.skeleton,
         items: &view.items,
         deleted: &[],
+        history: &HistoryPlace::default(),
         since: None,
         until: None,
         expires: None,

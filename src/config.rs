@@ -16,6 +16,7 @@ mod publish;
 mod section;
 mod server;
 mod sheet;
+mod size;
 mod store;
 mod web;
 

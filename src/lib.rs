@@ -5,6 +5,7 @@
 //! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
 
 pub mod app;
+pub mod archive;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -4,6 +4,7 @@
 //! of one of these types has been checked at the door where it was made.
 
 mod admin;
+mod archive;
 mod change;
 mod document;
 mod id;
@@ -15,6 +16,7 @@ mod snapshot;
 mod time;
 
 pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState};
+pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,

@@ -27,6 +27,7 @@ pub use schedule::{
 };
 pub use skip::MAX_SKIP;
 
+use crate::archive;
 use crate::fetch::AllowPrivate;
 use crate::model::FeedOptions;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct PollSettings {
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
+    /// How archives are made and kept (`publish.archive_entries` and what follows it).
+    pub archives: archive::Policy,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -59,6 +62,7 @@ impl Default for PollSettings {
             at_once: 64,
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
+            archives: archive::Policy::default(),
             node: 0,
         }
     }

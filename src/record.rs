@@ -7,6 +7,7 @@ mod draft;
 mod held;
 mod mint;
 mod next;
+mod seal;
 mod shown;
 mod window;
 
@@ -14,6 +15,7 @@ pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;
 
+use crate::archive;
 use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,6 +44,10 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The upstream's address, as configured; archives keep it.
+    pub upstream: &'a str,
+    /// How archives are made and kept.
+    pub archives: archive::Policy,
 }
 
 /// What came of a round.

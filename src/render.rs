@@ -9,6 +9,7 @@ mod convert;
 mod entry;
 mod escape;
 mod head;
+mod history;
 mod scope;
 mod tag;
 mod tombstone;
@@ -19,11 +20,13 @@ mod tests;
 pub mod sx;
 pub mod sx091;
 
-use crate::model::{Family, FeedState, Item, Skeleton, Tick};
+pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
+
+use crate::model::{Deletion, Family, FeedState, Item, Skeleton, Tick};
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
-use scope::{ATOM, Prefixes};
+use scope::{ATOM, Extension, Prefixes};
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,9 +81,12 @@ pub struct Page<'a> {
     pub skeleton: &'a Skeleton,
     /// The items, in the order to show; in the sync and complete view tombstones are among them.
     pub items: &'a [Item],
-    /// Tombstones to show as `at:deleted-entry` (Atom reader view); empty elsewhere. Left out where
-    /// the document is RSS, which has no such element.
-    pub deleted: &'a [Item],
+    /// Deletions to tell as `at:deleted-entry` (Atom reader view and archives); empty elsewhere.
+    /// Left out where the document is RSS, which has no such element.
+    pub deleted: &'a [Deletion],
+    /// Where the document stands in its feed's history. An archive document is rendered as a reader
+    /// view that is one.
+    pub history: &'a HistoryPlace,
     /// `sx:sharing/@since` (sync and complete view).
     pub since: Option<Tick>,
     /// `sx:sharing/@until` (sync and complete view).
@@ -109,7 +115,14 @@ pub fn document(page: &Page<'_>) -> String {
     let skeleton = convert::skeleton(page.skeleton, page.addresses);
     let family = skeleton.format.family();
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
-    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, !deleted.is_empty());
+    let mut extensions = vec![];
+    if !deleted.is_empty() {
+        extensions.push(Extension::Tombstones);
+    }
+    if page.history.mark().is_some() {
+        extensions.push(Extension::History);
+    }
+    let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, &extensions);
     let surroundings = Surroundings::new(page, &skeleton, &prefixes);
     let scope = prefixes.scope(&skeleton.context, page.addresses);
     let namespace = match family {
@@ -127,8 +140,8 @@ pub fn document(page: &Page<'_>) -> String {
         String::with_capacity(surroundings.size() + page.items.iter().map(room).sum::<usize>());
     surroundings.push_before(&mut out);
     if let Some(prefix) = &prefixes.tombstones {
-        for item in deleted {
-            tombstone::push_deleted_entry(&mut out, prefix, item);
+        for deletion in deleted {
+            tombstone::push_deleted_entry(&mut out, prefix, deletion);
             out.push('\n');
         }
     }

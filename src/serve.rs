@@ -5,6 +5,7 @@
 
 mod address;
 mod admin;
+mod archives;
 mod auth;
 mod conditional;
 mod dashboard;
@@ -40,9 +41,10 @@ pub use operator::{
 };
 
 use crate::clock::Clock;
-use crate::render::Dialect;
+use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
+use archives::Archives;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
@@ -70,6 +72,8 @@ pub struct Settings {
     pub dialect: Dialect,
     /// How long changes stay in the sync view (`publish.window`); `expires` follows from it.
     pub window: Duration,
+    /// Which forms of links lead to archives (`publish.history_links`).
+    pub history: LinkForms,
     /// Whether documents lead to the SUP document.
     pub sup: bool,
     /// Whether documents lead to the WebSub hub.
@@ -99,6 +103,7 @@ struct Room {
     links: Links,
     directory: Directory,
     shelf: Shelf,
+    archives: Archives,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -117,7 +122,8 @@ impl Room {
         let Parts { store, clock, operator, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
-            .leading_to(settings.sup, settings.hub);
+            .leading_to(settings.sup, settings.hub)
+            .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),
             site.clone(),
@@ -125,6 +131,7 @@ impl Room {
             renderer,
             metrics.clone(),
         );
+        let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
@@ -134,6 +141,7 @@ impl Room {
             admin_token: settings.admin_token,
             links: Links { sup: settings.sup, hub: settings.hub },
             shelf,
+            archives,
             metrics,
             closing,
         })
@@ -162,7 +170,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}", get(feeds::reader))
         .route("/feeds/{name}/sync", get(feeds::sync))
         .route("/feeds/{name}/complete", get(feeds::complete))
-        .route("/feeds/{name}/archive/{id}", get(feeds::archive))
+        .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(items::conflicts))
         .route("/subscriptions.opml", get(opml::document))

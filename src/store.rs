@@ -12,17 +12,19 @@ mod limits;
 mod lineage;
 mod memory;
 mod record;
+mod seals;
 mod sled;
 
 use self::assemble::{assemble, note};
 
-pub use self::limits::{EVENTS_KEPT, VERSIONS_KEPT};
+pub use self::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_KEPT};
 pub use self::memory::MemoryStore;
 pub use self::sled::SledStore;
 
 use crate::model::{
-    Change, Count, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Skeleton, Snapshot, SyncId, Tick, Time, Update,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, PollState, Revision, Skeleton, Snapshot, SyncId, Tick, Time,
+    Update,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -217,7 +219,7 @@ pub trait Store: Send + Sync + 'static {
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
     /// Adds or replaces a feed's record. Durable on return.
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;
-    /// Removes a feed's items, ledger, skeleton, poll state and record. Durable on return; the log
+    /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError>;
@@ -239,6 +241,20 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<VersionNote>, StoreError>;
     /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// The archives that are kept, newest first, at most `limit`.
+    async fn archives(&self, feed: &FeedName, limit: usize)
+    -> Result<Vec<ArchiveNote>, StoreError>;
+    /// What is known of an archive, also of one that was dropped and is remembered
+    /// ([`DROPPED_REMEMBERED`]). Cheap: its content is not read.
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError>;
+    /// The content of an archive that is kept.
+    async fn archive(&self, feed: &FeedName, id: &ArchiveId)
+    -> Result<Option<Archive>, StoreError>;
 
     /// Applies a change: all or nothing, durable on return, compare-and-set on the feed's revision,
     /// fenced by the claim. A feed without a state has the revision 0. The first changes of a feed

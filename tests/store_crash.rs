@@ -19,6 +19,10 @@ const WRITER: &str = "TIDEGATE_STORE_CRASH_WRITER";
 const ROUNDS: usize = 10;
 const FEEDS: u64 = 4;
 const ITEMS: u64 = 5;
+/// Every so many revisions seal what they changed, each another item.
+const SEALED: u64 = 3;
+/// So many archives are kept.
+const ARCHIVES: u64 = 10;
 
 fn feed(number: u64) -> FeedName {
     FeedName::new(&format!("feed-{number}")).unwrap()
@@ -96,8 +100,41 @@ fn state(revision: u64) -> FeedState {
         tick: Some(tick(revision)),
         render: revision,
         wire: u128::from(revision),
+        archives: chain(revision),
         ..FeedState::untouched(Format::Atom10, tick(revision).time())
     }
+}
+
+fn archive_id(number: u64) -> ArchiveId {
+    ArchiveId::new(&format!("archive{number}")).unwrap()
+}
+
+fn chain(revision: u64) -> Chain {
+    let next = revision / SEALED;
+    Chain {
+        sealed: (next > 0).then(|| tick(next * SEALED)),
+        unsealed: u32::try_from(revision % SEALED).unwrap(),
+        newest: next.checked_sub(1).map(archive_id),
+        first: next.saturating_sub(ARCHIVES),
+        next,
+        bytes: 0,
+    }
+}
+
+/// The items of an archive, newest first.
+fn sealed(number: u64) -> Vec<SyncId> {
+    let last = (number + 1) * SEALED;
+    (0..SEALED).map(|back| id((last - back) % ITEMS)).collect()
+}
+
+fn seals(revision: u64) -> Vec<Seal> {
+    let number = match revision % SEALED {
+        0 => revision / SEALED - 1,
+        _ => return Vec::new(),
+    };
+    let previous = number.checked_sub(1).map(archive_id);
+    let (id, items) = (archive_id(number), sealed(number));
+    vec![Seal { number, id, previous, upstream: "u".to_owned(), items }]
 }
 
 fn event(revision: u64) -> Event {
@@ -130,6 +167,8 @@ fn change(number: u64, revision: u64) -> Change {
             reason: "a test".to_owned(),
         }],
         latest: Vec::new(),
+        seals: seals(revision),
+        redacted: Vec::new(),
         events: vec![event(revision)],
     }
 }
@@ -244,7 +283,10 @@ async fn verify(store: &SledStore, acknowledged: &BTreeMap<(String, u64), u64>) 
         let least = told("commit").unwrap_or(0);
         assert!((least..=least + 1).contains(&revision), "{least} acknowledged, {revision} found");
         assert_eq!(found.lineage.stretches().len(), 1, "which opening made it is chance");
-        assert_eq!(found, FeedState { lineage: found.lineage.clone(), ..state(revision) });
+        let archives = Chain { bytes: found.archives.bytes, ..chain(revision) };
+        let lineage = found.lineage.clone();
+        assert_eq!(found, FeedState { lineage, archives, ..state(revision) });
+        verify_archives(store, number, &found).await;
         let oldest = revision.saturating_sub(ITEMS) + 1;
 
         let snapshot = store.snapshot(&name).await.unwrap().unwrap();
@@ -281,6 +323,30 @@ async fn verify(store: &SledStore, acknowledged: &BTreeMap<(String, u64), u64>) 
                 assert_eq!(*state, poll(number, found));
             }
         }
+    }
+}
+
+/// Every archive is there whole, with what its revisions changed, or dropped and empty.
+async fn verify_archives(store: &SledStore, number: u64, state: &FeedState) {
+    let name = feed(number);
+    let Chain { first, next, bytes, .. } = state.archives;
+    let notes = store.archives(&name, usize::MAX).await.unwrap();
+    assert!(notes.iter().map(|note| note.number).eq((first..next).rev()));
+    assert_eq!(notes.iter().map(|note| note.bytes).sum::<u64>(), bytes);
+    for at in 0..next {
+        let place = store.archive_place(&name, &archive_id(at)).await.unwrap().unwrap();
+        let archive = store.archive(&name, &archive_id(at)).await.unwrap();
+        assert_eq!(place.note.dropped, at < first);
+        assert_eq!(archive.is_some(), at >= first);
+        assert_eq!(place.next.is_some(), at + 1 < next);
+        let Some(archive) = archive else { continue };
+        let last = (at + 1) * SEALED;
+        assert_eq!(archive.skeleton, skeleton(last));
+        let ids: Vec<_> = archive.items.iter().map(|item| &item.shared.winner.id).collect();
+        assert!(ids.into_iter().eq(&sealed(at)));
+        let texts = archive.items.iter().map(|item| &item.shared.winner.data);
+        let wanted: Vec<_> = (0..SEALED).map(|back| markup(number, last - back)).collect();
+        assert!(texts.eq(&wanted));
     }
 }
 

@@ -16,9 +16,9 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
-use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store};
-use tidegate::{config, diff, identity};
+use tidegate::{archive, config, diff, identity};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -74,6 +74,8 @@ fn taken(feed: &FeedDocument<'_>) {
             snapshot: snapshot.as_ref(),
             now: NOW.plus(Duration::from_secs(hour * 3600)),
             window: 30 * DAY,
+            upstream: "https://publisher.example/feed?a=1&b=2",
+            archives: archive::Policy::default(),
         };
         let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
         if !first {
@@ -105,6 +107,7 @@ fn taken(feed: &FeedDocument<'_>) {
             skeleton: &view.skeleton,
             items: &view.items,
             deleted: &[],
+            history: &HistoryPlace::default(),
             since: view.state.window_start,
             until: view.state.tick,
             expires: None,

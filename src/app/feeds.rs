@@ -73,6 +73,8 @@ async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<()
             snapshot: Some(&snapshot),
             now: clock.now(),
             window: desk.window(),
+            upstream: &feed.url,
+            archives: desk.archives(),
         };
         if let Some(change) = record::age(&round).change {
             match store.commit(&claim, change).await {

@@ -87,6 +87,7 @@ impl Gateway {
             admin_token,
             dialect: translate::dialect(config),
             window: config.publish.window,
+            history: translate::history_links(config),
             sup: false,
             hub: false,
         };

@@ -1,6 +1,7 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 use super::{AppError, feeds, translate};
+use crate::archive;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
@@ -31,6 +32,7 @@ pub(super) struct Desk {
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
+    archives: archive::Policy,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
@@ -49,9 +51,11 @@ impl Desk {
         public_url: String,
     ) -> Self {
         let window = config.publish.window;
+        let archives = translate::archives(&config);
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
-        Self { store, clock, poller, config, public_url, window, closing, changing: Mutex::new(()) }
+        let changing = Mutex::new(());
+        Self { store, clock, poller, config, public_url, window, archives, closing, changing }
     }
 
     pub(super) fn closing(&self) {
@@ -65,6 +69,10 @@ impl Desk {
 
     pub(super) const fn window(&self) -> Duration {
         self.window
+    }
+
+    pub(super) const fn archives(&self) -> archive::Policy {
+        self.archives
     }
 
     /// Takes a new configuration; names what needs a restart.
@@ -134,6 +142,8 @@ impl Desk {
                 snapshot: snapshot.as_ref(),
                 now: self.clock.now(),
                 window: self.window(),
+                upstream: &record.url,
+                archives: self.archives,
             };
             let Some(change) = record::decide(&round, decision).change else {
                 let nothing = format!("nothing of the feed {} is held", record.name);

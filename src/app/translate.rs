@@ -1,7 +1,8 @@
 //! From the words of the configuration to those of the rooms.
 
 use super::AppError;
-use crate::config::{AllowPrivate, Config, Dialect};
+use crate::archive;
+use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, Fetch, FetchSettings};
 use crate::poll::PollSettings;
 use crate::render;
@@ -26,7 +27,18 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         spacing: config.polling.host_spacing,
         allow_private: allow_private(config),
         window: config.publish.window,
+        archives: archives(config),
         ..PollSettings::default()
+    }
+}
+
+/// How archives are made and kept.
+pub(super) fn archives(config: &Config) -> archive::Policy {
+    archive::Policy {
+        entries: config.publish.archive_entries,
+        kept: u64::from(config.publish.archives),
+        age: config.publish.archive_age,
+        bytes: config.publish.archive_bytes,
     }
 }
 
@@ -47,5 +59,14 @@ pub(super) fn dialect(config: &Config) -> render::Dialect {
         // `config` warns that SSE 0.91 is not written yet.
         Dialect::Sse | Dialect::Sse091 => render::Dialect::Sse,
         Dialect::FeedSync => render::Dialect::FeedSync,
+    }
+}
+
+/// Which forms of links lead to archives.
+pub(super) fn history_links(config: &Config) -> render::LinkForms {
+    let written = |form| config.publish.history_links.contains(&form);
+    render::LinkForms {
+        draft05: written(HistoryLinks::Draft05),
+        rfc5005: written(HistoryLinks::Rfc5005),
     }
 }

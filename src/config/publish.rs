@@ -1,13 +1,23 @@
 //! `[publish]`: how feeds are republished, and what is kept of them.
 
 use super::section::Section;
+use super::size::size;
 use crate::model::EndpointId;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-pub(super) const KEYS: &[&str] =
-    &["endpoint", "dialect", "history_links", "archive_entries", "window", "tombstones"];
+pub(super) const KEYS: &[&str] = &[
+    "endpoint",
+    "dialect",
+    "history_links",
+    "archive_entries",
+    "archives",
+    "archive_age",
+    "archive_bytes",
+    "window",
+    "tombstones",
+];
 
 /// What the window and the keeping of tombstones may be.
 const KEEPING: RangeInclusive<Duration> =
@@ -15,6 +25,8 @@ const KEEPING: RangeInclusive<Duration> =
 
 /// How many versions may stay unsealed.
 const ARCHIVE_ENTRIES: RangeInclusive<u32> = 1..=10_000;
+/// How many archives may be kept of a feed.
+const ARCHIVES: RangeInclusive<u32> = 1..=1_000_000;
 
 /// How feeds are republished, and what is kept of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +39,12 @@ pub struct Publish {
     pub history_links: BTreeSet<HistoryLinks>,
     /// The most versions that stay unsealed.
     pub archive_entries: u32,
+    /// The most archives kept of a feed.
+    pub archives: u32,
+    /// How long an archive is kept; `None`: for ever.
+    pub archive_age: Option<Duration>,
+    /// The most bytes that a feed's archives may take on disk; `None`: no limit.
+    pub archive_bytes: Option<u64>,
     /// How long changes stay in the sync view.
     pub window: Duration,
     /// How long tombstones are kept.
@@ -40,6 +58,9 @@ impl Default for Publish {
             dialect: Dialect::Sse,
             history_links: BTreeSet::from([HistoryLinks::Draft05, HistoryLinks::Rfc5005]),
             archive_entries: 20,
+            archives: 10_000,
+            archive_age: None,
+            archive_bytes: None,
             window: Duration::from_secs(30 * 86_400),
             tombstones: Duration::from_secs(180 * 86_400),
         }
@@ -79,6 +100,9 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     }
     let history_links = history_links(section);
     let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
+    let archives = section.number("archives", &ARCHIVES);
+    let archive_age = section.duration("archive_age", &KEEPING);
+    let archive_bytes = section.text("archive_bytes", size);
     let window_written = section.duration("window", &KEEPING);
     let tombstones_written = section.duration("tombstones", &KEEPING);
     let window = window_written.unwrap_or(default.window);
@@ -98,6 +122,9 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         dialect: dialect.unwrap_or(default.dialect),
         history_links: history_links.unwrap_or(default.history_links),
         archive_entries: archive_entries.unwrap_or(default.archive_entries),
+        archives: archives.unwrap_or(default.archives),
+        archive_age,
+        archive_bytes,
         window,
         tombstones,
     }

@@ -1,6 +1,6 @@
 //! What one poll adds to the store: all of it or nothing.
 
-use super::{FeedName, FeedState, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
+use super::{FeedName, FeedState, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,4 +108,10 @@ pub struct Change {
     pub latest: Vec<(SyncId, Markup)>,
     /// What happened, for people.
     pub events: Vec<Event>,
+    /// Segments to seal, in order of their numbers; the last of them is `state.archives.newest`.
+    /// Archives whose numbers are below `state.archives.first` are dropped.
+    pub seals: Vec<Seal>,
+    /// Items whose text is taken out of every archive that is kept: in place, under the same
+    /// addresses; a deletion stands in its place.
+    pub redacted: Vec<SyncId>,
 }

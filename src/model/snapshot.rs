@@ -1,6 +1,8 @@
 //! What the store knows of a feed.
 
-use super::{EndpointId, Format, History, Lineage, Markup, Shared, SyncId, Tick, Time};
+use super::{
+    ArchiveNote, Chain, EndpointId, Format, History, Lineage, Markup, Shared, SyncId, Tick, Time,
+};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -215,6 +217,8 @@ pub struct FeedState {
     pub tombstones: u32,
     /// How many sync ids were minted in this feed.
     pub minted: u64,
+    /// The archives of its change log.
+    pub archives: Chain,
     /// The earliest render revision from which a delta of the reader view tells all that changed
     /// since: before it something changed that no list of entries can say, such as the order of
     /// entries that stayed as they were.
@@ -246,6 +250,7 @@ impl FeedState {
             living: 0,
             tombstones: 0,
             minted: 0,
+            archives: Chain::default(),
             deltas_from: 0,
             lineage: Lineage::default(),
         }
@@ -261,6 +266,14 @@ pub struct Snapshot {
     pub known: Vec<Known>,
     /// The items of the last document that was taken in, in its order.
     pub order: Vec<SyncId>,
+    /// The oldest archives kept, oldest first, at most [`Snapshot::OLDEST_ARCHIVES`].
+    pub archives: Vec<ArchiveNote>,
+}
+
+impl Snapshot {
+    /// How many of the oldest archives a snapshot shows: at most so many are dropped by one commit
+    /// for their age and size.
+    pub const OLDEST_ARCHIVES: usize = 16;
 }
 
 /// An item with its bytes, as views need it.

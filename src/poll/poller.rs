@@ -93,6 +93,7 @@ impl Poller {
             claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
             window: parts.settings.window,
+            archives: parts.settings.archives,
         };
         let board_there = Arc::clone(&board);
         let mut desk = Desk::new(parts.settings, bench, parts.clock, parts.cancel, board_there);

@@ -4,6 +4,7 @@ use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
 use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
+use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Document, Fetch, Fetched};
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
@@ -36,6 +37,8 @@ pub struct Bench {
     pub judging: Arc<Semaphore>,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// How archives are made and kept.
+    pub archives: archive::Policy,
 }
 
 /// What came of a round that did not fail.
@@ -321,6 +324,8 @@ where
             snapshot: snapshot.as_deref(),
             now,
             window: bench.window,
+            upstream: &feed.url,
+            archives: bench.archives,
         };
         decide(bench.judge.as_ref(), &round)
     };

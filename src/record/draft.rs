@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Collects what changes; knows the tick that a version would get.
 pub(super) struct Draft<'a> {
     pub(super) round: &'a Round<'a>,
-    snapshot: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
     pub(super) state: FeedState,
     tick: Tick,
     /// Changed ledger entries by their index; new ones follow behind the old.
@@ -217,6 +217,8 @@ impl<'a> Draft<'a> {
             self.state.window_start.get_or_insert(first);
             self.state.complete_start.get_or_insert(first);
         }
+        let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
+        let seals = self.seal(made);
         if self.shown_changed {
             self.state.render = self.state.render.saturating_add(1);
             let later = self.state.shown.plus(Duration::from_secs(1));
@@ -242,6 +244,8 @@ impl<'a> Draft<'a> {
             versions: self.versions,
             latest: self.latest,
             events: self.events,
+            seals,
+            redacted: Vec::new(),
         };
         Verdict { change: Some(change), held, look_again }
     }

@@ -28,6 +28,7 @@ pub fn take_in(
         state: FeedState::untouched(document.format, round.now),
         known: Vec::new(),
         order: Vec::new(),
+        archives: Vec::new(),
     };
     let snapshot = round.snapshot.unwrap_or(&first);
     let names = identity::natives(document);

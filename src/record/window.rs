@@ -24,13 +24,16 @@ pub(super) fn advance<'a>(
     }
 }
 
-/// Lets items leave the window of a feed that did not change otherwise; a change without a tick.
+/// Lets items leave the window and drops archives of a feed that did not change otherwise; a change
+/// without a tick.
 pub fn age(round: &Round<'_>) -> Verdict {
     let Some(snapshot) = round.snapshot else { return Verdict::default() };
     let mut draft = Draft::new(round, snapshot);
-    if !draft.advance_window() {
+    draft.shown_changed = draft.advance_window();
+    // Archives grow old too.
+    draft.state_changed = draft.drop_archives(snapshot.state.archives.next);
+    if !draft.shown_changed && !draft.state_changed {
         return Verdict::default();
     }
-    draft.shown_changed = true;
     draft.into_verdict(None)
 }

@@ -85,6 +85,9 @@ impl<'a> Surroundings<'a> {
             escape::text(&mut feed_level, &page.addresses.reader);
             let _ = write!(feed_level, "</{own}id>");
         }
+        if let (Some(mark), Some(prefix)) = (page.history.mark(), &prefixes.history) {
+            let _ = write!(feed_level, "<{prefix}:{mark}/>");
+        }
         let link = match &prefixes.atom {
             Some(prefix) => format!("{prefix}:link"),
             None => format!("{own}link"),
@@ -162,6 +165,9 @@ pub fn resolve(base: &str, reference: &str) -> String {
 
 /// The address of the view that is rendered.
 const fn own_address<'a>(page: &Page<'a>) -> &'a String {
+    if let Some(archive) = &page.history.archive {
+        return &archive.own;
+    }
     match page.kind {
         ViewKind::Reader => &page.addresses.reader,
         ViewKind::Sync => &page.addresses.sync,
@@ -186,6 +192,13 @@ fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
     };
     push("self", Some(media), own_address(page));
     push("via", None, &page.addresses.upstream);
+    for (relation, address) in page.history.links(&page.addresses.reader) {
+        push(relation, Some(media), address);
+    }
+    // An archive never changes and is nothing to subscribe to: it names neither hub nor SUP.
+    if page.history.archive.is_some() {
+        return;
+    }
     if page.kind == ViewKind::Reader {
         push("related", Some(media), &page.addresses.sync);
     }

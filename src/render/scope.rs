@@ -8,6 +8,8 @@ use std::borrow::Cow;
 pub const ATOM: &str = "http://www.w3.org/2005/Atom";
 /// The namespace of `at:deleted-entry` (RFC 6721).
 pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
+/// The namespace of `fh:archive` and `fh:complete` (Feed History draft-05, RFC 5005).
+pub const HISTORY: &str = "http://purl.org/syndication/history/1.0";
 /// The namespace of SSE 1.0.
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 /// The namespace of FeedSync.
@@ -44,6 +46,15 @@ impl Scope<'_> {
     }
 }
 
+/// What a document has beside the sync markup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extension {
+    /// `at:deleted-entry`; Atom only.
+    Tombstones,
+    /// `fh:archive` or `fh:complete`.
+    History,
+}
+
 /// The prefixes of our own elements in one document, computed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefixes {
@@ -55,6 +66,8 @@ pub struct Prefixes {
     pub atom: Option<String>,
     /// Of `at:deleted-entry`.
     pub tombstones: Option<String>,
+    /// Of `fh:archive` and `fh:complete`.
+    pub history: Option<String>,
     /// What must be declared on the root.
     pub declarations: Vec<(String, &'static str)>,
 }
@@ -62,7 +75,12 @@ pub struct Prefixes {
 impl Prefixes {
     /// Chooses prefixes for a document around `context`: those that its publisher has bound to our
     /// namespaces already, else the customary ones, else the customary ones with a number.
-    pub fn choose(context: &Context, family: Family, dialect: Dialect, tombstones: bool) -> Self {
+    pub fn choose(
+        context: &Context,
+        family: Family,
+        dialect: Dialect,
+        extensions: &[Extension],
+    ) -> Self {
         let mut declarations = Vec::new();
         let mut choose = |wanted: &str, namespace: &'static str| {
             let bound = context.namespaces.iter().find(|(p, n)| !p.is_empty() && n == namespace);
@@ -85,8 +103,10 @@ impl Prefixes {
         let sharing_namespace = sharing_namespace(dialect);
         let sharing = choose("sx", sharing_namespace);
         let atom = (family == Family::Rss).then(|| choose("atom", ATOM));
-        let tombstones = (family == Family::Atom && tombstones).then(|| choose("at", TOMBSTONES));
-        Self { sharing, sharing_namespace, atom, tombstones, declarations }
+        let tombstones = family == Family::Atom && extensions.contains(&Extension::Tombstones);
+        let tombstones = tombstones.then(|| choose("at", TOMBSTONES));
+        let history = extensions.contains(&Extension::History).then(|| choose("fh", HISTORY));
+        Self { sharing, sharing_namespace, atom, tombstones, history, declarations }
     }
 
     /// The scope that entries of a document around `context` stand in.
@@ -115,6 +135,8 @@ pub fn base_of<'a>(context: &'a Context, addresses: &'a Addresses) -> &'a str {
 mod tests {
     use super::*;
 
+    const BOTH: [Extension; 2] = [Extension::Tombstones, Extension::History];
+
     fn context(bindings: &[(&str, &str)]) -> Context {
         let own = |(p, n): &(&str, &str)| ((*p).to_owned(), (*n).to_owned());
         Context { namespaces: bindings.iter().map(own).collect(), base: None, lang: None }
@@ -122,20 +144,18 @@ mod tests {
 
     #[test]
     fn customary_prefixes_are_declared_once() {
-        let prefixes = Prefixes::choose(&context(&[]), Family::Rss, Dialect::Sse, true);
+        let prefixes = Prefixes::choose(&context(&[]), Family::Rss, Dialect::Sse, &BOTH[..1]);
         assert_eq!(prefixes.declarations, [("sx".to_owned(), SSE), ("atom".to_owned(), ATOM)]);
         assert_eq!(prefixes.tombstones, None);
-        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, true);
-        assert_eq!(
-            prefixes.declarations,
-            [("sx".to_owned(), FEED_SYNC), ("at".to_owned(), TOMBSTONES)]
-        );
+        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, &BOTH);
+        let declared = [("sx", FEED_SYNC), ("at", TOMBSTONES), ("fh", HISTORY)];
+        assert_eq!(prefixes.declarations, declared.map(|(prefix, name)| (prefix.to_owned(), name)));
     }
 
     #[test]
     fn a_publishers_binding_is_used_or_avoided() {
         let bindings = [("sx", "urn:other"), ("sx1", "urn:more"), ("a", ATOM), ("", ATOM)];
-        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, false);
+        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, &[]);
         assert_eq!(prefixes.sharing, "sx2");
         assert_eq!(prefixes.atom.as_deref(), Some("a"));
         assert_eq!(prefixes.declarations, [("sx2".to_owned(), SSE)]);

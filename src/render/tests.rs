@@ -6,6 +6,7 @@ mod build;
 mod conversions;
 mod fixtures;
 mod golden;
+mod history;
 mod ids;
 mod inherited;
 mod properties;

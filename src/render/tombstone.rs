@@ -2,7 +2,7 @@
 
 use super::convert::{Neutral, Target, write_entry};
 use super::escape;
-use crate::model::{Family, Item, Markup, Version};
+use crate::model::{Deletion, Family, Markup, Version};
 use std::fmt::Write;
 
 /// The title of an item that had none.
@@ -37,9 +37,8 @@ pub fn shell(version: &Version<Markup>, target: &Target<'_>, feed_title: &str) -
 }
 
 /// Adds `at:deleted-entry` (RFC 6721 section 3).
-pub fn push_deleted_entry(out: &mut String, prefix: &str, item: &Item) {
-    let when = item.shared.winner.history.topmost().stamp.when().unwrap_or(item.tick.time());
+pub fn push_deleted_entry(out: &mut String, prefix: &str, deletion: &Deletion) {
     let _ = write!(out, "<{prefix}:deleted-entry");
-    escape::push_attribute(out, "ref", &item.published_id);
-    let _ = write!(out, " when=\"{when}\"/>");
+    escape::push_attribute(out, "ref", &deletion.published_id);
+    let _ = write!(out, " when=\"{}\"/>", deletion.when);
 }

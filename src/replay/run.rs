@@ -2,6 +2,7 @@
 
 use super::report::{Line, Outcome, PrintedEvent};
 use super::source::{Recorded, Series};
+use crate::archive;
 use crate::model::{EndpointId, Event, FeedName, FeedOptions, Snapshot, Time};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
@@ -159,6 +160,8 @@ impl Replayed<'_> {
             snapshot,
             now,
             window: self.stage.window,
+            upstream: "",
+            archives: archive::Policy::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{EndpointId, FeedName, FeedRecord, SupId};
-use crate::render::{Addresses, Dialect, ViewKind};
+use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId};
+use crate::render::{Addresses, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -15,6 +15,7 @@ pub(super) struct Site {
     base: String,
     endpoint: EndpointId,
     dialect: Dialect,
+    history: LinkForms,
     sup: bool,
     hub: bool,
 }
@@ -23,13 +24,24 @@ impl Site {
     /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
         let base = public_url.trim_end_matches('/').to_owned();
-        Self { base, endpoint, dialect, sup: false, hub: false }
+        Self { base, endpoint, dialect, history: LinkForms::default(), sup: false, hub: false }
     }
 
     /// Whether documents lead to the SUP document and to the hub.
     pub(super) fn leading_to(mut self, sup: bool, hub: bool) -> Self {
         (self.sup, self.hub) = (sup, hub);
         self
+    }
+
+    /// Which forms of links lead to archives.
+    pub(super) fn linking(mut self, history: LinkForms) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Which forms of links lead to archives.
+    pub(super) const fn history(&self) -> LinkForms {
+        self.history
     }
 
     /// The dialect of documents when nobody asks for another.
@@ -50,12 +62,20 @@ impl Site {
             ViewKind::Sync => "/sync",
             ViewKind::Complete => "/complete",
         };
-        let query = match dialect {
+        format!("{}/feeds/{feed}{view}{}", self.base, self.query(dialect))
+    }
+
+    /// The address of an archive, likewise.
+    pub(super) fn archive(&self, feed: &FeedName, id: &ArchiveId, dialect: Dialect) -> String {
+        format!("{}/feeds/{feed}/archive/{id}{}", self.base, self.query(dialect))
+    }
+
+    fn query(&self, dialect: Dialect) -> &'static str {
+        match dialect {
             same if same == self.dialect => "",
             Dialect::Sse => "?sx=sse",
             Dialect::FeedSync => "?sx=feedsync",
-        };
-        format!("{}/feeds/{feed}{view}{query}", self.base)
+        }
     }
 
     /// The SUP id of a feed (SUP section 4): opaque, stable, and it gives no address away.

@@ -46,10 +46,17 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let events = room.store.events(name, EVENTS_SHOWN).await?;
     let events: Vec<Value> = events.iter().map(json::event).collect();
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
+    let newest = state.as_ref().and_then(|state| state.archives.newest.as_ref());
+    let newest = newest.map(|id| at(&format!("/archive/{id}")));
     let mut feed = json::status(&status);
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
-    let views = json!({ "reader": at(""), "sync": at("/sync"), "complete": at("/complete") });
+    let views = json!({
+        "reader": at(""),
+        "sync": at("/sync"),
+        "complete": at("/complete"),
+        "archive": newest,
+    });
     feed.insert("views".to_owned(), views);
     Ok(Value::Object(feed))
 }

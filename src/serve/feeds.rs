@@ -1,4 +1,5 @@
-//! The feed documents: reader, sync and complete view, with their headers (CONTRACT, Addresses).
+//! The feed documents: reader, sync and complete view, and the headers of all feed documents
+//! (CONTRACT, Addresses).
 
 use super::conditional::{not_modified, tags};
 use super::delta::{self, DELTA_BASE, IM};
@@ -8,7 +9,7 @@ use super::query::Asked;
 use super::rendition::Rendition;
 use super::shelf::{Delta, Wish};
 use super::{Room, Shared};
-use crate::model::{FeedName, FeedRecord};
+use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Dialect, ViewKind};
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
@@ -23,13 +24,15 @@ pub(super) type NameInPath = Result<Path<String>, PathRejection>;
 const READER_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 /// Who reads these was told of a change, and must not get what an intermediary kept from before.
 const SYNC_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// An archive changes only where text is taken out of it, which is to be seen within a day.
+const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 /// A delta is no answer for anybody else: only caches that know what `IM` means may keep it, which
 /// `im` tells them in spite of `no-store` (RFC 3229 section 10.8.2).
 const READER_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, max-age=60");
 const SYNC_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, no-cache");
 /// What an answer depends on beside its address.
 const VARY: HeaderValue = HeaderValue::from_static("A-IM, Accept-Encoding");
-const VARY_COMPLETE: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
@@ -67,16 +70,6 @@ pub(super) async fn complete(
     view(&room, ViewKind::Complete, name, query.as_deref(), (&method, &headers)).await
 }
 
-/// `GET /feeds/NAME/archive/ID`: no segment is sealed by this version, so there is none.
-pub(super) async fn archive(
-    State(room): State<Shared>,
-    path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Problem> {
-    let (name, _) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
-    Err(Problem::not_found(format!("the feed {} has no archive of that id", record.name)))
-}
-
 /// A path that does not decode to text names nothing.
 pub(super) fn unreadable<T>(_: T) -> Problem {
     Problem::not_found("the address does not decode to UTF-8, so it names nothing here")
@@ -99,7 +92,9 @@ async fn view(
         seen: asked.since,
     };
     let rendition = room.shelf.rendition(&record, wish).await?;
-    let (headers_out, body) = match headers_of(room, &record, wish, &rendition, headers) {
+    let which = Which::View(kind);
+    let stands = headers_of(room, &record, which, wish.dialect, &rendition, headers);
+    let (headers_out, body) = match stands {
         Stands::Same(headers) => {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
@@ -115,6 +110,51 @@ async fn view(
     Ok((headers_out, body).into_response())
 }
 
+/// The answer that carries a rendition, or the 304 that says that the client has it.
+pub(super) fn answer(
+    room: &Room,
+    record: &FeedRecord,
+    which: Which<'_>,
+    dialect: Dialect,
+    rendition: &Rendition,
+    asked: &HeaderMap,
+) -> Response {
+    match headers_of(room, record, which, dialect, rendition, asked) {
+        Stands::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
+        Stands::New(headers, body) => (headers, body).into_response(),
+    }
+}
+
+/// Which document of a feed is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// A view.
+    View(ViewKind),
+    /// An archive.
+    Archive(&'a ArchivePlace),
+}
+
+impl Which<'_> {
+    /// How long it may be kept without asking.
+    const fn fresh(self) -> HeaderValue {
+        match self {
+            Self::View(ViewKind::Reader) => READER_FRESH,
+            Self::View(ViewKind::Sync | ViewKind::Complete) => SYNC_FRESH,
+            // The newest archive changes once more: when the next one comes to be linked.
+            Self::Archive(place) if place.next.is_none() => READER_FRESH,
+            Self::Archive(_) => ARCHIVE_FRESH,
+        }
+    }
+
+    /// What the answer depends on beside the address.
+    const fn vary(self) -> HeaderValue {
+        match self {
+            Self::View(ViewKind::Reader | ViewKind::Sync) => VARY,
+            Self::View(ViewKind::Complete) | Self::Archive(_) => VARY_PLAIN,
+        }
+    }
+}
+
 /// How a rendition stands to what the client has.
 enum Stands {
     /// It has it: the headers of a 304.
@@ -128,7 +168,8 @@ enum Stands {
 fn headers_of(
     room: &Room,
     record: &FeedRecord,
-    wish: Wish,
+    which: Which<'_>,
+    dialect: Dialect,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Stands {
@@ -136,7 +177,7 @@ fn headers_of(
     let body = rendition.body(encoding);
     // What a tick in the future changed was changed by now, as far as HTTP is concerned.
     let modified = rendition.shown.min(room.clock.now());
-    let mut headers = lasting(room, &record.name, wish.kind, wish.dialect, rendition.media_type);
+    let mut headers = lasting(room, &record.name, which, dialect, rendition);
     headers.insert(header::ETAG, body.etag.value());
     if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
         headers.insert(header::LAST_MODIFIED, modified);
@@ -179,14 +220,13 @@ fn changes(kind: ViewKind, mut headers: HeaderMap, delta: &Delta, encoding: Enco
 fn lasting(
     room: &Room,
     feed: &FeedName,
-    kind: ViewKind,
+    which: Which<'_>,
     dialect: Dialect,
-    media_type: &str,
+    rendition: &Rendition,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let fresh = if kind == ViewKind::Reader { READER_FRESH } else { SYNC_FRESH };
-    headers.insert(header::CACHE_CONTROL, fresh);
-    headers.insert(header::VARY, if kind == ViewKind::Complete { VARY_COMPLETE } else { VARY });
+    headers.insert(header::CACHE_CONTROL, which.fresh());
+    headers.insert(header::VARY, which.vary());
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let sup = room.site.sup(feed);
@@ -197,24 +237,33 @@ fn lasting(
             headers.append(name, value);
         }
     };
+    let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
     let mut link = |address: &str, rel: &str, media_type: &str| {
         add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
     let at = |kind| room.site.view(feed, kind, dialect);
-    link(&at(kind), "self", media_type);
-    if kind != ViewKind::Sync {
+    let (own, kind) = match which {
+        Which::View(kind) => (at(kind), Some(kind)),
+        Which::Archive(place) => (room.site.archive(feed, &place.note.id, dialect), None),
+    };
+    link(&own, "self", media_type);
+    if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
         link(&at(ViewKind::Sync), "related", media_type);
     }
-    if kind != ViewKind::Complete {
+    if kind != Some(ViewKind::Complete) {
         link(&at(ViewKind::Complete), "complete", media_type);
+    }
+    for (relation, address) in &rendition.links {
+        link(address, relation, media_type);
     }
     if room.links.sup
         && let Some(sup) = &sup
     {
         link(sup, "http://api.friendfeed.com/2008/03#sup", "application/json");
     }
-    if room.links.hub {
+    // An archive is nothing to subscribe to.
+    if room.links.hub && kind.is_some() {
         add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
     }
     if let Some(sup) = sup {

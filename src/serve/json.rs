@@ -2,7 +2,8 @@
 
 use super::operator::{Counts, FeedStatus, NextPoll, PollNote, PollReport};
 use crate::model::{
-    Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Tick, Time,
+    Chain, Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
+    Tick, Time,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -138,6 +139,16 @@ fn character(character: &Character) -> Value {
     })
 }
 
+fn archives(chain: &Chain) -> Value {
+    json!({
+        "kept": chain.kept(),
+        "dropped": chain.first,
+        "bytes": chain.bytes,
+        "unsealed": chain.unsealed,
+        "sealed_until": tick(chain.sealed),
+    })
+}
+
 fn hold(hold: &Hold) -> Value {
     json!({
         "reason": hold.reason,
@@ -163,6 +174,7 @@ pub(super) fn state(state: &FeedState) -> Value {
             "retired": state.living.saturating_sub(state.current),
             "tombstones": state.tombstones,
         },
+        "archives": archives(&state.archives),
         "character": character(&state.character),
         "hold": state.hold.as_ref().map(hold),
         "ripens": time(state.ripens),

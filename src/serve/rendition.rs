@@ -46,6 +46,8 @@ pub(super) struct Rendition {
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
+    /// The documents of its feed's history that it leads to, as relation and address.
+    pub(super) links: Vec<(&'static str, String)>,
     /// The revision of the feed that it was rendered from.
     pub(super) revision: Revision,
 }
@@ -75,8 +77,15 @@ impl Rendition {
             brotli: Body::new(brotli, token),
             media_type,
             shown,
+            links: Vec::new(),
             revision,
         })
+    }
+
+    /// With links to other documents of its feed's history.
+    pub(super) fn leading_to(mut self, links: Vec<(&'static str, &str)>) -> Self {
+        self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
+        self
     }
 
     /// The body in an encoding.

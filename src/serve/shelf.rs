@@ -9,8 +9,8 @@ use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
-use crate::model::{Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
-use crate::render::{Dialect, Page, ViewKind};
+use crate::model::{Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
+use crate::render::{Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, Kept};
@@ -59,6 +59,8 @@ struct Key {
     upstream: String,
     plan: Plan,
     dialect: Dialect,
+    /// Whether the operator says that the feed is complete.
+    complete: bool,
     revision: Revision,
     render: u64,
 }
@@ -70,6 +72,7 @@ impl Key {
             upstream: record.url.clone(),
             plan,
             dialect: wish.dialect,
+            complete: record.options.complete,
             revision: state.revision,
             render: state.render,
         }
@@ -228,7 +231,9 @@ impl Shelf {
         turn: OwnedSemaphorePermit,
     ) -> Result<Rendition, Missing> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
+        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let addresses = self.site.addresses(record, wish.dialect);
+        let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
         let usual = Plan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
@@ -245,6 +250,7 @@ impl Shelf {
                 skeleton: &view.skeleton,
                 items: &view.items,
                 deleted: &deleted,
+                history: &history,
                 since,
                 until,
                 expires: plan.expires(&view.items, window),
@@ -256,13 +262,35 @@ impl Shelf {
                 revision: view.state.revision,
                 token: scope.zip(point).map(|(scope, point)| point.token(scope)),
             };
-            Rendition::build(renderer(&page), about)
+            let links = history.links(&addresses.reader);
+            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
         });
         match blocking.await {
             Ok(Ok(rendition)) => Ok(rendition),
             Ok(Err(error)) => Err(Missing::Render(error.to_string())),
             Err(error) => Err(Missing::Render(error.to_string())),
         }
+    }
+
+    /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
+    /// complete view of a feed that is complete says so, unless it has tombstones, which a client
+    /// would take for entries (READINGS 3, row 7).
+    fn history(&self, record: &FeedRecord, wish: Wish, view: &View) -> HistoryPlace {
+        let mut place = HistoryPlace { forms: self.site.history(), ..HistoryPlace::default() };
+        let newest = view.state.archives.newest.as_ref();
+        let says_all = record.options.complete || view.state.says_complete;
+        match wish.kind {
+            ViewKind::Reader => {
+                let at = |id| self.site.archive(&record.name, id, wish.dialect);
+                place.previous = newest.map(at);
+            }
+            ViewKind::Complete => {
+                let lives = |item: &Item| !item.shared.winner.deleted;
+                place.complete = says_all && view.items.iter().all(lives);
+            }
+            ViewKind::Sync => {}
+        }
+        place
     }
 
     /// Reads everything that the view shows, all at one revision.
@@ -286,14 +314,15 @@ impl Shelf {
             if !tombstones {
                 return Ok((plan, view, Vec::new()));
             }
-            let since = Plan::Window { since: state.window_start };
-            let window = self.view(record, since.select()).await?;
+            // Deletions stay until an archive has them, and as long as the window is at least.
+            let since = state.window_start.min(state.archives.sealed);
+            let window = self.view(record, Plan::Window { since }.select()).await?;
             if window.state.revision == state.revision {
-                let mut deleted = window.items;
                 // An id that is said to be deleted takes the entry that bears it out of a reader
                 // (RFC 6721 section 3): one that a current item bears as well is not said.
                 let borne: HashSet<&str> =
                     view.items.iter().map(|item| item.published_id.as_str()).collect();
+                let mut deleted = window.items;
                 deleted.retain(|item| {
                     item.shared.winner.deleted && !borne.contains(item.published_id.as_str())
                 });

@@ -1,6 +1,7 @@
 //! The site as its visitors see it, over doubles of the store and of the side that polls.
 
 mod admin;
+mod archives;
 mod deltas;
 mod doubles;
 mod feeds;
@@ -33,10 +34,8 @@ fn at(seconds: i64) -> Time {
 
 /// Says everything that a page holds, a line each, so that tests can read it.
 fn spell(page: &Page<'_>) -> String {
-    let ids = |items: &[crate::model::Item]| {
-        let ids: Vec<&str> = items.iter().map(|item| item.shared.winner.id.as_str()).collect();
-        ids.join(" ")
-    };
+    let ids: Vec<&str> = page.items.iter().map(|item| item.shared.winner.id.as_str()).collect();
+    let deleted: Vec<&str> = page.deleted.iter().map(|deletion| deletion.id.as_str()).collect();
     format!(
         "{:?} {:?} render {}\nsince {:?}\nuntil {:?}\nexpires {:?}\nitems {}\ndeleted {}\n\
          complete {}\nupstream {}\nsup {:?}\n{}",
@@ -46,8 +45,8 @@ fn spell(page: &Page<'_>) -> String {
         page.since,
         page.until,
         page.expires,
-        ids(page.items),
-        ids(page.deleted),
+        ids.join(" "),
+        deleted.join(" "),
         page.addresses.complete,
         page.addresses.upstream,
         page.addresses.sup,
@@ -108,6 +107,7 @@ impl Site {
 
 fn settings() -> Settings {
     Settings {
+        history: crate::render::LinkForms::default(),
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),
         dialect: Dialect::Sse,

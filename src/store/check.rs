@@ -1,7 +1,7 @@
 //! What a change must hold before any store takes it. Pure; both stores ask the same questions.
 
 use super::limits::VALUE_LIMIT;
-use super::{CommitError, StoreError};
+use super::{CommitError, StoreError, seals};
 use crate::model::{Change, FeedState, Known, Revision, SyncId, Tick};
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +22,7 @@ pub(super) fn check(
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
     latest(change, &versioned).map_err(|what| invalid(change, what))?;
+    seals::check(change, before).map_err(|what| invalid(change, what))?;
     touched(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
@@ -50,10 +51,15 @@ pub(super) fn check(
             return Err(invalid(change, format!("the order names {id}, which is not known")));
         }
     }
+    for id in change.seals.iter().flat_map(|seal| &seal.items) {
+        if !known.contains_key(id) && !stored(id)? {
+            return Err(invalid(change, format!("it seals {id}, which is not known")));
+        }
+    }
     Ok(())
 }
 
-fn invalid(change: &Change, what: String) -> CommitError {
+pub(super) fn invalid(change: &Change, what: String) -> CommitError {
     CommitError::Store(StoreError::Invalid { feed: change.feed.clone(), what })
 }
 

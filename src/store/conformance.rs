@@ -1,6 +1,7 @@
 //! One suite for every store: what the trait's documentation promises, as tests.
 
 mod admin;
+mod archives;
 mod cases;
 mod limits;
 mod make;

@@ -52,6 +52,8 @@ impl Floor {
         let new = old.max(Tick::next(start.time(), Some(start)));
         change.tick = Some(new);
         change.state.tick = Some(new);
+        let sealed = &mut change.state.archives.sealed;
+        *sealed = sealed.map(|sealed| if sealed == old { new } else { sealed });
         for entry in change.known.iter_mut().filter(|entry| entry.tick == old) {
             entry.tick = new;
         }

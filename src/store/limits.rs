@@ -11,3 +11,11 @@ pub(super) const VALUE_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The most epochs that one call of `tail` answers, whatever it asks for.
 pub(super) const TAIL_LIMIT: usize = 10_000;
+
+/// About how many bytes of text one stored block of an archive holds; a larger entry has a block of
+/// its own.
+pub(super) const BLOCK: usize = 256 * 1024;
+
+/// How many archives that were dropped are remembered, so that their addresses answer 410 and not
+/// 404; the oldest are forgotten first.
+pub const DROPPED_REMEMBERED: u64 = 10_000;

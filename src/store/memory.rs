@@ -11,8 +11,8 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Revision,
-    Snapshot, SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord,
+    FeedState, Item, PollState, Revision, Seal, Snapshot, SyncId, Time,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -106,6 +106,11 @@ impl Content {
         let before = self.shelves.get(&change.feed);
         let state = before.map(|shelf| &shelf.state);
         check::check(&change, state, |id| Ok(before.is_some_and(|shelf| shelf.holds(id))))?;
+        let is_given = |seal: &Seal| before.is_some_and(|s| s.archive_place(&seal.id).is_some());
+        if change.seals.iter().any(is_given) {
+            let what = "it gives an archive an id that another has".to_owned();
+            return Err(check::invalid(&change, what));
+        }
         let mut base = change.base;
         if let Some(floor) = self.floors.get(&change.feed) {
             if state.is_none() {
@@ -199,6 +204,31 @@ impl Store for MemoryStore {
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         let content = self.content()?;
         Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.events(limit)))
+    }
+
+    async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let content = self.content()?;
+        Ok(content.shelves.get(feed).map_or_else(Vec::new, |shelf| shelf.archives(limit)))
+    }
+
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.archive_place(id)))
+    }
+
+    async fn archive(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<Archive>, StoreError> {
+        Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.archive(id)))
     }
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {

@@ -4,6 +4,7 @@
 //! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
+mod archive;
 mod event;
 mod feed;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub(super) mod specimen;
 mod state;
 mod version;
 
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
 pub(super) use self::identity::IdentityRecord;
@@ -104,6 +106,9 @@ pub(super) enum RecordError {
     /// A number does not fit this machine.
     #[error("a number does not fit: {0}")]
     Number(#[from] std::num::TryFromIntError),
+    /// A text that is no id of an archive.
+    #[error("{0:?} is no id of an archive")]
+    Archive(String),
     /// A list that must not be empty is.
     #[error("it has no history")]
     NoHistory,

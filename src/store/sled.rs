@@ -4,6 +4,7 @@
 //! bounded number at a time, and see a feed at one durable revision ([`shared`]). After a write
 //! that may not have become durable, nothing is acknowledged, published or answered any more.
 
+mod archives;
 mod barrier;
 mod committer;
 #[cfg(test)]
@@ -31,7 +32,8 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::model::{
-    Change, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, PollState, Snapshot, SyncId,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, EndpointId, Event, FeedName, FeedRecord,
+    FeedState, Item, PollState, Snapshot, SyncId,
 };
 use async_trait::async_trait;
 use std::path::Path;
@@ -307,8 +309,45 @@ impl Store for SledStore {
         Ok(events.await?.unwrap_or_default())
     }
 
+    async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let feed = feed.clone();
+        let notes = self.read(move |trees, shared| {
+            let kept = |state: &FeedState| archives::kept(trees, &feed, state, limit).map(Some);
+            shared.reading(&feed, kept)
+        });
+        Ok(notes.await?.unwrap_or_default())
+    }
+
+    async fn archive_place(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::place(trees, &feed, &id))
+        })
+        .await
+    }
+
+    async fn archive(
+        &self,
+        feed: &FeedName,
+        id: &ArchiveId,
+    ) -> Result<Option<Archive>, StoreError> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.read(move |trees, shared| {
+            shared.reading(&feed, |_| archives::archive(trees, &feed, &id))
+        })
+        .await
+    }
+
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
-        let prepared = self.read(move |trees, _| plan::prepare(trees, change)).await?;
+        let prepared = self.read(move |trees, shared| plan::prepare(trees, shared, change)).await?;
         let (claim, prepared) = (claim.clone(), Box::new(prepared));
         self.ask(|reply| Request::Commit { claim, prepared, reply }).await?
     }

@@ -76,6 +76,8 @@ impl Gate {
             snapshot: snapshot.as_ref(),
             now,
             window: 30 * DAY,
+            upstream: "http://publisher.example/feed",
+            archives: tidegate::archive::Policy::default(),
         });
         let change = verdict.change.take();
         if let Some(change) = change.clone() {

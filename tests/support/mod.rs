@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
+use tidegate::model::{Chain, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
@@ -59,11 +59,15 @@ pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
 pub struct Gate {
-    pub store: MemoryStore,
+    pub store: Arc<MemoryStore>,
     pub claim: Claim,
     pub feed: FeedName,
     pub options: FeedOptions,
     pub now: Time,
+    pub window: Duration,
+    pub archives: tidegate::archive::Policy,
+    /// Commits as a program did that knew no archives.
+    pub before_archives: bool,
     same: u32,
 }
 
@@ -71,6 +75,7 @@ impl Gate {
     pub async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = Arc::new(store);
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         Self {
             store,
@@ -78,6 +83,9 @@ impl Gate {
             feed: FeedName::new("news").unwrap(),
             options: FeedOptions::default(),
             now: Time::from_unix(START + 400 * 24 * HOUR),
+            window: Duration::from_secs(30 * 24 * 3600),
+            archives: tidegate::archive::Policy::default(),
+            before_archives: false,
             same: 0,
         }
     }
@@ -93,7 +101,9 @@ impl Gate {
             options: &self.options,
             snapshot,
             now: self.now,
-            window: Duration::from_secs(30 * 24 * 3600),
+            window: self.window,
+            upstream: "http://publisher.example/feed",
+            archives: self.archives,
         }
     }
 
@@ -123,8 +133,21 @@ impl Gate {
         verdict
     }
 
+    /// What the gateway does every hour whatever the publisher does.
+    pub async fn age(&mut self) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::age(&self.round(snapshot.as_ref()));
+        self.commit(&verdict).await;
+        verdict
+    }
+
     async fn commit(&mut self, verdict: &Verdict) {
-        if let Some(change) = verdict.change.clone() {
+        if let Some(mut change) = verdict.change.clone() {
+            if self.before_archives {
+                change.seals.clear();
+                let unsealed = change.state.living + change.state.tombstones;
+                change.state.archives = Chain { unsealed, ..Chain::default() };
+            }
             self.store.commit(&self.claim, change).await.unwrap();
             self.same = 0;
         }

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Item, Standing, Time,
+    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Standing, Time,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
+use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::replay::{self, Line, Outcome, Series, Stage};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
@@ -183,7 +183,7 @@ fn former_ids(lines: &[Line]) -> BTreeMap<String, BTreeSet<String>> {
     former
 }
 
-fn rendered(view: &View, kind: ViewKind, deleted: &[Item]) -> String {
+fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
     let addresses = Addresses {
         reader: "https://gate.example/feeds/recorded".into(),
         sync: "https://gate.example/feeds/recorded/sync".into(),
@@ -201,6 +201,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Item]) -> String {
         skeleton: &view.skeleton,
         items: &view.items,
         deleted,
+        history: &HistoryPlace::default(),
         since: view.state.window_start.filter(|_| sync),
         until: view.state.tick.filter(|_| sync),
         expires: None,
@@ -220,8 +221,8 @@ fn compare(
     let current = view(Select::Current);
     let start = current.state.window_start.expect("something was taken in");
     let window = view(Select::After(start));
-    let gone: Vec<Item> =
-        window.items.iter().filter(|item| item.shared.winner.deleted).cloned().collect();
+    let gone = window.items.iter().filter(|item| item.shared.winner.deleted);
+    let gone: Vec<Deletion> = gone.map(Deletion::from).collect();
 
     let reader = rendered(&current, ViewKind::Reader, &gone);
     let sync = rendered(&window, ViewKind::Sync, &[]);

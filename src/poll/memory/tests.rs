@@ -40,6 +40,7 @@ fn blank() -> FeedState {
         living: 0,
         tombstones: 0,
         minted: 0,
+        archives: crate::model::Chain::default(),
         deltas_from: 0,
         lineage: crate::model::Lineage::default(),
     }

@@ -76,7 +76,10 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order });
+        self.snapshots.insert(
+            change.feed,
+            Snapshot { state, known: change.known, order, archives: Vec::new() },
+        );
         revision
     }
 }
@@ -120,6 +123,19 @@ impl Store for StoreDouble {
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Err(StoreError::Closed)
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
@@ -190,6 +206,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         living: 1,
         tombstones: 0,
         minted: 1,
+        archives: Chain::default(),
         deltas_from: 0,
         lineage: crate::model::Lineage::default(),
     }
@@ -279,5 +296,7 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        seals: Vec::new(),
+        redacted: Vec::new(),
     }
 }

@@ -1,10 +1,10 @@
 //! Skeletons and markup for tests, cut out of whole documents with `find`.
 
 use crate::model::{
-    Card, Context, Count, EndpointId, FeedState, Format, History, Item, Markup, Revision, Shared,
-    Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
+    Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, Markup, Revision,
+    Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
-use crate::render::{Addresses, Dialect, Page, ViewKind, document, escape, tag};
+use crate::render::{Addresses, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
@@ -21,6 +21,7 @@ pub struct Feed {
     pub addresses: Addresses,
     pub state: FeedState,
     pub dialect: Dialect,
+    pub history: HistoryPlace,
 }
 
 impl Feed {
@@ -33,8 +34,9 @@ impl Feed {
     /// Puts a feed together.
     pub fn of(skeleton: Skeleton, items: Vec<Item>) -> Self {
         let state = state(skeleton.format);
-        let (addresses, dialect) = (addresses(), Dialect::Sse);
-        Self { skeleton, items, deleted: Vec::new(), addresses, state, dialect }
+        let (addresses, history) = (addresses(), HistoryPlace::default());
+        let dialect = Dialect::Sse;
+        Self { skeleton, items, deleted: Vec::new(), addresses, state, dialect, history }
     }
 
     /// Renders a view and checks what holds of every document.
@@ -55,7 +57,8 @@ impl Feed {
             state: &self.state,
             skeleton: &self.skeleton,
             items: &self.items,
-            deleted: &self.deleted,
+            deleted: &self.deleted.iter().map(Deletion::from).collect::<Vec<_>>(),
+            history: &self.history,
             since: tick(-3600),
             until: tick(0),
             expires: Some(Time::from_unix(NOW + 86_400)),

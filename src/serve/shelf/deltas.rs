@@ -1,7 +1,7 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
 use super::{Key, Missing, Shelf, Wish, plan};
-use crate::model::{FeedRecord, FeedState, Item};
+use crate::model::{Deletion, FeedRecord, FeedState, Item};
 use crate::render::{Page, ViewKind};
 use crate::serve::delta::{self, Point, Scope};
 use crate::serve::plan::Plan;
@@ -116,7 +116,9 @@ impl Shelf {
         if entries(&view.items, &deleted) == all && all > 0 {
             return Ok(None);
         }
+        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let addresses = self.site.addresses(record, wish.dialect);
+        let history = self.history(record, wish, &view);
         let renderer = self.renderer;
         let blocking = tokio::task::spawn_blocking(move || {
             let _turn = turn;
@@ -129,6 +131,7 @@ impl Shelf {
                 skeleton: &view.skeleton,
                 items: &view.items,
                 deleted: &deleted,
+                history: &history,
                 since,
                 until,
                 expires,

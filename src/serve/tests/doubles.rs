@@ -106,6 +106,7 @@ pub(super) fn state(format: Format) -> FeedState {
         tombstones: 1,
         ripens: None,
         minted: 4,
+        archives: Chain::default(),
         deltas_from: 0,
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
@@ -270,6 +271,19 @@ impl Store for TestStore {
             at: at(-5 * DAY),
             seen_gone: Some(at(-6 * DAY)),
         }])
+    }
+    async fn archives(&self, _: &FeedName, _: usize) -> Result<Vec<ArchiveNote>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn archive_place(
+        &self,
+        _: &FeedName,
+        _: &ArchiveId,
+    ) -> Result<Option<ArchivePlace>, StoreError> {
+        Ok(None)
+    }
+    async fn archive(&self, _: &FeedName, _: &ArchiveId) -> Result<Option<Archive>, StoreError> {
+        Ok(None)
     }
     async fn commit(&self, _: &Claim, _: Change) -> Result<Committed, CommitError> {
         Err(CommitError::Fenced)

@@ -157,6 +157,8 @@ impl Draft {
             known: Vec::new(),
             versions: Vec::new(),
             latest: Vec::new(),
+            seals: Vec::new(),
+            redacted: Vec::new(),
             events: Vec::new(),
             state,
         };

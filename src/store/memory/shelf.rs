@@ -1,10 +1,11 @@
 //! One feed in memory.
 
 use crate::model::{
-    Change, Event, FeedState, Item, Known, Markup, NewVersion, Skeleton, Snapshot, SyncId, Tick,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Event, FeedState, Item, Known, Markup,
+    NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick,
 };
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
-use crate::store::{Select, VersionNote, View, assemble, note};
+use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_KEPT};
+use crate::store::{Select, VersionNote, View, assemble, note, seals};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// An item with its newest bytes.
@@ -27,6 +28,8 @@ pub(super) struct Shelf {
     order: Vec<SyncId>,
     /// Newest first.
     events: VecDeque<Event>,
+    /// By number; those that were dropped have no content any more.
+    archives: BTreeMap<u64, (ArchiveNote, Option<Archive>)>,
 }
 
 impl Shelf {
@@ -39,6 +42,7 @@ impl Shelf {
             by_tick: BTreeSet::new(),
             order: Vec::new(),
             events: VecDeque::new(),
+            archives: BTreeMap::new(),
         };
         shelf.apply(change);
         shelf
@@ -73,6 +77,34 @@ impl Shelf {
             self.events.push_front(event);
         }
         self.events.truncate(EVENTS_KEPT);
+        self.seal(&change.seals, &change.redacted);
+    }
+
+    /// Seals, redacts and drops archives.
+    fn seal(&mut self, seals: &[Seal], redacted: &[SyncId]) {
+        for (note, archive) in self.archives.values_mut() {
+            let Some(archive) = archive else { continue };
+            for id in redacted {
+                if archive.redact(id, self.state.shown) {
+                    *note = seals::redacted(note, archive, self.state.shown, weight(archive));
+                }
+            }
+        }
+        for seal in seals {
+            let Some(skeleton) = self.skeleton.clone() else { continue };
+            let items = seal.items.iter().filter_map(|id| self.item(id)).collect();
+            let archive = Archive::of(seal.upstream.clone(), skeleton, items);
+            let note = seals::note(seal, &archive, &self.state, weight(&archive));
+            self.archives.insert(seal.number, (note, Some(archive)));
+        }
+        let first = self.state.archives.first;
+        for (_, (note, archive)) in self.archives.range_mut(..first) {
+            note.dropped = true;
+            *archive = None;
+        }
+        self.archives.retain(|number, _| number.saturating_add(DROPPED_REMEMBERED) >= first);
+        let kept = self.archives.range(first..).map(|(_, (note, _))| note.bytes);
+        self.state.archives.bytes = kept.sum();
     }
 
     fn put(&mut self, known: Known, version: Option<NewVersion>) {
@@ -102,7 +134,31 @@ impl Shelf {
             state: self.state.clone(),
             known: self.items.values().map(|kept| kept.known.clone()).collect(),
             order: self.order.clone(),
+            archives: self.kept().take(Snapshot::OLDEST_ARCHIVES).cloned().collect(),
         }
+    }
+
+    /// The archives kept, oldest first.
+    fn kept(&self) -> impl DoubleEndedIterator<Item = &ArchiveNote> {
+        self.archives.values().map(|(note, _)| note).filter(|note| !note.dropped)
+    }
+
+    /// The archives kept, newest first.
+    pub(super) fn archives(&self, limit: usize) -> Vec<ArchiveNote> {
+        self.kept().rev().take(limit).cloned().collect()
+    }
+
+    /// What is known of an archive.
+    pub(super) fn archive_place(&self, id: &ArchiveId) -> Option<ArchivePlace> {
+        let (note, _) = self.archives.values().find(|(note, _)| note.id == *id)?;
+        let next = self.archives.get(&(note.number + 1));
+        let next = next.map(|(next, _)| (next.id.clone(), next.sealed));
+        Some(ArchivePlace { note: note.clone(), next })
+    }
+
+    /// The content of an archive.
+    pub(super) fn archive(&self, id: &ArchiveId) -> Option<Archive> {
+        self.archives.values().find(|(note, _)| note.id == *id)?.1.clone()
     }
 
     /// The items asked for; `None` before the first skeleton.
@@ -134,4 +190,9 @@ impl Shelf {
     pub(super) fn events(&self, limit: usize) -> Vec<Event> {
         self.events.iter().take(limit).cloned().collect()
     }
+}
+
+/// What an archive takes here.
+fn weight(archive: &Archive) -> u64 {
+    u64::try_from(archive.weight()).unwrap_or(u64::MAX)
 }

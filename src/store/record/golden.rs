@@ -41,7 +41,7 @@ proptest! {
     fn states_round_trip(state in any_state(), next in any::<u64>()) {
         let record = through(&StateRecord::new(&state, next));
         prop_assert_eq!(record.next_event, next);
-        prop_assert_eq!(FeedState::from(record), state);
+        prop_assert_eq!(FeedState::try_from(record).unwrap(), state);
     }
 
     #[test]

@@ -86,10 +86,30 @@ impl Record for KnownRecord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StandingRecord {
+pub(super) enum StandingRecord {
     Current,
     Retired { since: Seconds },
     Deleted { since: Seconds },
+}
+
+impl From<&Standing> for StandingRecord {
+    fn from(standing: &Standing) -> Self {
+        match standing {
+            Standing::Current => Self::Current,
+            Standing::Retired { since } => Self::Retired { since: (*since).into() },
+            Standing::Deleted { since } => Self::Deleted { since: (*since).into() },
+        }
+    }
+}
+
+impl From<StandingRecord> for Standing {
+    fn from(record: StandingRecord) -> Self {
+        match record {
+            StandingRecord::Current => Self::Current,
+            StandingRecord::Retired { since } => Self::Retired { since: since.into() },
+            StandingRecord::Deleted { since } => Self::Deleted { since: since.into() },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,11 +182,7 @@ impl From<&Known> for KnownRecord {
             history: history_record(&known.history),
             tick: known.tick.into(),
             first_seen: known.first_seen.into(),
-            standing: match known.standing {
-                Standing::Current => StandingRecord::Current,
-                Standing::Retired { since } => StandingRecord::Retired { since: since.into() },
-                Standing::Deleted { since } => StandingRecord::Deleted { since: since.into() },
-            },
+            standing: (&known.standing).into(),
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
@@ -194,11 +210,7 @@ impl TryFrom<KnownRecord> for Known {
             history: history(record.history)?,
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),
-            standing: match record.standing {
-                StandingRecord::Current => Standing::Current,
-                StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
-                StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
-            },
+            standing: record.standing.into(),
             absence: record.absence.map(Into::into),
             prints: record.prints,
             bytes: record.bytes,

@@ -165,8 +165,20 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             decision,
         });
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
+    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 3]>()).prop_map(
+        |(sealed, unsealed, newest, [first, next, bytes])| Chain {
+            sealed,
+            unsealed,
+            newest,
+            first,
+            next,
+            bytes,
+        },
+    );
     let deltas = (any::<u64>(), vec((any::<u32>(), any::<u64>()), 0..4));
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, deltas).prop_map(
+    let more = (deltas, chain);
+    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts, more).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             (format, says_complete, wire, body, head, site),
@@ -174,7 +186,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            (deltas_from, lineage),
+            ((deltas_from, lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end] = rest;
@@ -208,6 +220,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 living,
                 tombstones,
                 minted,
+                archives,
                 deltas_from,
                 lineage: Lineage::new(
                     lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),

@@ -1,9 +1,10 @@
 //! Feed states on disk, and what is left of purged feeds.
 
+use super::archive::archive_id;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
 use super::{Record, RecordError, fields, newest};
-use crate::model::{Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
+use crate::model::{Chain, Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,15 @@ pub(in crate::store) struct StateRecord {
     deltas_from: u64,
     /// Marks, and the render revisions that they found.
     lineage: Vec<(u32, u64)>,
+    archives: ChainRecord,
+}
+
+/// The second layout: nothing was sealed yet.
+#[derive(Deserialize)]
+struct Second {
+    first: First,
+    deltas_from: u64,
+    lineage: Vec<(u32, u64)>,
 }
 
 /// The first layout: it says nothing of deltas.
@@ -62,13 +72,14 @@ struct First {
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
-        }
-        let first: First = fields(payload)?;
+        let Second { first, deltas_from, lineage } = match version {
+            1 => Second { first: fields(payload)?, deltas_from: 0, lineage: Vec::new() },
+            2 => fields(payload)?,
+            _ => return newest(version, payload),
+        };
         Ok(Self {
             revision: first.revision,
             tick: first.tick,
@@ -90,8 +101,52 @@ impl Record for StateRecord {
             tombstones: first.tombstones,
             minted: first.minted,
             next_event: first.next_event,
-            deltas_from: 0,
-            lineage: Vec::new(),
+            deltas_from,
+            lineage,
+            // Everything that is known is to be sealed.
+            archives: ChainRecord {
+                unsealed: first.living.saturating_add(first.tombstones),
+                ..ChainRecord::default()
+            },
+        })
+    }
+}
+
+/// A [`Chain`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct ChainRecord {
+    sealed: Option<Seconds>,
+    unsealed: u32,
+    newest: Option<String>,
+    first: u64,
+    next: u64,
+    bytes: u64,
+}
+
+impl From<&Chain> for ChainRecord {
+    fn from(chain: &Chain) -> Self {
+        Self {
+            sealed: chain.sealed.map(Seconds::from),
+            unsealed: chain.unsealed,
+            newest: chain.newest.as_ref().map(|id| id.as_str().to_owned()),
+            first: chain.first,
+            next: chain.next,
+            bytes: chain.bytes,
+        }
+    }
+}
+
+impl TryFrom<ChainRecord> for Chain {
+    type Error = RecordError;
+
+    fn try_from(record: ChainRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            sealed: record.sealed.map(Into::into),
+            unsealed: record.unsealed,
+            newest: record.newest.as_deref().map(archive_id).transpose()?,
+            first: record.first,
+            next: record.next,
+            bytes: record.bytes,
         })
     }
 }
@@ -208,15 +263,18 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
+            archives: (&state.archives).into(),
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
     }
 }
 
-impl From<StateRecord> for FeedState {
-    fn from(record: StateRecord) -> Self {
-        Self {
+impl TryFrom<StateRecord> for FeedState {
+    type Error = RecordError;
+
+    fn try_from(record: StateRecord) -> Result<Self, RecordError> {
+        Ok(Self {
             revision: Revision(record.revision),
             tick: record.tick.map(Into::into),
             window_start: record.window_start.map(Into::into),
@@ -240,7 +298,8 @@ impl From<StateRecord> for FeedState {
             lineage: Lineage::new(
                 record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
             ),
-        }
+            archives: record.archives.try_into()?,
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The one thread that writes. It groups what is waiting, applies each as a transaction, passes
 //! one barrier for all of them, and only then publishes and answers.
 
+use super::archives;
 use super::barrier::Barrier;
 use super::folder::Reached;
 use super::keys;
@@ -172,6 +173,10 @@ impl Committer {
             let found = self.trees.tree(Class::Heads).contains_key(keys::item(&feed, id));
             Ok(state.is_some() && found.map_err(|error| self.trees.failed("read", error))?)
         })?;
+        if archives::is_given(&self.trees, &prepared.change)? {
+            let what = "it gives an archive an id that another has".to_owned();
+            return Err(check::invalid(&prepared.change, what));
+        }
         let mut base = prepared.change.base;
         let floor = self.floors.get(&feed);
         if let Some(floor) = floor {
@@ -179,6 +184,8 @@ impl Committer {
                 base = floor.revision;
             }
             floor.lift(&mut prepared.change, state.is_none());
+            // What it seals bears the lifted ticks. Nothing was sealed before: all of it is new.
+            prepared.segments = archives::first(&self.trees, &prepared.change)?;
         }
         let revision = Revision(base.0 + 1);
         prepared.change.state.revision = revision;
@@ -189,7 +196,7 @@ impl Committer {
             epoch: (round.epoch.0, round.changes),
             at: round.at,
         };
-        let (mut writes, next_event) = plan(&self.trees, prepared, &place)?;
+        let (mut writes, next_event) = plan(&self.trees, prepared, state, &place)?;
         let ticked = prepared.change.tick.is_some();
         if ticked && floor.is_some() {
             self.trees.remove(&mut writes, Class::Floors, keys::feed(&feed))?;

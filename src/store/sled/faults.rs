@@ -108,6 +108,8 @@ async fn change(store: &SledStore, text: &str) -> Change {
         known: vec![known],
         versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
         latest: Vec::new(),
+        seals: Vec::new(),
+        redacted: Vec::new(),
         events: Vec::new(),
     }
 }

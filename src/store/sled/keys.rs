@@ -4,7 +4,7 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::model::{FeedName, SyncId, Tick, Time};
+use crate::model::{ArchiveId, FeedName, SyncId, Tick, Time};
 
 /// The one byte that ends names and ids.
 const END: u8 = 0;
@@ -71,6 +71,25 @@ pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
 pub(super) fn event(name: &FeedName, number: u64) -> Vec<u8> {
     let mut key = feed(name);
     key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The key of the note of an archive.
+pub(super) fn archive(name: &FeedName, number: u64) -> Vec<u8> {
+    event(name, number)
+}
+
+/// The key of a block of an archive's content.
+pub(super) fn block(name: &FeedName, number: u64, block: u32) -> Vec<u8> {
+    let mut key = archive(name, number);
+    key.extend_from_slice(&block.to_be_bytes());
+    key
+}
+
+/// The key of the number of an archive.
+pub(super) fn archive_id(name: &FeedName, id: &ArchiveId) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(id.as_str().as_bytes());
     key
 }
 

@@ -185,8 +185,9 @@ fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
         .map(|entry| {
             let (key, record) = entry?;
             let next_event = record.next_event;
-            let held = Held { state: FeedState::from(record), next_event };
-            Ok((name(trees, Class::States, &key)?, held))
+            let state = FeedState::try_from(record)
+                .map_err(|error| trees.damaged(Class::States, &key, error))?;
+            Ok((name(trees, Class::States, &key)?, Held { state, next_event }))
         })
         .collect()
 }

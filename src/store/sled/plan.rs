@@ -1,8 +1,10 @@
 //! From a change to the entries it sets and removes.
 
+use super::archives::{self, Segment};
 use super::keys;
+use super::shared::Shared;
 use super::trees::{Class, Trees, Writes};
-use crate::model::{Change, Event, FeedName, Known, Markup, Revision, SyncId, Time};
+use crate::model::{Change, Event, FeedName, FeedState, Known, Markup, Revision, SyncId, Time};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::record::{
     EventRecord, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, Record,
@@ -19,10 +21,17 @@ pub(super) struct Prepared {
     order: Option<Vec<u8>>,
     bodies: HashMap<SyncId, Vec<u8>>,
     latest: HashMap<SyncId, Vec<u8>>,
+    /// The archives that the change seals or takes text out of.
+    pub(super) segments: Vec<Segment>,
 }
 
 /// Encodes and compresses the large values of a change.
-pub(super) fn prepare(trees: &Trees, change: Change) -> Result<Prepared, StoreError> {
+pub(super) fn prepare(
+    trees: &Trees,
+    shared: &Shared,
+    change: Change,
+) -> Result<Prepared, StoreError> {
+    let segments = archives::prepare(trees, shared, &change)?;
     let body = |id: &SyncId, markup: &Markup| {
         let what = || format!("the item {id} of the feed {}", change.feed);
         Ok::<_, StoreError>((id.clone(), encoded(trees, &MarkupRecord::from(markup), what)?))
@@ -50,7 +59,7 @@ pub(super) fn prepare(trees: &Trees, change: Change) -> Result<Prepared, StoreEr
             encoded(trees, &OrderRecord::new(order), what)
         })
         .transpose()?;
-    Ok(Prepared { change, skeleton, order, bodies, latest })
+    Ok(Prepared { change, skeleton, order, bodies, latest, segments })
 }
 
 /// Where a change goes: what the committer decides.
@@ -68,12 +77,16 @@ pub(super) struct Place {
 /// The entries that a checked change sets and removes, and the number of the feed's next event.
 pub(super) fn plan(
     trees: &Trees,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
+    before: Option<&FeedState>,
     place: &Place,
 ) -> Result<(Writes, u64), StoreError> {
+    let mut writes = Writes::new();
+    let Prepared { change, segments, .. } = prepared;
+    archives::plan(trees, change, segments, before, &mut writes)?;
+    let prepared = &*prepared;
     let change = &prepared.change;
     let feed = &change.feed;
-    let mut writes = Writes::new();
     let single = [(Class::Skeletons, &prepared.skeleton), (Class::Orders, &prepared.order)];
     for (class, value) in single {
         if let Some(value) = value {

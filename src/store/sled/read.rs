@@ -1,9 +1,11 @@
 //! Answers from the trees. Whoever calls holds the gate of what is read.
 
+use super::archives;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Snapshot, SyncId, Time,
+    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Skeleton, Snapshot,
+    SyncId, Time,
 };
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
@@ -55,7 +57,17 @@ pub(super) fn snapshot(
         state: state.clone(),
         known: known.collect::<Result<_, _>>()?,
         order: order(trees, feed)?,
+        archives: archives::oldest(trees, feed, state)?,
     }))
+}
+
+/// The document around the entries, where there is one.
+pub(super) fn skeleton(trees: &Trees, feed: &FeedName) -> Result<Option<Skeleton>, StoreError> {
+    let key = keys::feed(feed);
+    match trees.record::<SkeletonRecord>(Class::Skeletons, &key)? {
+        Some(record) => value(trees, Class::Skeletons, &key, record).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn order(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
@@ -73,14 +85,11 @@ pub(super) fn view(
     state: &FeedState,
     select: Select,
 ) -> Result<Option<View>, StoreError> {
-    let key = keys::feed(feed);
-    let Some(skeleton) = trees.record::<SkeletonRecord>(Class::Skeletons, &key)? else {
-        return Ok(None);
-    };
+    let Some(skeleton) = skeleton(trees, feed)? else { return Ok(None) };
     let ids = match select {
         Select::Current => order(trees, feed)?,
         Select::After(tick) => by_tick(trees, feed, keys::after_tick(feed, tick))?,
-        Select::All => by_tick(trees, feed, key.clone())?,
+        Select::All => by_tick(trees, feed, keys::feed(feed))?,
     };
     let mut items = Vec::with_capacity(ids.len());
     for id in &ids {
@@ -88,7 +97,6 @@ pub(super) fn view(
         let known = trees.expected(Class::Ledger, &key)?;
         items.push(with_bytes(trees, feed, id, known)?);
     }
-    let skeleton = value(trees, Class::Skeletons, &key, skeleton)?;
     Ok(Some(View { state: state.clone(), skeleton, items }))
 }
 

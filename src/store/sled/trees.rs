@@ -92,6 +92,12 @@ classes! {
     Pieces pieces 14
     /// What is left of purged feeds.
     Floors floors 15
+    /// Notes of archives, by number.
+    Archives archives 16
+    /// Numbers of archives, by id.
+    ArchiveIds archive_ids 17
+    /// Blocks of archives; written once but for redaction.
+    Segments segments 18
 }
 
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.

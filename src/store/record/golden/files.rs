@@ -138,6 +138,14 @@ fn state() -> FeedState {
         living: 11,
         tombstones: 12,
         minted: 13,
+        archives: Chain {
+            sealed: Some(Tick::at(at(29))),
+            unsealed: 2,
+            newest: ArchiveId::new("abc123"),
+            first: 3,
+            next: 5,
+            bytes: 4096,
+        },
         deltas_from: 8,
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
@@ -254,7 +262,10 @@ golden! {
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
     known_2: "known-2.hex", known(9), KnownRecord;
-    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
+    state_3: "state-3.hex", StateRecord::new(&state(), 40), StateRecord;
+    archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
+    archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
+    segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
@@ -280,13 +291,61 @@ golden! {
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    // Before there were archives: all that is known is still to be sealed.
+    let stored = golden("state-1.hex", &[]);
+    let archives = Chain { unsealed: 11 + 12, ..Chain::default() };
+    let second = FeedState { archives, ..state() };
+    let first = FeedState { deltas_from: 0, lineage: Lineage::default(), ..second.clone() };
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
+    let stored = golden("state-2.hex", &[]);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&second, 40));
     let stored = golden("known-1.hex", &[]);
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0));
-    let stored = golden("state-1.hex", &[]);
-    let plain = FeedState { deltas_from: 0, lineage: Lineage::default(), ..state() };
-    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&plain, 40));
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
+}
+
+fn archive_note() -> ArchiveNote {
+    ArchiveNote {
+        number: 4,
+        id: ArchiveId::new("abc123").unwrap(),
+        previous: ArchiveId::new("abc122"),
+        sealed: at(30),
+        until: Tick::at(at(29)),
+        entries: 19,
+        deletions: 1,
+        bytes: 2048,
+        redacted: Some(at(40)),
+        dropped: true,
+    }
+}
+
+fn segment(xml: &str) -> SegmentRecord {
+    let version = |sequence, conflict: bool| Version {
+        id: id("gate.example.abc"),
+        updates: Count::new(sequence).unwrap(),
+        deleted: conflict,
+        noconflicts: conflict.then_some(false),
+        history: history(),
+        data: Markup::try_from(markup(xml)).unwrap(),
+    };
+    let item = Item {
+        shared: Shared { winner: version(3, false), conflicts: vec![version(2, true)] },
+        published_id: "urn:0".to_owned(),
+        tick: Tick::at(at(30)),
+        standing: Standing::Retired { since: at(31) },
+        touched: 0,
+    };
+    let deletion = Deletion { id: id("d"), published_id: "urn:d".to_owned(), when: at(20) };
+    let archive = Archive {
+        upstream: URL.to_owned(),
+        skeleton: Skeleton::try_from(skeleton()).unwrap(),
+        items: vec![item],
+        deleted: vec![deletion],
+    };
+    let mut blocks = SegmentRecord::blocks(&archive, 1 << 20);
+    assert_eq!(SegmentRecord::join(blocks.clone()).unwrap(), archive);
+    blocks.remove(0)
 }
 
 fn head() -> HeadRecord {

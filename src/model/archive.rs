@@ -1,0 +1,182 @@
+//! Sealed segments of a feed's change log: the archive documents of Feed History.
+
+use super::{Item, Skeleton, SyncId, Tick, Time};
+
+/// Where the sealing of a feed's change log stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Chain {
+    /// Every version with this tick or an earlier one stands in an archive; `None`: none does.
+    pub sealed: Option<Tick>,
+    /// Versions made since then.
+    pub unsealed: u32,
+    /// The newest archive.
+    pub newest: Option<ArchiveId>,
+    /// The number of the oldest archive that is kept; those before it were dropped.
+    pub first: u64,
+    /// The number that the next archive gets.
+    pub next: u64,
+    /// What the archives kept take, in bytes as the store keeps them. Set by the store on commit.
+    pub bytes: u64,
+}
+
+impl Chain {
+    /// Whether the version with this tick stands in an archive.
+    pub fn is_sealed(&self, tick: Tick) -> bool {
+        self.sealed.is_some_and(|sealed| tick <= sealed)
+    }
+
+    /// How many archives are kept.
+    pub const fn kept(&self) -> u64 {
+        self.next.saturating_sub(self.first)
+    }
+}
+
+/// The id of an archive in its address: `[a-z0-9]{1,64}`. It tells nothing and never changes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArchiveId(Box<str>);
+
+/// The longest id of an archive, in bytes.
+const ID_LIMIT: usize = 64;
+
+impl ArchiveId {
+    /// Checks and takes an id; `None` where no archive can have it.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = !text.is_empty() && text.len() <= ID_LIMIT;
+        let plain = text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        (fits && plain).then(|| Self(text.into()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for ArchiveId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::fmt::Debug for ArchiveId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ArchiveId({})", self.0)
+    }
+}
+
+/// A segment that a commit seals: which items it lists. The store adds their last state, as of that
+/// commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Its number: that of the archive before it and one.
+    pub number: u64,
+    /// Its id.
+    pub id: ArchiveId,
+    /// The archive before it.
+    pub previous: Option<ArchiveId>,
+    /// The upstream's address as of now: relative references of its entries are relative to it.
+    pub upstream: String,
+    /// The items in the order to show, newest first. A tombstone is listed as a deletion.
+    pub items: Vec<SyncId>,
+}
+
+/// What is known of an archive without reading it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ArchiveNote {
+    /// Its number.
+    pub number: u64,
+    /// Its id.
+    pub id: ArchiveId,
+    /// The archive before it, which may have been dropped.
+    pub previous: Option<ArchiveId>,
+    /// When it was sealed: its feed-level `updated`.
+    pub sealed: Time,
+    /// Every version up to this tick stands in it or in an archive before it, where it is the last
+    /// of its commit.
+    pub until: Tick,
+    /// Entries in it.
+    pub entries: u32,
+    /// Deletions in it.
+    pub deletions: u32,
+    /// What it takes, in bytes as the store keeps it.
+    pub bytes: u64,
+    /// When text was last taken out of it.
+    pub redacted: Option<Time>,
+    /// Whether it was dropped: its address answers 410.
+    pub dropped: bool,
+}
+
+/// An archive and the one after it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ArchivePlace {
+    /// The archive.
+    pub note: ArchiveNote,
+    /// The id of the archive after it and when that was sealed; `None` for the newest.
+    pub next: Option<(ArchiveId, Time)>,
+}
+
+/// An item that was deleted, as `at:deleted-entry` tells it (RFC 6721).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Deletion {
+    /// The item.
+    pub id: SyncId,
+    /// The id it was published with.
+    pub published_id: String,
+    /// When it was deleted.
+    pub when: Time,
+}
+
+impl From<&Item> for Deletion {
+    fn from(item: &Item) -> Self {
+        let winner = &item.shared.winner;
+        Self {
+            id: winner.id.clone(),
+            published_id: item.published_id.clone(),
+            when: winner.history.topmost().stamp.when().unwrap_or(item.tick.time()),
+        }
+    }
+}
+
+/// What a sealed segment holds. It never changes but by redaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// The upstream's address when it was sealed.
+    pub upstream: String,
+    /// The document around the entries when it was sealed.
+    pub skeleton: Skeleton,
+    /// The items that lived, in the order to show, each in its last state as of then.
+    pub items: Vec<Item>,
+    /// The items that were deleted.
+    pub deleted: Vec<Deletion>,
+}
+
+impl Archive {
+    /// What a seal holds: its items as they stand, the tombstones among them as deletions.
+    pub fn of(upstream: String, skeleton: Skeleton, items: Vec<Item>) -> Self {
+        // Since when it is shown as it is says nothing of an item that does not change any more.
+        let items = items.into_iter().map(|item| Item { touched: 0, ..item });
+        let (deleted, items): (Vec<Item>, Vec<Item>) =
+            items.partition(|item| item.shared.winner.deleted);
+        Self { upstream, skeleton, items, deleted: deleted.iter().map(Deletion::from).collect() }
+    }
+
+    /// Takes an item's text out: what is left of it is a deletion at `when`. Says whether the item
+    /// was there.
+    pub fn redact(&mut self, id: &SyncId, when: Time) -> bool {
+        let Some(at) = self.items.iter().position(|item| item.shared.winner.id == *id) else {
+            return false;
+        };
+        let item = self.items.remove(at);
+        self.deleted.push(Deletion { when, ..Deletion::from(&item) });
+        true
+    }
+
+    /// The bytes of its texts.
+    pub fn weight(&self) -> usize {
+        let versions = self
+            .items
+            .iter()
+            .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
+        self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
+    }
+}

@@ -1,0 +1,61 @@
+//! Sealing: no entry leaves the reader view but with the archive that it is in from then on.
+
+use super::draft::Draft;
+use crate::archive::{self, Unsealed};
+use crate::model::{Known, Seal, SyncId};
+use std::collections::HashSet;
+
+impl Draft<'_> {
+    /// Seals what must be sealed with this commit, which makes `made` versions, and drops archives
+    /// that need not be kept.
+    pub(super) fn seal(&mut self, made: u32) -> Vec<Seal> {
+        let mut chain = self.state.archives.clone();
+        let first_new = chain.next;
+        chain.unsealed = chain.unsealed.saturating_add(made);
+        let policy = self.round.archives;
+        // While a document is held nothing outside changes, so nothing is sealed either.
+        if !self.shown_changed {
+            self.state.archives = chain;
+            self.drop_archives(first_new);
+            return Vec::new();
+        }
+        let mut seals = Vec::new();
+        let leaving = self.leaving();
+        let left: Vec<&Known> = match leaving.is_empty() {
+            true => Vec::new(),
+            false => self.ledger().filter(|known| leaving.contains(&known.id)).collect(),
+        };
+        if let (Some(tick), true) = (self.state.tick, archive::is_due(&chain, &policy, left)) {
+            let living = self.ledger().filter(|known| !known.is_deleted());
+            let sealed = chain.clone();
+            let unsealed = Unsealed {
+                feed: self.round.feed,
+                endpoint: self.round.endpoint,
+                upstream: self.round.upstream,
+                items: self.ledger().filter(|known| !sealed.is_sealed(known.tick)).collect(),
+                borne: living.map(|known| known.published_id.as_str()).collect(),
+                order: self.order.as_deref().unwrap_or(&self.snapshot.order),
+                tick,
+            };
+            seals = archive::seal(&mut chain, &policy, unsealed);
+        }
+        self.state.archives = chain;
+        self.drop_archives(first_new);
+        seals
+    }
+
+    /// Drops the archives that need not be kept; `sealed` is the number of the first one that this
+    /// commit seals. Says whether any is dropped.
+    pub(super) fn drop_archives(&mut self, sealed: u64) -> bool {
+        let oldest = &self.snapshot.archives;
+        let policy = &self.round.archives;
+        archive::retain(&mut self.state.archives, oldest, sealed, policy, self.round.now)
+    }
+
+    /// The items that the reader view shows no more after this commit.
+    fn leaving(&self) -> HashSet<SyncId> {
+        let Some(order) = &self.order else { return HashSet::new() };
+        let there: HashSet<&SyncId> = order.iter().collect();
+        self.snapshot.order.iter().filter(|id| !there.contains(id)).cloned().collect()
+    }
+}

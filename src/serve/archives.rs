@@ -1,0 +1,236 @@
+//! Archive documents: `GET /feeds/NAME/archive/ID` (Feed History draft-05, RFC 5005).
+//!
+//! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
+//! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
+
+use super::address::{Site, without_credentials};
+use super::feeds::{Which, answer, unreadable};
+use super::metrics::Metrics;
+use super::problem::{Problem, RETRY_SOON};
+use super::query::Asked;
+use super::rendition::{About, Rendition};
+use super::shelf::Renderer;
+use super::{Room, Shared};
+use crate::model::{
+    Archive, ArchiveId, ArchivePlace, Family, FeedRecord, FeedState, Revision, Time,
+};
+use crate::render::{Addresses, ArchiveDocument, Dialect, HistoryPlace, Page, ViewKind};
+use crate::store::{Store, StoreError};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use moka::future::Cache;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes of renditions of archives kept, all feeds together.
+const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
+/// How many archives are read, rendered and compressed at once; apart from the views, so that who
+/// walks back through a feed's history cannot crowd out who reads it.
+const RENDERS_AT_ONCE: usize = 2;
+
+/// What a rendition of an archive is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    place: ArchivePlace,
+    dialect: Dialect,
+}
+
+/// Why there is no rendition.
+#[derive(Debug, thiserror::Error)]
+enum Missing {
+    #[error("it was dropped just now")]
+    Dropped,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("rendering failed: {0}")]
+    Render(String),
+}
+
+/// The cache, and what it takes to fill it.
+pub(super) struct Archives {
+    store: Arc<dyn Store>,
+    site: Site,
+    renderer: Renderer,
+    metrics: Metrics,
+    renditions: Cache<Key, Arc<Rendition>>,
+    renders: Arc<Semaphore>,
+}
+
+impl Archives {
+    /// Nothing rendered yet.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        site: Site,
+        renderer: Renderer,
+        metrics: Metrics,
+    ) -> Self {
+        let renditions = Cache::builder()
+            .max_capacity(ARCHIVE_BYTES)
+            .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
+            .build();
+        let renders = Arc::new(Semaphore::new(RENDERS_AT_ONCE));
+        Self { store, site, renderer, metrics, renditions, renders }
+    }
+
+    async fn rendition(
+        &self,
+        record: &FeedRecord,
+        place: &ArchivePlace,
+        dialect: Dialect,
+    ) -> Result<Arc<Rendition>, Arc<Missing>> {
+        let key = Key { place: place.clone(), dialect };
+        if let Some(hit) = self.renditions.get(&key).await {
+            self.metrics.cache_hit();
+            return Ok(hit);
+        }
+        let build = async {
+            self.metrics.cache_miss();
+            let turn = Arc::clone(&self.renders).acquire_owned().await;
+            let turn = turn.map_err(|_| StoreError::Closed)?;
+            let archive = self.store.archive(&record.name, &place.note.id).await?;
+            let archive = archive.ok_or(Missing::Dropped)?;
+            self.build(record, place.clone(), dialect, archive, turn).await.map(Arc::new)
+        };
+        self.renditions.try_get_with(key, build).await
+    }
+
+    async fn build(
+        &self,
+        record: &FeedRecord,
+        place: ArchivePlace,
+        dialect: Dialect,
+        archive: Archive,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Rendition, Missing> {
+        let (addresses, history) = document(&self.site, record, &place, &archive, dialect);
+        let renderer = self.renderer;
+        let blocking = tokio::task::spawn_blocking(move || {
+            // A visitor who goes away does not stop this thread, so the turn goes along with it.
+            let _turn = turn;
+            let family = archive.skeleton.format.family();
+            let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);
+            let page = Page {
+                kind: ViewKind::Reader,
+                dialect,
+                addresses: &addresses,
+                state: &state,
+                skeleton: &archive.skeleton,
+                items: &archive.items,
+                deleted: &archive.deleted,
+                history: &history,
+                since: None,
+                until: None,
+                expires: None,
+            };
+            let about = About {
+                media_type: crate::render::media_type(family),
+                shown: shown(&place),
+                revision: Revision::default(),
+                token: None,
+            };
+            let links = history.links(&addresses.reader);
+            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
+        });
+        match blocking.await {
+            Ok(Ok(rendition)) => Ok(rendition),
+            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
+            Err(error) => Err(Missing::Render(error.to_string())),
+        }
+    }
+}
+
+/// When the document last changed: when it was sealed, when the next archive came to be linked, or
+/// when text was taken out of it.
+fn shown(place: &ArchivePlace) -> Time {
+    let next = place.next.as_ref().map(|(_, sealed)| *sealed);
+    place.note.sealed.max(next.unwrap_or(Time::MIN)).max(place.note.redacted.unwrap_or(Time::MIN))
+}
+
+/// What an archive document names, and where it stands.
+fn document(
+    site: &Site,
+    record: &FeedRecord,
+    place: &ArchivePlace,
+    archive: &Archive,
+    dialect: Dialect,
+) -> (Addresses, HistoryPlace) {
+    let at = |id: &ArchiveId| site.archive(&record.name, id, dialect);
+    // The upstream's address as it was: where it moved to later changes nothing here.
+    let upstream = without_credentials(&archive.upstream);
+    let addresses = Addresses { upstream, ..site.addresses(record, dialect) };
+    let history = HistoryPlace {
+        forms: site.history(),
+        complete: false,
+        previous: place.note.previous.as_ref().map(at),
+        archive: Some(ArchiveDocument {
+            own: at(&place.note.id),
+            next: place.next.as_ref().map(|(id, _)| at(id)),
+        }),
+    };
+    (addresses, history)
+}
+
+/// `GET /feeds/NAME/archive/ID`.
+pub(super) async fn archive(
+    State(room): State<Shared>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let unknown =
+        || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
+    let id = ArchiveId::new(&id).ok_or_else(unknown)?;
+    let asked = Asked::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    let dialect = asked.dialect.unwrap_or(room.site.dialect());
+    let place = room.store.archive_place(&record.name, &id).await;
+    let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
+    if place.note.dropped {
+        return Err(dropped());
+    }
+    let rendition = match room.archives.rendition(&record, &place, dialect).await {
+        Ok(rendition) => rendition,
+        Err(missing) => match *missing {
+            Missing::Dropped => return Err(dropped()),
+            _ => return Err(failed(&record, missing.as_ref())),
+        },
+    };
+    fits(asked.container, rendition.media_type)?;
+    Ok(reply(&room, &record, &place, dialect, &rendition, &headers))
+}
+
+fn reply(
+    room: &Room,
+    record: &FeedRecord,
+    place: &ArchivePlace,
+    dialect: Dialect,
+    rendition: &Rendition,
+    headers: &HeaderMap,
+) -> Response {
+    answer(room, record, Which::Archive(place), dialect, rendition, headers)
+}
+
+fn dropped() -> Problem {
+    let said = "this archive is not kept any more; its items that live are in the complete feed";
+    Problem::new(StatusCode::GONE, said)
+}
+
+fn failed(record: &FeedRecord, error: &(dyn std::error::Error + 'static)) -> Problem {
+    tracing::error!(feed = %record.name, error, "an archive could not be answered");
+    Problem::later("the gateway could not read this archive just now", RETRY_SOON)
+}
+
+/// Whether the archive is in the container that was asked for: it stays in the one that its feed
+/// had when it was sealed.
+fn fits(container: Option<Family>, media_type: &str) -> Result<(), Problem> {
+    match container {
+        Some(family) if crate::render::media_type(family) != media_type => {
+            let said = "this archive is available in the format of its feed only";
+            Err(Problem::parameter("as", said))
+        }
+        _ => Ok(()),
+    }
+}

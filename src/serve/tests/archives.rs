@@ -1,0 +1,388 @@
+//! Archive documents as they are answered: over a store in memory, with the real renderer.
+
+use super::headers::links;
+use super::*;
+use crate::model::*;
+use crate::serve::{AdminToken, router};
+use crate::store::{Claim, MemoryStore, Store};
+
+const FEED: &str = "https://feeds.example.org/feeds/news";
+
+/// A gateway whose feed is committed to by hand.
+struct Gate {
+    store: Arc<MemoryStore>,
+    claim: Claim,
+    router: Router,
+    seconds: i64,
+    format: Format,
+    complete: bool,
+}
+
+impl Gate {
+    async fn new(format: Format) -> Self {
+        Self::with(format, false).await
+    }
+
+    async fn with(format: Format, complete: bool) -> Self {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = Arc::new(MemoryStore::new(endpoint(), clock.clone()));
+        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let mut record = super::doubles::record("news", FeedStanding::Active);
+        record.options.complete = complete;
+        store.put_feed(&record).await.unwrap();
+        let router = router(Parts {
+            store: store.clone(),
+            clock,
+            operator: Arc::new(TestOperator::default()),
+            settings: Settings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
+        });
+        Self { store, claim, router, seconds: -1000, format, complete }
+    }
+
+    /// Another version of each of these items; `seal`: an archive of that id takes them.
+    async fn commit(&mut self, names: &[&str], deleted: &[&str], seal: Option<&str>) {
+        self.seconds += 10;
+        let before = self.store.snapshot(&news()).await.unwrap();
+        let now = at(self.seconds);
+        let tick = Tick::at(now);
+        let mut state = match &before {
+            Some(snapshot) => snapshot.state.clone(),
+            None => FeedState::untouched(self.format, now),
+        };
+        let base = state.revision;
+        state.tick = Some(tick);
+        state.window_start.get_or_insert(Tick::at(at(-2000)));
+        state.render += 1;
+        state.shown = now;
+        state.says_complete = self.complete;
+        let all = || names.iter().chain(deleted);
+        let known: Vec<Known> = all()
+            .map(|name| {
+                let old = before.iter().flat_map(|s| &s.known).find(|k| k.id.as_str() == *name);
+                let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
+                let gone = deleted.contains(name);
+                known(name, updates, tick, gone, state.render)
+            })
+            .collect();
+        let mut seals = Vec::new();
+        if let Some(seal) = seal {
+            let id = ArchiveId::new(seal).unwrap();
+            seals.push(Seal {
+                number: state.archives.next,
+                id: id.clone(),
+                previous: state.archives.newest.replace(id),
+                upstream: format!("https://upstream.example/{}", self.seconds),
+                items: all().map(|name| SyncId::new(name).unwrap()).collect(),
+            });
+            state.archives.next += 1;
+            state.archives.sealed = Some(tick);
+        }
+        let version = |name: &&str| NewVersion {
+            id: SyncId::new(name).unwrap(),
+            markup: (!deleted.contains(name)).then(|| markup(self.format, name, self.seconds)),
+            reason: "a test".to_owned(),
+        };
+        let order = names.iter().map(|name| SyncId::new(name).unwrap()).collect();
+        let change = Change {
+            feed: news(),
+            base,
+            at: now,
+            tick: Some(tick),
+            state,
+            skeleton: Some(skeleton(self.format)),
+            order: Some(order),
+            versions: all().map(version).collect(),
+            known,
+            latest: Vec::new(),
+            events: Vec::new(),
+            seals,
+            redacted: Vec::new(),
+        };
+        self.store.commit(&self.claim, change).await.unwrap();
+    }
+
+    /// Drops the archives before this number.
+    async fn drop_before(&mut self, first: u64) {
+        let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
+        let mut state = snapshot.state;
+        state.archives.first = first;
+        let change = Change {
+            feed: news(),
+            base: state.revision,
+            at: at(self.seconds),
+            tick: None,
+            state,
+            skeleton: None,
+            order: None,
+            known: Vec::new(),
+            versions: Vec::new(),
+            latest: Vec::new(),
+            events: Vec::new(),
+            seals: Vec::new(),
+            redacted: Vec::new(),
+        };
+        self.store.commit(&self.claim, change).await.unwrap();
+    }
+
+    async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        self.router.clone().oneshot(request("GET", path, headers, "")).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Response<Body> {
+        let answer = self.ask(path, &[]).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        answer
+    }
+}
+
+fn news() -> FeedName {
+    FeedName::new("news").unwrap()
+}
+
+fn skeleton(format: Format) -> Skeleton {
+    let text = match format.family() {
+        Family::Atom => {
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id></feed>"
+        }
+        Family::Rss => "<rss version=\"2.0\"><channel><title>News</title></channel></rss>",
+    };
+    let limits = crate::parse::Limits::default();
+    crate::parse::document(text, None, &limits).unwrap().skeleton
+}
+
+fn markup(format: Format, name: &str, seconds: i64) -> Markup {
+    let text = match format.family() {
+        Family::Atom => format!(
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><entry><id>urn:{name}</id>\
+             <title>{name} of {seconds}</title></entry></feed>"
+        ),
+        Family::Rss => format!(
+            "<rss version=\"2.0\"><channel><item><guid>urn:{name}</guid>\
+             <title>{name} of {seconds}</title></item></channel></rss>"
+        ),
+    };
+    let limits = crate::parse::Limits::default();
+    let document = crate::parse::document(&text, None, &limits).unwrap();
+    crate::parse::own(&document, &document.entries[0])
+}
+
+fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Known {
+    let since = tick.time();
+    let stamp = Stamp::Both { when: since, by: endpoint() };
+    Known {
+        id: SyncId::new(name).unwrap(),
+        native: format!("urn:{name}"),
+        native_shown: format!("urn:{name}"),
+        published_id: format!("urn:{name}"),
+        aliases: Vec::new(),
+        title: name.to_owned(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates,
+        history: History::new(Update { sequence: updates, stamp }),
+        tick,
+        first_seen: since,
+        standing: if gone { Standing::Deleted { since } } else { Standing::Current },
+        absence: None,
+        prints: Vec::new(),
+        bytes: 0,
+        touched,
+    }
+}
+
+/// Three archives, `one`, `two` and `three`, and something unsealed.
+async fn three(format: Format) -> Gate {
+    let mut gate = Gate::new(format).await;
+    gate.commit(&["a", "b"], &[], Some("one")).await;
+    gate.commit(&["c"], &["b"], Some("two")).await;
+    gate.commit(&["a"], &[], Some("three")).await;
+    gate.commit(&["d"], &["c"], None).await;
+    gate
+}
+
+#[tokio::test]
+async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
+    for (format, media) in
+        [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")]
+    {
+        let gate = three(format).await;
+        let answer = gate.get("/feeds/news/archive/two").await;
+        assert_eq!(header(&answer, "content-type"), format!("{media}; charset=utf-8"));
+        assert_eq!(header(&answer, "cache-control"), "public, max-age=86400");
+        // It last changed when the next archive came to be linked.
+        assert_eq!(header(&answer, "last-modified"), at(-970).rfc822());
+        assert_eq!(header(&answer, "vary"), "Accept-Encoding");
+        assert!(header(&answer, "x-sup-id").starts_with("https://feeds.example.org/sup.json#"));
+        assert_eq!(header(&answer, "access-control-allow-origin"), "*");
+        let said = links(&answer);
+        for (relation, path) in [
+            ("self", "/archive/two"),
+            ("current", ""),
+            ("prev-archive", "/archive/one"),
+            ("previous", "/archive/one"),
+            ("next-archive", "/archive/three"),
+            ("complete", "/complete"),
+        ] {
+            let link = format!("<{FEED}{path}>; rel=\"{relation}\"; type=\"{media}\"");
+            assert!(said.contains(&link), "{link} in {said}");
+        }
+        let etag = header(&answer, "etag").to_owned();
+        let body = text(answer).await;
+        assert!(body.contains("c of -980") && !body.contains("d of"), "{body}");
+        assert!(body.contains("https://upstream.example/-980"), "the upstream as it was: {body}");
+        assert_eq!(body.contains("deleted-entry ref=\"urn:b\""), format == Format::Atom10);
+
+        let same = gate.ask("/feeds/news/archive/two", &[("if-none-match", &etag)]).await;
+        assert_eq!(same.status(), 304);
+        assert_eq!(header(&same, "cache-control"), "public, max-age=86400");
+        let dated = [("if-modified-since", at(-970).rfc822())];
+        let dated: Vec<(&str, &str)> = dated.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        assert_eq!(gate.ask("/feeds/news/archive/two", &dated).await.status(), 304);
+        let packed = gate.ask("/feeds/news/archive/two", &[("accept-encoding", "gzip")]).await;
+        assert_eq!(header(&packed, "content-encoding"), "gzip");
+        assert_ne!(header(&packed, "etag"), etag);
+    }
+}
+
+#[tokio::test]
+async fn the_newest_archive_is_short_lived_and_changes_once() {
+    let mut gate = three(Format::Atom10).await;
+    let newest = gate.get("/feeds/news/archive/three").await;
+    assert_eq!(header(&newest, "cache-control"), "public, max-age=60");
+    assert_eq!(header(&newest, "last-modified"), at(-970).rfc822());
+    let before = text(newest).await;
+    assert!(!before.contains("next-archive"));
+    // A commit that seals nothing leaves it alone.
+    gate.commit(&["e"], &[], None).await;
+    assert_eq!(text(gate.get("/feeds/news/archive/three").await).await, before);
+    gate.commit(&["f"], &[], Some("four")).await;
+    let after = gate.get("/feeds/news/archive/three").await;
+    assert_eq!(header(&after, "cache-control"), "public, max-age=86400");
+    assert_eq!(header(&after, "last-modified"), at(-940).rfc822());
+    let after = text(after).await;
+    let link = format!(
+        "<link rel=\"next-archive\" type=\"application/atom+xml\" href=\"{FEED}/archive/four\"/>"
+    );
+    assert_eq!(after.replace(&link, ""), before);
+}
+
+#[tokio::test]
+async fn the_reader_view_leads_to_the_newest_archive_and_tells_unsealed_deletions() {
+    let gate = three(Format::Atom10).await;
+    let answer = gate.get("/feeds/news").await;
+    for relation in ["prev-archive", "previous"] {
+        let link =
+            format!("<{FEED}/archive/three>; rel=\"{relation}\"; type=\"application/atom+xml\"");
+        assert!(links(&answer).contains(&link), "{}", links(&answer));
+    }
+    let body = text(answer).await;
+    assert!(body.contains(&format!(
+        "rel=\"prev-archive\" type=\"application/atom+xml\" href=\"{FEED}/archive/three\""
+    )));
+    assert!(body.contains("deleted-entry ref=\"urn:c\""));
+    assert!(!body.contains("fh:"));
+    for view in ["/feeds/news/sync", "/feeds/news/complete"] {
+        let body = text(gate.get(view).await).await;
+        assert!(!body.contains("archive") && !body.contains("previous"), "{view}: {body}");
+    }
+}
+
+/// A deletion that is in no archive is told however long ago it was.
+#[tokio::test]
+async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
+    let mut gate = Gate::new(Format::Atom10).await;
+    gate.commit(&["a", "b"], &[], Some("one")).await;
+    gate.commit(&["a"], &["b"], None).await;
+    gate.commit(&["a"], &[], None).await;
+    let tell = |body: &str| body.contains("deleted-entry ref=\"urn:b\"");
+    let window = |gate: &Gate, tick: Tick| {
+        let store = Arc::clone(&gate.store);
+        let claim = gate.claim.clone();
+        async move {
+            let mut state = store.state(&news()).await.unwrap().unwrap();
+            state.window_start = Some(tick);
+            state.render += 1;
+            let base = state.revision;
+            let change = Change {
+                feed: news(),
+                base,
+                at: at(0),
+                tick: None,
+                state,
+                skeleton: None,
+                order: None,
+                known: Vec::new(),
+                versions: Vec::new(),
+                latest: Vec::new(),
+                events: Vec::new(),
+                seals: Vec::new(),
+                redacted: Vec::new(),
+            };
+            store.commit(&claim, change).await.unwrap();
+        }
+    };
+    window(&gate, Tick::at(at(-970))).await;
+    assert!(tell(&text(gate.get("/feeds/news").await).await), "left the window, unsealed");
+    gate.commit(&["a"], &[], Some("two")).await;
+    assert!(!tell(&text(gate.get("/feeds/news").await).await), "its archive has it");
+}
+
+#[tokio::test]
+async fn dialects_and_containers_are_as_on_the_other_views() {
+    let gate = three(Format::Rss20).await;
+    let body = text(gate.get("/feeds/news/archive/two?sx=feedsync").await).await;
+    assert!(body.contains("http://feedsync.org/2007/feedsync"));
+    assert!(body.contains(&format!("href=\"{FEED}/archive/one?sx=feedsync\"")));
+    assert!(body.contains(&format!(
+        "rel=\"current\" type=\"application/rss+xml\" href=\"{FEED}?sx=feedsync\""
+    )));
+    gate.get("/feeds/news/archive/two?as=rss").await;
+    let refused = gate.ask("/feeds/news/archive/two?as=atom", &[]).await;
+    assert_eq!(problem(refused, 400).await["parameter"], "as");
+    let refused = gate.ask("/feeds/news/archive/two?sx=none", &[]).await;
+    assert_eq!(problem(refused, 400).await["parameter"], "sx");
+}
+
+#[tokio::test]
+async fn what_was_dropped_is_gone_and_what_never_was_is_unknown() {
+    let mut gate = three(Format::Atom10).await;
+    gate.get("/feeds/news/archive/one").await;
+    gate.drop_before(1).await;
+    problem(gate.ask("/feeds/news/archive/one", &[]).await, 410).await;
+    let body = text(gate.get("/feeds/news/archive/two").await).await;
+    assert!(body.contains(&format!("href=\"{FEED}/archive/one\"")), "it may lead to a 410");
+    for path in [
+        "/feeds/news/archive/four",
+        "/feeds/news/archive/TWO",
+        "/feeds/news/archive/%00",
+        "/feeds/other/archive/two",
+    ] {
+        problem(gate.ask(path, &[]).await, 404).await;
+    }
+    let bearer = format!("Bearer {TOKEN}");
+    let shown = gate.ask("/api/v1/feeds/news", &[("authorization", &bearer)]).await;
+    let shown = json(shown).await;
+    let archives = &shown["state"]["archives"];
+    assert_eq!((&archives["kept"], &archives["dropped"]), (&2.into(), &1.into()), "{shown}");
+    assert!(archives["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(archives["sealed_until"], at(-970).to_string());
+    assert_eq!(shown["views"]["archive"], format!("{FEED}/archive/three"));
+}
+
+#[tokio::test]
+async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
+    for (complete, gone, marked) in
+        [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)]
+    {
+        let mut gate = Gate::with(Format::Atom10, complete).await;
+        gate.commit(&["a", "b"], &[], Some("one")).await;
+        gate.commit(&["a"], &gone, None).await;
+        let body = text(gate.get("/feeds/news/complete").await).await;
+        assert_eq!(body.contains("<fh:complete/>"), marked, "{complete} {gone:?}");
+        assert!(!body.contains("-archive"), "no archive links beside it");
+        let reader = text(gate.get("/feeds/news").await).await;
+        assert!(!reader.contains("fh:complete"));
+    }
+}

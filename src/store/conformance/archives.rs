@@ -1,0 +1,275 @@
+//! Archives: sealed in the commit that says so, never changed, dropped whole, redacted in place.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    a_segment_is_sealed_with_its_commit_and_never_changes
+    a_segment_lists_items_as_they_stand_after_its_commit
+    dropped_archives_are_remembered_and_empty
+    text_is_taken_out_in_place
+    seals_that_do_not_follow_the_chain_are_refused
+    a_purged_feeds_archives_are_unknown
+    large_archives_come_back_whole
+}
+
+fn archive_id(text: &str) -> ArchiveId {
+    ArchiveId::new(text).unwrap()
+}
+
+/// Seals these items under this id.
+fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
+    let chain = &mut change.state.archives;
+    let seal = Seal {
+        number: chain.next,
+        id: archive_id(id),
+        previous: chain.newest.clone(),
+        upstream: "https://example.org/feed".to_owned(),
+        items: names.iter().map(|name| super::make::id(name)).collect(),
+    };
+    chain.next += 1;
+    chain.newest = Some(seal.id.clone());
+    chain.sealed = change.state.tick;
+    change.state.shown = change.at;
+    change.seals.push(seal);
+    change
+}
+
+async fn seal(bench: &impl Bench, seconds: i64, id: &str, names: &[&str]) {
+    let store = bench.store();
+    let mut draft = Draft::on(&*store, "news", seconds).await;
+    for name in names {
+        draft = draft.item(name, &format!("{name} of {seconds}"));
+    }
+    let change = sealing(draft.done(), id, names);
+    store.commit(&bench.claim().await, change).await.unwrap();
+}
+
+fn said(archive: &Archive) -> Vec<&str> {
+    archive.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
+}
+
+async fn ids_kept(store: &dyn Store) -> Vec<String> {
+    let notes = store.archives(&feed("news"), 99).await.unwrap();
+    notes.iter().map(|note| note.id.to_string()).collect()
+}
+
+async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench) {
+    let news = feed("news");
+    assert!(bench.store().archives(&news, 9).await.unwrap().is_empty());
+    seal(&bench, 1, "one", &["b", "a"]).await;
+    let store = bench.store();
+    let first = store.archive(&news, &archive_id("one")).await.unwrap().unwrap();
+    assert_eq!(said(&first), ["<entry>b of 1</entry>", "<entry>a of 1</entry>"]);
+    assert_eq!(first.skeleton, skeleton("<feed/>"));
+    assert_eq!(first.upstream, "https://example.org/feed");
+    let place = store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
+    let note = &place.note;
+    assert_eq!((note.number, note.entries, note.deletions), (0, 2, 0));
+    assert_eq!((note.sealed, note.until, note.previous.as_ref()), (time(1), tick(1), None));
+    assert_eq!((place.next, note.dropped, note.redacted), (None, false, None));
+    let state = store.state(&news).await.unwrap().unwrap();
+    assert!(note.bytes > 0 && state.archives.bytes == note.bytes);
+    assert_eq!(state.archives.newest, Some(archive_id("one")));
+    drop(store);
+
+    seal(&bench, 5, "two", &["a"]).await;
+    let store = bench.store();
+    let mut draft = Draft::on(&*store, "news", 7).await.item("b", "later");
+    draft.change.skeleton = Some(skeleton("<feed>another</feed>"));
+    store.commit(&bench.claim().await, draft.done()).await.unwrap();
+    drop(store);
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        assert_eq!(store.archive(&news, &archive_id("one")).await.unwrap().as_ref(), Some(&first));
+        let place = store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
+        assert_eq!(place.next, Some((archive_id("two"), time(5))));
+        let second = store.archive_place(&news, &archive_id("two")).await.unwrap().unwrap();
+        assert_eq!(second.note.previous, Some(archive_id("one")));
+        let bytes = store.state(&news).await.unwrap().unwrap().archives.bytes;
+        assert_eq!(bytes, place.note.bytes + second.note.bytes);
+        assert_eq!(ids_kept(&*store).await, ["two", "one"]);
+        assert_eq!(store.archives(&news, 1).await.unwrap(), std::slice::from_ref(&second.note));
+        let oldest = store.snapshot(&news).await.unwrap().unwrap().archives;
+        assert_eq!(oldest, [place.note, second.note]);
+        assert!(store.archive(&news, &archive_id("three")).await.unwrap().is_none());
+        assert!(store.archive_place(&news, &archive_id("three")).await.unwrap().is_none());
+        assert!(store.archive(&feed("other"), &archive_id("one")).await.unwrap().is_none());
+        drop(store);
+        bench = bench.reopen().await;
+    }
+}
+
+async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let draft = Draft::on(&*store, "news", 1).await;
+    let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
+    store.commit(&claim, draft.item("gone", "last").done()).await.unwrap();
+    let draft = Draft::on(&*store, "news", 2).await.latest("new bytes", "newest");
+    let draft = draft.touch("touched", Standing::Retired { since: time(2) });
+    let draft = draft.tombstone("gone").item("fresh", "fresh");
+    let names = ["fresh", "kept", "new bytes", "touched", "gone"];
+    let mut change = sealing(draft.done(), "one", &names);
+    change.skeleton = Some(skeleton("<feed>new</feed>"));
+    store.commit(&claim, change).await.unwrap();
+    let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
+    let texts = ["fresh", "old", "newest", "same"].map(|text| format!("<entry>{text}</entry>"));
+    assert_eq!(said(&archive), texts);
+    assert_eq!(archive.skeleton, skeleton("<feed>new</feed>"));
+    assert_eq!(archive.items[3].standing, Standing::Retired { since: time(2) });
+    for item in &archive.items {
+        let now = store.item(&feed("news"), &item.shared.winner.id).await.unwrap().unwrap();
+        assert_eq!(Item { touched: 0, ..now }, *item);
+    }
+    let deletion = Deletion { id: id("gone"), published_id: "urn:gone".to_owned(), when: time(2) };
+    assert_eq!(archive.deleted, [deletion]);
+    let note = &store.archives(&feed("news"), 1).await.unwrap()[0];
+    assert_eq!((note.entries, note.deletions), (4, 1));
+}
+
+async fn dropped_archives_are_remembered_and_empty(bench: impl Bench) {
+    for (n, name) in ["one", "two", "three"].into_iter().enumerate() {
+        seal(&bench, i64::try_from(n).unwrap(), name, &["a"]).await;
+    }
+    let store = bench.store();
+    let mut change = Draft::on(&*store, "news", 9).await.done();
+    change.state.archives.first = 2;
+    store.commit(&bench.claim().await, change).await.unwrap();
+    drop(store);
+    let mut bench = bench;
+    for _ in 0..2 {
+        let store = bench.store();
+        assert_eq!(ids_kept(&*store).await, ["three"]);
+        for name in ["one", "two"] {
+            let place = store.archive_place(&feed("news"), &archive_id(name)).await.unwrap();
+            assert!(place.unwrap().note.dropped, "{name} is remembered");
+            let content = store.archive(&feed("news"), &archive_id(name)).await.unwrap();
+            assert!(content.is_none(), "{name} is empty");
+        }
+        let kept = &store.archives(&feed("news"), 9).await.unwrap()[0];
+        assert_eq!(kept.previous, Some(archive_id("two")));
+        let state = store.state(&feed("news")).await.unwrap().unwrap();
+        assert_eq!(state.archives.bytes, kept.bytes);
+        assert_eq!(store.snapshot(&feed("news")).await.unwrap().unwrap().archives.len(), 1);
+        drop(store);
+        bench = bench.reopen().await;
+    }
+}
+
+async fn text_is_taken_out_in_place(bench: impl Bench) {
+    seal(&bench, 1, "one", &["secret", "a"]).await;
+    seal(&bench, 2, "two", &["b"]).await;
+    seal(&bench, 3, "three", &["secret"]).await;
+    let store = bench.store();
+    let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
+    let mut change = redaction(&*store, "secret").await;
+    change.state.shown = time(7);
+    store.commit(&bench.claim().await, change).await.unwrap();
+    for (name, texts) in [("one", vec!["<entry>a of 1</entry>"]), ("three", vec![])] {
+        let archive = store.archive(&feed("news"), &archive_id(name)).await.unwrap().unwrap();
+        assert_eq!(said(&archive), texts);
+        let deletion =
+            Deletion { id: id("secret"), published_id: "urn:secret".to_owned(), when: time(7) };
+        assert_eq!(archive.deleted, [deletion]);
+        let place = store.archive_place(&feed("news"), &archive_id(name)).await.unwrap().unwrap();
+        assert_eq!(place.note.redacted, Some(time(7)));
+        assert_eq!(place.note.deletions, 1);
+    }
+    let place = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
+    assert_eq!(place, untouched);
+    let notes = store.archives(&feed("news"), 9).await.unwrap();
+    let bytes: u64 = notes.iter().map(|note| note.bytes).sum();
+    assert_eq!(store.state(&feed("news")).await.unwrap().unwrap().archives.bytes, bytes);
+}
+
+/// A change that takes an item's text out.
+async fn redaction(store: &dyn Store, name: &str) -> Change {
+    let mut change = Draft::on(store, "news", 7).await.tombstone(name).done();
+    change.redacted = vec![id(name)];
+    change
+}
+
+async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
+    seal(&bench, 1, "one", &["a", "b"]).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let before = store.state(&feed("news")).await.unwrap();
+    let good = || async {
+        let draft = Draft::on(&*store, "news", 5).await.item("a", "new");
+        sealing(draft.done(), "two", &["a"])
+    };
+    type Spoil = fn(&mut Change);
+    let spoils: [(&str, Spoil); 12] = [
+        ("number", |change| change.seals[0].number = 5),
+        ("previous", |change| change.seals[0].previous = None),
+        ("empty", |change| change.seals[0].items.clear()),
+        ("twice", |change| change.seals[0].items.push(id("a"))),
+        ("unknown", |change| change.seals[0].items.push(id("z"))),
+        ("same id", |change| {
+            change.seals[0].id = archive_id("one");
+            change.state.archives.newest = Some(archive_id("one"));
+        }),
+        ("newest", |change| change.state.archives.newest = Some(archive_id("one"))),
+        ("next", |change| change.state.archives.next = 9),
+        ("no seal", |change| change.seals.clear()),
+        ("drops itself", |change| change.state.archives.first = 2),
+        ("sealed ahead", |change| change.state.archives.sealed = Some(tick(99))),
+        ("sealed behind", |change| change.state.archives.sealed = None),
+    ];
+    for (name, spoil) in spoils {
+        let mut change = good().await;
+        spoil(&mut change);
+        let refused = store.commit(&claim, change).await;
+        assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))), "{name}");
+        assert_eq!(store.state(&feed("news")).await.unwrap(), before, "{name}");
+        assert_eq!(ids_kept(&*store).await, ["one"], "{name}");
+    }
+    let mut stale = good().await;
+    stale.base = Revision(9);
+    let refused = store.commit(&claim, stale).await;
+    assert!(matches!(refused, Err(CommitError::Conflict(Revision(1)))), "{refused:?}");
+    store.commit(&claim, good().await).await.unwrap();
+    assert_eq!(ids_kept(&*store).await, ["two", "one"]);
+}
+
+async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
+    seal(&bench, 50, "one", &["a"]).await;
+    let store = bench.store();
+    store.purge_feed(&feed("news")).await.unwrap();
+    assert!(store.archives(&feed("news"), 9).await.unwrap().is_empty());
+    assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
+    assert!(store.archive(&feed("news"), &archive_id("one")).await.unwrap().is_none());
+    drop(store);
+    // One of that name goes on above it, and what it seals bears the lifted ticks.
+    seal(&bench, 3, "two", &["a"]).await;
+    let store = bench.store();
+    let state = store.state(&feed("news")).await.unwrap().unwrap();
+    let last = state.tick.unwrap();
+    assert!(last > tick(50));
+    assert_eq!(state.archives.sealed, Some(last));
+    let place = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
+    assert_eq!((place.note.number, place.note.until, place.note.sealed), (0, last, state.shown));
+    let archive = store.archive(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
+    assert_eq!(archive.items[0].tick, last);
+    assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
+}
+
+async fn large_archives_come_back_whole(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let names = ["a", "b", "c", "d", "e"];
+    let mut draft = Draft::on(&*store, "news", 1).await;
+    for (n, name) in names.iter().enumerate() {
+        // Hard to compress, and larger together than a block and than a piece.
+        let words = (0..20_000 * n).map(|word| (word * 2_654_435_761 + n) % 999_983);
+        draft = draft.item(name, &words.map(|word| format!("{word:x}")).collect::<String>());
+    }
+    store.commit(&claim, sealing(draft.done(), "large", &names)).await.unwrap();
+    let archive = store.archive(&feed("news"), &archive_id("large")).await.unwrap().unwrap();
+    for (item, name) in archive.items.iter().zip(names) {
+        let now = store.item(&feed("news"), &id(name)).await.unwrap().unwrap();
+        assert_eq!(Item { touched: 0, ..now }, *item);
+    }
+    assert_eq!(archive.items.len(), names.len());
+}

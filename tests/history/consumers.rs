@@ -1,0 +1,120 @@
+//! Those who keep a copy of the feed, each to the letter of its specification and of nothing else.
+
+use super::document::{Document, Entry};
+use super::site::{READER, SYNC, Site};
+use std::collections::BTreeMap;
+
+/// The most archives that are followed back.
+const ARCHIVES_LIMIT: usize = 10_000;
+
+/// Follows Feed History draft-05 section 6 (as READINGS section 3 reads it) or RFC 5005 section 4.
+#[derive(Debug, Clone)]
+pub struct Historian {
+    /// The relation to the next older archive.
+    relation: &'static str,
+    /// Whether it honours `at:deleted-entry`.
+    pub honours: bool,
+    /// The last archive that it stored.
+    last: Option<String>,
+    /// Its local store, by `atom:id` or `guid`.
+    pub entries: BTreeMap<String, Entry>,
+    /// Archives that it could not read.
+    pub missing: Vec<String>,
+}
+
+impl Historian {
+    pub fn rfc5005(honours: bool) -> Self {
+        Self::new("prev-archive", honours)
+    }
+
+    pub fn draft05() -> Self {
+        Self::new("previous", false)
+    }
+
+    fn new(relation: &'static str, honours: bool) -> Self {
+        let (last, entries, missing) = (None, BTreeMap::new(), Vec::new());
+        Self { relation, honours, last, entries, missing }
+    }
+
+    pub async fn consume(&mut self, site: &Site) {
+        let subscription = Document::read(&site.text(READER).await);
+        assert!(!subscription.is_archive && !subscription.is_complete);
+        let mut unread: Vec<(String, Document)> = Vec::new();
+        let mut previous = subscription.link(self.relation).map(str::to_owned);
+        while let Some(address) = previous.take().filter(|p| Some(p) != self.last.as_ref()) {
+            assert!(unread.len() < ARCHIVES_LIMIT);
+            let (status, _, text) = site.ask(&address, &[]).await;
+            if status != 200 {
+                assert_eq!(status, 410, "{address}: {text}");
+                self.missing.push(address);
+                break;
+            }
+            let archive = Document::read(&text);
+            assert!(archive.is_archive, "{text}");
+            assert_eq!(archive.link("current"), Some(READER));
+            assert_eq!(archive.link("self"), Some(address.as_str()));
+            previous = archive.link(self.relation).map(str::to_owned);
+            unread.push((address, archive));
+        }
+        while let Some((address, archive)) = unread.pop() {
+            self.take(&archive);
+            self.last = Some(address);
+        }
+        self.take(&subscription);
+    }
+
+    fn take(&mut self, document: &Document) {
+        for entry in &document.entries {
+            assert!(!entry.deleted, "a tombstone shown as an entry");
+            assert!(!document.deletions.contains(&entry.id), "{} is there and deleted", entry.id);
+            self.entries.insert(entry.id.clone(), entry.clone());
+        }
+        if self.honours {
+            for id in &document.deletions {
+                self.entries.remove(id);
+            }
+        }
+    }
+}
+
+/// Follows SSE 1.0 section 4.1. It publishes nothing itself, and there is one endpoint only, so
+/// that the greater number of updates wins every merge.
+#[derive(Debug, Clone, Default)]
+pub struct Subscriber {
+    until: Option<String>,
+    /// Its local store, by sync id.
+    pub entries: BTreeMap<String, Entry>,
+    /// How often it found itself out of sync.
+    pub resets: u32,
+}
+
+impl Subscriber {
+    pub async fn consume(&mut self, site: &Site) {
+        let partial = Document::read(&site.text(SYNC).await);
+        let (since, until) = (partial.since.clone().unwrap(), partial.until.clone().unwrap());
+        match &self.until {
+            // Section 4.1.2: compared by code points.
+            Some(cached) if since <= *cached => {
+                self.merge(&partial);
+                self.until = Some(until);
+            }
+            cached => {
+                self.resets += u32::from(cached.is_some());
+                let complete = Document::read(&site.text(&partial.related.unwrap()).await);
+                self.entries.clear();
+                self.merge(&complete);
+                // READINGS 1, row 28.
+                self.until = Some(until.min(complete.until.unwrap()));
+            }
+        }
+    }
+
+    fn merge(&mut self, document: &Document) {
+        for entry in &document.entries {
+            let old = self.entries.get(&entry.sync_id);
+            if old.is_none_or(|old| old.updates <= entry.updates) {
+                self.entries.insert(entry.sync_id.clone(), entry.clone());
+            }
+        }
+    }
+}

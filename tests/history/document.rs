@@ -1,0 +1,97 @@
+//! A feed document as those who read it see it: Atom 1.0 or RSS 2.0.
+
+use std::collections::BTreeMap;
+use tidegate::parse::sse::{ATOM, Tree};
+
+const SSE: &str = "http://www.microsoft.com/schemas/sse";
+const HISTORY: &str = "http://purl.org/syndication/history/1.0";
+const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
+
+/// An entry, with what its `sx:sync` says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub id: String,
+    pub title: String,
+    pub text: String,
+    pub sync_id: String,
+    pub updates: u32,
+    pub deleted: bool,
+}
+
+/// A feed document.
+#[derive(Debug, Default)]
+pub struct Document {
+    pub links: BTreeMap<String, String>,
+    pub entries: Vec<Entry>,
+    pub deletions: Vec<String>,
+    pub is_archive: bool,
+    pub is_complete: bool,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub related: Option<String>,
+}
+
+impl Document {
+    pub fn read(text: &str) -> Self {
+        let tree = Tree::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let atom = tree.name(0) == (ATOM, "feed");
+        let container = if atom {
+            0
+        } else {
+            assert_eq!(tree.name(0), ("", "rss"), "{text}");
+            tree.children(0).find(|(id, _)| tree.name(*id) == ("", "channel")).unwrap().0
+        };
+        let mut document = Self::default();
+        for (id, element) in tree.children(container) {
+            let attribute = |name| element.attribute(name).map(str::to_owned);
+            match tree.name(id) {
+                (ATOM, "link") => {
+                    let (rel, href) = (attribute("rel"), attribute("href").unwrap());
+                    let rel = rel.unwrap_or_else(|| "alternate".to_owned());
+                    let twice = document.links.insert(rel.clone(), href);
+                    assert!(twice.is_none(), "{rel} twice in\n{text}");
+                }
+                (HISTORY, "archive") => document.is_archive = true,
+                (HISTORY, "complete") => document.is_complete = true,
+                (TOMBSTONES, "deleted-entry") => {
+                    assert!(attribute("when").is_some());
+                    document.deletions.push(attribute("ref").unwrap());
+                }
+                (SSE, "sharing") => {
+                    document.since = attribute("since");
+                    document.until = attribute("until");
+                    let mut related = tree
+                        .children(id)
+                        .filter(|(_, related)| related.attribute("type") == Some("complete"));
+                    document.related = related
+                        .next()
+                        .and_then(|(_, related)| related.attribute("link").map(str::to_owned));
+                }
+                (ATOM, "entry") if atom => document.entries.push(entry(&tree, id)),
+                ("", "item") if !atom => document.entries.push(entry(&tree, id)),
+                _ => {}
+            }
+        }
+        document
+    }
+
+    pub fn link(&self, rel: &str) -> Option<&str> {
+        self.links.get(rel).map(String::as_str)
+    }
+}
+
+fn entry(tree: &Tree<'_>, id: usize) -> Entry {
+    let value = |names: &[(&str, &str)]| {
+        let mut found = tree.children(id).filter(|(child, _)| names.contains(&tree.name(*child)));
+        found.next().map(|(child, _)| tree.plain(child).trim().to_owned())
+    };
+    let (_, sync) = tree.children(id).find(|(id, _)| tree.name(*id) == (SSE, "sync")).unwrap();
+    Entry {
+        id: value(&[(ATOM, "id"), ("", "guid")]).unwrap(),
+        title: value(&[(ATOM, "title"), ("", "title")]).unwrap_or_default(),
+        text: value(&[(ATOM, "content"), ("", "description")]).unwrap_or_default(),
+        sync_id: sync.attribute("id").unwrap().to_owned(),
+        updates: sync.attribute("updates").unwrap().parse().unwrap(),
+        deleted: sync.attribute("deleted") == Some("true"),
+    }
+}

@@ -1,0 +1,123 @@
+//! A publisher that does what publishers do, in Atom or RSS.
+
+use crate::support::{HOUR, Post, SITE, START, post};
+use tidegate::model::Time;
+
+/// Something that a publisher does between two polls.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// So many new posts.
+    Publish(u8),
+    /// Another text for one of the posts that it shows.
+    Edit(u8),
+    /// One of them gets another id.
+    Rename(u8),
+    /// One of them goes, and Atom says so.
+    Delete(u8),
+    /// One of them goes without a word.
+    Drop(u8),
+    /// What went last is there again.
+    Restore,
+    /// Bytes change that nobody sees.
+    Noise(u8),
+}
+
+/// The publisher.
+pub struct Publisher {
+    /// Newest first.
+    posts: Vec<Post>,
+    gone: Vec<Post>,
+    said_gone: Vec<String>,
+    window: usize,
+    rss: bool,
+    days: u32,
+    turns: u32,
+}
+
+impl Publisher {
+    pub fn new(window: usize, rss: bool) -> Self {
+        let (posts, gone, said_gone) = (Vec::new(), Vec::new(), Vec::new());
+        let mut new = Self { posts, gone, said_gone, window, rss, days: 0, turns: 0 };
+        new.act(&Act::Publish(4));
+        new
+    }
+
+    pub fn act(&mut self, act: &Act) {
+        self.turns += 1;
+        let shown = self.posts.len().min(self.window).max(1);
+        let at = |n: &u8| usize::from(*n) % shown;
+        match act {
+            Act::Publish(count) => {
+                for _ in 0..*count {
+                    self.days += 1;
+                    self.posts.insert(0, post(self.days));
+                }
+            }
+            Act::Edit(n) => {
+                let turn = self.turns;
+                if let Some(post) = self.posts.get_mut(at(n)) {
+                    post.text = format!("Told anew in turn {turn} for the post of {}", post.day);
+                }
+            }
+            Act::Rename(n) => {
+                let turn = self.turns;
+                if let Some(post) = self.posts.get_mut(at(n)) {
+                    post.id = format!("{SITE}moved-{turn}/{}", post.day);
+                }
+            }
+            Act::Delete(n) | Act::Drop(n) if self.posts.len() > 2 => {
+                let post = self.posts.remove(at(n));
+                if matches!(act, Act::Delete(_)) {
+                    self.said_gone.push(post.id.clone());
+                }
+                self.gone.push(post);
+            }
+            Act::Delete(_) | Act::Drop(_) => {}
+            Act::Restore => {
+                if let Some(post) = self.gone.pop() {
+                    self.said_gone.retain(|id| *id != post.id);
+                    let newer = self.posts.iter().filter(|other| other.day > post.day).count();
+                    self.posts.insert(newer, post);
+                }
+            }
+            Act::Noise(n) => {
+                let turn = self.turns;
+                if let Some(post) = self.posts.get_mut(at(n)) {
+                    post.extra = format!("<!-- {turn} -->");
+                }
+            }
+        }
+    }
+
+    pub fn document(&self) -> String {
+        let shown: Vec<Post> = self.posts.iter().take(self.window).cloned().collect();
+        if self.rss {
+            return rss(&shown);
+        }
+        let text = crate::support::atom(SITE, &shown);
+        let said = self.said_gone.iter().map(|id| {
+            format!(
+                "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
+                 ref=\"{id}\" when=\"2027-01-01T00:00:00Z\"/>"
+            )
+        });
+        text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+    }
+}
+
+fn rss(posts: &[Post]) -> String {
+    let mut xml = format!(
+        "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
+         <description>All of it</description>"
+    );
+    for p in posts {
+        let date = Time::from_unix(START + i64::from(p.day) * 24 * HOUR).rfc822();
+        xml.push_str(&format!(
+            "<item><guid isPermaLink=\"false\">{}</guid><title>{}</title><link>{}</link>\
+             <pubDate>{date}</pubDate><description>&lt;p&gt;{}&lt;/p&gt;</description>{}</item>",
+            p.id, p.title, p.link, p.text, p.extra
+        ));
+    }
+    xml.push_str("</channel></rss>");
+    xml
+}

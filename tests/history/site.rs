@@ -1,0 +1,158 @@
+//! A gateway in process: what a publisher says goes in, the site answers.
+
+use crate::support::Gate;
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegate::clock::ManualClock;
+use tidegate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use tidegate::render::{Dialect, LinkForms};
+use tidegate::serve::{
+    self, AdminToken, FeedStatus, HoldAction, Operator, OperatorError, PollReport, Put, PutFeed,
+    Settings, Totals,
+};
+use tidegate::store::{Select, Store};
+use tower::ServiceExt as _;
+
+const PUBLIC: &str = "https://gate.example";
+/// The address of the reader view.
+pub const READER: &str = "https://gate.example/feeds/news";
+/// The address of the sync view.
+pub const SYNC: &str = "https://gate.example/feeds/news/sync";
+
+/// Nobody administers this gateway.
+struct Nobody;
+
+fn never<T>() -> Result<T, OperatorError> {
+    Err(OperatorError::Unsupported("nobody is there".to_owned()))
+}
+
+#[async_trait]
+impl Operator for Nobody {
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+    fn totals(&self) -> Totals {
+        Totals::default()
+    }
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        never()
+    }
+    async fn status(&self, _: &FeedName) -> Result<FeedStatus, OperatorError> {
+        never()
+    }
+    async fn put(&self, _: &FeedName, _: PutFeed) -> Result<Put, OperatorError> {
+        never()
+    }
+    async fn delete(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
+        never()
+    }
+    async fn poll_now(&self, _: &FeedName) -> Result<PollReport, OperatorError> {
+        never()
+    }
+    async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
+        never()
+    }
+}
+
+/// What the gateway holds of an item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    pub published_id: String,
+    pub title: String,
+    pub text: String,
+    pub updates: u32,
+    pub deleted: bool,
+}
+
+/// The gateway.
+pub struct Site {
+    pub gate: Gate,
+    clock: ManualClock,
+    router: Router,
+}
+
+impl Site {
+    pub async fn new(gate: Gate) -> Self {
+        let record = FeedRecord {
+            name: gate.feed.clone(),
+            url: "http://publisher.example/feed".to_owned(),
+            source: FeedSource::Api,
+            standing: FeedStanding::Active,
+            options: gate.options.clone(),
+        };
+        gate.store.put_feed(&record).await.unwrap();
+        let clock = ManualClock::at(gate.now);
+        let router = router(&gate, &clock);
+        Self { gate, clock, router }
+    }
+
+    /// Forgets everything that was rendered.
+    pub fn forget(&mut self) {
+        self.router = router(&self.gate, &self.clock);
+    }
+
+    /// What the gateway answers: the status, the headers, the body.
+    pub async fn ask(&self, address: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, String) {
+        self.clock.set(self.gate.now);
+        let path = address.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{address} is foreign"));
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// A document that must be there.
+    pub async fn text(&self, address: &str) -> String {
+        let (status, _, text) = self.ask(address, &[]).await;
+        assert_eq!(status, 200, "{address}: {text}");
+        text
+    }
+
+    /// Everything that the gateway holds, by sync id.
+    pub async fn held(&self) -> BTreeMap<String, Held> {
+        let view = self.gate.store.view(&self.gate.feed, Select::All).await.unwrap();
+        let items = view.map(|view| view.items).unwrap_or_default();
+        let held = items.into_iter().map(|item| {
+            let winner = item.shared.winner;
+            // As the publisher of these tests writes it.
+            let text = winner.data.xml.split_once("&lt;p&gt;").unwrap().1;
+            let text = text.split_once("&lt;/p&gt;").unwrap().0;
+            let held = Held {
+                published_id: item.published_id,
+                title: winner.data.card.title,
+                text: format!("<p>{text}</p>"),
+                updates: winner.updates.value(),
+                deleted: winner.deleted,
+            };
+            (winner.id.to_string(), held)
+        });
+        held.collect()
+    }
+}
+
+fn router(gate: &Gate, clock: &ManualClock) -> Router {
+    serve::router(serve::Parts {
+        store: Arc::clone(&gate.store) as Arc<dyn Store>,
+        clock: Arc::new(clock.clone()),
+        operator: Arc::new(Nobody),
+        settings: Settings {
+            public_url: PUBLIC.to_owned(),
+            admin_token: AdminToken::new("correct-horse").unwrap(),
+            dialect: Dialect::Sse,
+            window: gate.window,
+            history: LinkForms::default(),
+            sup: false,
+            hub: false,
+        },
+    })
+}

@@ -1,0 +1,285 @@
+"""Holds Atom documents of a running gateway against the feed validator's rules for Feed History.
+
+    feedhistory_rules.py --bin PATH/TO/tidegate [--rounds N]
+
+A publisher served here changes its feed before each poll. After each one the reader, sync and
+complete view and all archives are read. Exit status 1 where a rule is broken.
+"""
+
+import argparse
+import http.server
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree as ET
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+HISTORY = "{http://purl.org/syndication/history/1.0}"
+TOMBSTONES = "{http://purl.org/atompub/tombstones/1.0}"
+# What the validator calls the relations of RFC 5005.
+RFC5005 = {"current", "first", "last", "next", "next-archive", "prev-archive", "previous"}
+# The relations that it knows; others must be addresses.
+KNOWN = RFC5005 | {"alternate", "enclosure", "hub", "related", "self", "via"}
+# Of paged feeds; beside archive links none may stand but the draft's `previous`.
+PAGING = {"first", "last", "next"}
+
+TOKEN = "token-of-this-test"
+WINDOW = 6
+ENTRIES = 4
+START_WAIT = 30
+REQUEST_WAIT = 20
+
+
+class Publisher:
+    """Two feeds: `news` shows the newest posts, `all` lists every post and says so."""
+
+    def __init__(self):
+        self.random = random.Random(5005)
+        self.posts, self.gone, self.made = [], [], 0
+        self.publish(3)
+
+    def publish(self, count):
+        for _ in range(count):
+            self.made += 1
+            post = {"id": f"urn:post:{self.made}", "title": f"Post {self.made}", "text": "First."}
+            self.posts.insert(0, post)
+
+    def change(self, turn):
+        shown = self.posts[:WINDOW]
+        roll = self.random.randrange(8)
+        if roll < 3:
+            self.publish(1 + roll)
+        elif roll == 3:
+            self.publish(9)
+        elif roll == 4:
+            self.random.choice(shown)["text"] = f"Told anew in turn {turn}."
+        elif roll == 5:
+            self.random.choice(shown)["id"] = f"urn:moved:{turn}"
+        elif roll == 6 and len(self.posts) > 3:
+            post = self.random.choice(shown)
+            self.posts.remove(post)
+            self.gone.append(post["id"])
+
+    def document(self, name):
+        complete = name == "all"
+        posts = self.posts if complete else self.posts[:WINDOW]
+        entries = "".join(
+            f"<entry><id>{post['id']}</id><title>{post['title']}</title>"
+            f"<link href='http://publisher.example/{post['title'].split()[1]}'/>"
+            f"<updated>2026-01-01T00:00:00Z</updated><content>{post['text']}</content></entry>"
+            for post in posts
+        )
+        gone = "".join(
+            f"<at:deleted-entry ref='{id}' when='2026-01-02T00:00:00Z'/>" for id in self.gone
+        )
+        mark = "<fh:complete/>" if complete else ""
+        return (
+            "<feed xmlns='http://www.w3.org/2005/Atom'"
+            " xmlns:fh='http://purl.org/syndication/history/1.0'"
+            " xmlns:at='http://purl.org/atompub/tombstones/1.0'>"
+            f"<id>urn:feed:{name}</id><title>{name}</title><author><name>A</name></author>{mark}"
+            "<link rel='prev-archive' href='http://publisher.example/old'/>"
+            "<link rel='next' href='http://publisher.example/page2'/>"
+            f"<updated>2026-01-01T00:00:00Z</updated>{entries}{gone}</feed>"
+        ).encode()
+
+
+def serve(publisher):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = publisher.document(self.path.strip("/"))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/atom+xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class Gateway:
+    def __init__(self, binary, folder, upstream):
+        config = os.path.join(folder, "tidegate.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(
+                f'[server]\nadmin_token = "{TOKEN}"\n'
+                f'[store]\npath = "{folder}/data"\n'
+                "[polling]\nallow_private = true\n"
+                f"[publish]\narchive_entries = {ENTRIES}\n"
+                f'[[feed]]\nname = "news"\nurl = "{upstream}/news"\ndeletions = "eager"\n'
+                f'[[feed]]\nname = "all"\nurl = "{upstream}/all"\ndeletions = "eager"\n'
+            )
+        command = [binary, "serve", "-c", config, "-l", "127.0.0.1:0"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        line = self.process.stdout.readline()
+        found = re.search(r"listening on (http://\S+)", line)
+        if not found:
+            sys.exit(f"the gateway said {line!r}")
+        self.at = found.group(1)
+
+    def read(self, address):
+        url = address if address.startswith("http") else self.at + address
+        with urllib.request.urlopen(url, timeout=REQUEST_WAIT) as answer:
+            return answer.read()
+
+    def poll(self, name):
+        request = urllib.request.Request(
+            f"{self.at}/api/v1/feeds/{name}/poll",
+            method="POST",
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=REQUEST_WAIT) as answer:
+            report = json.load(answer)
+        if report["error"]:
+            sys.exit(f"the poll failed: {report['error']}")
+        return report
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(START_WAIT)
+
+
+class Rules:
+    def __init__(self):
+        self.broken, self.checked = [], 0
+
+    def demand(self, held, where, said):
+        self.checked += 1
+        if not held:
+            self.broken.append(f"{where}: {said}")
+
+    def document(self, body, own):
+        """The rules of one document; gives its links, ids and feed-level updated."""
+        root = ET.fromstring(body)
+        self.demand(root.tag == ATOM + "feed", own, "it is no Atom feed")
+        children = [child.tag for child in root]
+        for name in ["id", "title", "updated"]:
+            found = children.count(ATOM + name)
+            self.demand(found == 1, own, f"{found} {name} in its head (MissingElement)")
+        first = children.index(ATOM + "entry") if ATOM + "entry" in children else len(children)
+        behind = [tag for tag in children[first:] if tag.startswith(ATOM) and tag != ATOM + "entry"]
+        self.demand(not behind, own, f"{behind} behind entries (MisplacedMetadata)")
+
+        links = {}
+        for link in root.findall(ATOM + "link"):
+            links.setdefault(link.get("rel", "alternate"), []).append(link.get("href"))
+        selves = links.get("self", [])
+        self.demand(selves == [own], own, f"self is {selves} (MissingSelf, SelfDoesntMatchLocation)")
+        for rel, hrefs in links.items():
+            known = rel in KNOWN or re.match(r"https?://", rel)
+            self.demand(known, own, f"the relation {rel} (UnregisteredAtomLinkRel)")
+            if rel in RFC5005:
+                self.demand(len(hrefs) == 1, own, f"{rel} leads to {hrefs}")
+        one = {rel: hrefs[0] for rel, hrefs in links.items()}
+        is_archive = HISTORY + "archive" in children
+        is_complete = HISTORY + "complete" in children
+        if is_complete:
+            others = [rel for rel in one if rel in RFC5005 and one[rel] not in selves]
+            self.demand(not others, own, f"{others} (FeedRelInCompleteFeed, CurrentNotSelf…)")
+            self.demand(not is_archive, own, "it is an archive and complete")
+        if is_archive:
+            self.demand("current" in one, own, "no current (MissingCurrentInArchive)")
+        paging = PAGING & set(one)
+        self.demand(not paging, own, f"{paging} beside archive links")
+        if "previous" in one:
+            same = one.get("prev-archive") == one["previous"]
+            self.demand(same, own, "previous is not prev-archive")
+
+        entries = root.findall(ATOM + "entry")
+        ids = [entry.findtext(ATOM + "id") for entry in entries]
+        self.demand(len(ids) == len(set(ids)), own, "an id stands there twice (DuplicateEntries)")
+        for entry in entries:
+            inner = {link.get("rel") for link in entry.findall(ATOM + "link")} & RFC5005
+            self.demand(not inner, own, f"{inner} in an entry (FeedHistoryRelInEntry)")
+        refs = {gone.get("ref") for gone in root.findall(TOMBSTONES + "deleted-entry")}
+        self.demand(not refs & set(ids), own, "an entry is there and deleted")
+        return one, ids, root.findtext(ATOM + "updated"), is_archive, is_complete
+
+
+def without_next(body):
+    return re.sub(rb'<link rel="next-archive"[^>]*/>', b"", body)
+
+
+def look(gateway, rules, name, past):
+    """Reads everything of a feed; `past` is what was read before."""
+    reader = f"{gateway.at}/feeds/{name}"
+    body = gateway.read(reader)
+    links, ids, updated, is_archive, is_complete = rules.document(body, reader)
+    rules.demand(not is_archive and not is_complete, reader, "it is marked")
+    before = past.get("reader")
+    if before and before[0] != body:
+        rules.demand(updated > before[1], reader, f"updated {updated} is not after {before[1]}")
+    past["reader"] = (body, updated)
+
+    seen, newer = set(ids), None
+    address = links.get("prev-archive")
+    count = 0
+    while address:
+        count += 1
+        body = gateway.read(address)
+        links, ids, updated, is_archive, _ = rules.document(body, address)
+        rules.demand(is_archive, address, "it is not marked as an archive")
+        rules.demand(links.get("current") == reader, address, "current is not the reader view")
+        rules.demand(links.get("next-archive") == newer, address, "next-archive leads elsewhere")
+        if count > 1 or "prev-archive" in links:
+            chained = {"prev-archive", "next-archive"} & set(links)
+            rules.demand(chained, address, "it leads nowhere (ArchiveIncomplete)")
+        old = past.setdefault(address, without_next(body))
+        rules.demand(old == without_next(body), address, "it changed")
+        rules.demand(len(ids) <= ENTRIES, address, f"{len(ids)} entries")
+        seen |= set(ids)
+        newer, address = address, links.get("prev-archive")
+
+    rules.document(gateway.read(f"{reader}/sync"), f"{reader}/sync")
+    complete = f"{reader}/complete"
+    body = gateway.read(complete)
+    _, ids, _, _, is_complete = rules.document(body, complete)
+    gone = body.count(b'deleted="true"')
+    rules.demand(is_complete == (name == "all" and gone == 0), complete, f"marked {is_complete}")
+    rules.demand(set(ids) <= seen or gone, complete, "an entry is in no archive")
+    return count
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--rounds", type=int, default=60)
+    arguments = arguments.parse_args()
+    publisher, rules, past = Publisher(), Rules(), {"news": {}, "all": {}}
+    server = serve(publisher)
+    upstream = f"http://127.0.0.1:{server.server_address[1]}"
+    archives = 0
+    with tempfile.TemporaryDirectory() as folder:
+        gateway = Gateway(os.path.abspath(arguments.bin), folder, upstream)
+        try:
+            for turn in range(arguments.rounds):
+                for name in past:
+                    gateway.poll(name)
+                    archives = look(gateway, rules, name, past[name])
+                publisher.change(turn)
+        finally:
+            gateway.stop()
+    for broken in rules.broken[:20]:
+        print(broken)
+    print(f"{rules.checked} conditions held against, {len(rules.broken)} broken, {archives} archives")
+    if rules.broken or archives < 5:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
