@@ -174,7 +174,7 @@ impl Walk {
     pub(super) fn takes(&mut self, document: Document) -> Option<String> {
         let step = self.asking.take()?;
         let Kind::Plain(history, payloads) = document.kind else {
-            return Some(self.misses(step, "it has sync markup, which the feed has not"));
+            return Some(self.misses(&step, "it has sync markup, which the feed has not"));
         };
         self.seen.insert(step.url.to_string());
         // "The value of the self link relation, if present, SHOULD be used as the URI of the feed
@@ -199,7 +199,7 @@ impl Walk {
     /// The archive that was asked for cannot be had.
     pub(super) fn lacks(&mut self, why: &str) -> Option<String> {
         let step = self.asking.take()?;
-        Some(self.misses(step, why))
+        Some(self.misses(&step, why))
     }
 
     /// What is still to be asked for is left for another time.
@@ -209,7 +209,7 @@ impl Walk {
         warning
     }
 
-    fn misses(&mut self, step: Step, why: &str) -> String {
+    fn misses(&mut self, step: &Step, why: &str) -> String {
         self.seen.insert(step.url.to_string());
         let url = step.url.to_string();
         let warning = format!(
