@@ -9,6 +9,7 @@ mod document;
 mod id;
 mod ignore;
 mod markup;
+mod probe;
 mod sharing;
 mod snapshot;
 mod time;
@@ -22,6 +23,7 @@ pub use document::{
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
+pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,

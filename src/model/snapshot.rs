@@ -1,6 +1,6 @@
 //! What the store knows of a feed.
 
-use super::{EndpointId, Format, History, Markup, Shared, SyncId, Tick, Time};
+use super::{EndpointId, Format, History, Markup, Probe, Shared, SyncId, Tick, Time};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -45,6 +45,8 @@ pub struct Absence {
     pub observations: u32,
     /// Whether an older item came back at the end of the window when this one went.
     pub backfilled: bool,
+    /// What the item's own address said, where it was asked.
+    pub probe: Option<Probe>,
 }
 
 /// What an item is to its upstream now.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
+use tidegate::judge::probe::Replies;
 use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -119,6 +120,14 @@ impl Gate {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// Takes in what missing items' own addresses replied.
+    pub async fn answered(&mut self, replies: &Replies) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
     }

@@ -1,8 +1,8 @@
 //! Ledger entries on disk.
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError};
-use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
+use super::{Record, RecordError, fields, newest};
+use crate::model::{Absence, Count, Evidence, Heard, Known, Probe, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
 /// A [`Known`].
@@ -28,7 +28,73 @@ pub(in crate::store) struct KnownRecord {
     bytes: u64,
 }
 
-impl Record for KnownRecord {}
+/// The first layout: without what items' own addresses said.
+#[derive(Deserialize)]
+struct First {
+    id: String,
+    native: String,
+    native_shown: String,
+    published_id: String,
+    aliases: Vec<String>,
+    title: String,
+    link: Option<String>,
+    enclosure: Option<String>,
+    published: Option<Seconds>,
+    updated: Option<Seconds>,
+    updates: u32,
+    history: Vec<UpdateRecord>,
+    tick: Seconds,
+    first_seen: Seconds,
+    standing: StandingRecord,
+    absence: Option<FirstAbsence>,
+    prints: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct FirstAbsence {
+    evidence: EvidenceRecord,
+    since: Seconds,
+    observations: u32,
+    backfilled: bool,
+}
+
+impl Record for KnownRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version != 1 {
+            return newest(version, payload);
+        }
+        let first: First = fields(payload)?;
+        Ok(Self {
+            id: first.id,
+            native: first.native,
+            native_shown: first.native_shown,
+            published_id: first.published_id,
+            aliases: first.aliases,
+            title: first.title,
+            link: first.link,
+            enclosure: first.enclosure,
+            published: first.published,
+            updated: first.updated,
+            updates: first.updates,
+            history: first.history,
+            tick: first.tick,
+            first_seen: first.first_seen,
+            standing: first.standing,
+            absence: first.absence.map(|absence| AbsenceRecord {
+                evidence: absence.evidence,
+                since: absence.since,
+                observations: absence.observations,
+                backfilled: absence.backfilled,
+                probe: None,
+            }),
+            prints: first.prints,
+            bytes: first.bytes,
+        })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StandingRecord {
@@ -37,12 +103,61 @@ enum StandingRecord {
     Deleted { since: Seconds },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct AbsenceRecord {
     evidence: EvidenceRecord,
     since: Seconds,
     observations: u32,
     backfilled: bool,
+    probe: Option<ProbeRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ProbeRecord {
+    asked: u32,
+    last: Seconds,
+    heard: Option<HeardRecord>,
+    silence: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct HeardRecord {
+    gone: bool,
+    status: u16,
+    first: Seconds,
+    last: Seconds,
+}
+
+impl From<&Probe> for ProbeRecord {
+    fn from(probe: &Probe) -> Self {
+        Self {
+            asked: probe.asked,
+            last: probe.last.into(),
+            heard: probe.heard.map(|heard| HeardRecord {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: probe.silence.clone(),
+        }
+    }
+}
+
+impl From<ProbeRecord> for Probe {
+    fn from(record: ProbeRecord) -> Self {
+        Self {
+            asked: record.asked,
+            last: record.last.into(),
+            heard: record.heard.map(|heard| Heard {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: record.silence,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +183,7 @@ impl From<&Absence> for AbsenceRecord {
             since: absence.since.into(),
             observations: absence.observations,
             backfilled: absence.backfilled,
+            probe: absence.probe.as_ref().map(ProbeRecord::from),
         }
     }
 }
@@ -86,6 +202,7 @@ impl From<AbsenceRecord> for Absence {
             since: record.since.into(),
             observations: record.observations,
             backfilled: record.backfilled,
+            probe: record.probe.map(Into::into),
         }
     }
 }

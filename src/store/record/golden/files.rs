@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known() -> KnownRecord {
+fn known(probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -92,6 +92,7 @@ fn known() -> KnownRecord {
             since: at(20),
             observations: 4,
             backfilled: true,
+            probe,
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
@@ -247,7 +248,12 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_1: "known-1.hex", known(), KnownRecord;
+    known_2: "known-2.hex", known(Some(Probe {
+        asked: 3,
+        last: at(29),
+        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
+        silence: Some("it answered 503".to_owned()),
+    })), KnownRecord;
     state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
@@ -274,6 +280,8 @@ golden! {
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    let stored = golden("known-1.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(None));
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
 }
