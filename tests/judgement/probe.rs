@@ -5,7 +5,7 @@ use crate::support::{Gate, kinds, post};
 use tidegate::judge::probe::{self, End, Replies, Reply};
 use tidegate::model::{Deletions, EventKind::*};
 use tidegate::record::Verdict;
-use tidegate::store::Select;
+use tidegate::store::{Select, Store as _};
 use url::Url;
 
 /// A feed whose missing items may be asked for, after a post went from its middle.
@@ -47,7 +47,7 @@ async fn gone_confirms_at_once_with_address_and_status() {
     let reason = &verdict.events()[0].reason;
     let link = post(5).link;
     assert!(reason.contains(&format!("its own address, {link}, answered 404 at ")), "{reason}");
-    assert_eq!(verdict.change.unwrap().versions[0].reason, *reason);
+    assert_eq!(verdict.change.as_ref().unwrap().versions[0].reason, *reason);
     let items = gate.items(Select::All).await;
     assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
     assert_eq!(gate.store_state().await.ripens, None);
