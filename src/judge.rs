@@ -6,11 +6,13 @@
 mod absence;
 mod brake;
 mod confirm;
+pub mod probe;
 mod window;
 
 pub use absence::{Missing, holes, missing};
 pub use brake::{Braked, brake, hold_is_ripe, next_look};
-pub use confirm::{Conclusion, conclude, ripens};
+pub use confirm::Conclusion;
+pub use probe::{conclude, ripens};
 pub use window::{Direction, Window};
 
 use crate::identity::{Matching, Native};

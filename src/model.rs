@@ -11,6 +11,7 @@ mod id;
 mod ignore;
 mod lineage;
 mod markup;
+mod probe;
 mod sharing;
 mod snapshot;
 mod time;
@@ -26,6 +27,7 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use lineage::{Lineage, Stretch};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
+pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,

@@ -1,6 +1,7 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
 mod absent;
+mod answered;
 mod character;
 mod decide;
 mod draft;
@@ -11,6 +12,7 @@ mod seal;
 mod shown;
 mod window;
 
+pub use answered::answered;
 pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;

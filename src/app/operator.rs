@@ -87,9 +87,9 @@ impl Desk {
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
-        let fetch = translate::fetch(config, &self.public_url)?;
+        let services = translate::fetch(config, &self.public_url)?;
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(translate::polling(config), fetch).await.map_err(stopped)?;
+        self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }

@@ -80,8 +80,9 @@ impl Line {
             allow_private: AllowPrivate::Only([(host, port)].into()),
             ..FetchSettings::default()
         };
-        let fetch = fetch::service(settings)
-            .map_err(|error| AppError::run("the HTTP client could not be made", error))?;
+        let fetch = fetch::services(settings)
+            .map_err(|error| AppError::run("the HTTP client could not be made", error))?
+            .fetch;
         let clock = SystemClock;
         Ok(Self { fetch, given: given.clone(), clock, progress: progress(), requests: 0, bytes: 0 })
     }

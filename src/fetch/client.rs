@@ -5,7 +5,7 @@ use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
 use super::message::{Answer, Document, FetchRequest, Fetched, Validators};
 use super::redirect::{self, Credentials, Trail};
 use super::resolver::GuardedResolver;
-use super::{Fetch, FetchLimits, FetchSettings, body, decode, freshness};
+use super::{Ask, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
 use crate::record::BodyPrints;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -38,39 +38,49 @@ const POOL_IDLE: Duration = Duration::from_secs(10);
 /// Idle connections kept to one host.
 const POOL_PER_HOST: usize = 1;
 
-/// Makes the fetching service: a limit on what runs at once, a limit on the time of each, and the
-/// client.
-pub fn service(settings: FetchSettings) -> Result<Fetch, FetchError> {
+/// Makes the fetching services, each with a limit on what runs at once and a limit on the time of
+/// each request, over the same clients.
+pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let core = Arc::new(Core::new(settings)?);
+    let pages = Arc::clone(&core);
     let fetch = tower::service_fn(move |request| {
         let core = Arc::clone(&core);
         async move { core.fetch(request).await }
     });
-    let stack = ServiceBuilder::new()
-        .map_err(move |error| settle(error, &limits))
+    let fetch = ServiceBuilder::new()
+        .map_err(move |error| settle(error, "send the whole document", limits.total))
         .concurrency_limit(limits.at_once.max(1))
         .timeout(limits.total)
         .service(fetch);
-    Ok(Fetch::new(stack))
+    let ask = tower::service_fn(move |request| {
+        let core = Arc::clone(&pages);
+        async move { core.page(request).await }
+    });
+    let ask = ServiceBuilder::new()
+        .map_err(move |error| settle(error, "answer", limits.page))
+        .concurrency_limit(limits.pages_at_once.max(1))
+        .timeout(limits.page)
+        .service(ask);
+    Ok(Services { fetch: Fetch::new(fetch), ask: Ask::new(ask) })
 }
 
 /// The error of the stack, as ours.
-fn settle(error: BoxError, limits: &FetchLimits) -> FetchError {
+fn settle(error: BoxError, what: &'static str, limit: Duration) -> FetchError {
     match error.downcast::<FetchError>() {
         Ok(error) => *error,
-        Err(_) => FetchError::Timeout { what: "send the whole document", limit: limits.total },
+        Err(_) => FetchError::Timeout { what, limit },
     }
 }
 
-struct Core {
+pub(super) struct Core {
     public: Client,
     /// For hosts that may be private; a client of its own, so that no other URL ever reaches its
     /// resolver or its connections.
     opened: Client,
     has_roots: bool,
     allow: AllowPrivate,
-    limits: FetchLimits,
+    pub(super) limits: FetchLimits,
 }
 
 impl Core {
@@ -102,6 +112,16 @@ impl Core {
         }
     }
 
+    /// Passes the guard, and says which client may ask.
+    pub(super) fn client_for(&self, url: &Url, hop: usize) -> Result<&Client, FetchError> {
+        let openness = guard::check(url, &self.allow)
+            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(FetchError::NoRoots);
+        }
+        Ok(if openness == Openness::Public { &self.public } else { &self.opened })
+    }
+
     /// One hop.
     async fn ask(
         &self,
@@ -110,12 +130,7 @@ impl Core {
         credentials: Option<&Credentials>,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
-        let openness = guard::check(url, &self.allow)
-            .map_err(|refusal| FetchError::Refused { hop: trail.hops, refusal })?;
-        if url.scheme() == "https" && !self.has_roots {
-            return Err(FetchError::NoRoots);
-        }
-        let client = if openness == Openness::Public { &self.public } else { &self.opened };
+        let client = self.client_for(url, trail.hops)?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
         let asked = client.get(target).headers(conditions(request, url));
@@ -274,7 +289,12 @@ fn client(
 }
 
 /// Why no response came.
-fn unreached(error: reqwest::Error, url: &Url, hop: usize, limits: &FetchLimits) -> FetchError {
+pub(super) fn unreached(
+    error: reqwest::Error,
+    url: &Url,
+    hop: usize,
+    limits: &FetchLimits,
+) -> FetchError {
     let error = error.without_url();
     if let Some(refusal) = cause::<Refusal>(&error) {
         return FetchError::Refused { hop, refusal: refusal.clone() };

@@ -52,12 +52,14 @@ impl Judge<'_> {
                 since: before.since,
                 observations: before.observations.saturating_add(1),
                 backfilled: before.backfilled || backfilled,
+                probe: before.probe.clone(),
             },
             before => Absence {
                 evidence,
                 since: before.as_ref().map_or(self.scene.now, |b| b.since),
                 observations: before.as_ref().map_or(0, |b| b.observations).saturating_add(1),
                 backfilled,
+                probe: before.as_ref().and_then(|b| b.probe.clone()),
             },
         };
         Missing { known: at, absence, seen }

@@ -67,7 +67,8 @@ mod tests {
     use super::*;
 
     fn absence(evidence: Evidence) -> Absence {
-        Absence { evidence, since: Time::from_unix(0), observations: 1, backfilled: false }
+        let since = Time::from_unix(0);
+        Absence { evidence, since, observations: 1, backfilled: false, probe: None }
     }
 
     #[test]

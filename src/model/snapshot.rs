@@ -1,7 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Chain, EndpointId, Format, History, Lineage, Markup, Shared, SyncId, Tick, Time,
+    ArchiveNote, Chain, EndpointId, Format, History, Lineage, Markup, Probe, Shared, SyncId, Tick,
+    Time,
 };
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
@@ -47,6 +48,8 @@ pub struct Absence {
     pub observations: u32,
     /// Whether an older item came back at the end of the window when this one went.
     pub backfilled: bool,
+    /// What the item's own address said, where it was asked.
+    pub probe: Option<Probe>,
 }
 
 /// What an item is to its upstream now.

@@ -6,16 +6,20 @@
 
 use super::PollSettings;
 mod commands;
+mod probes;
 mod rounds;
 
+use super::allowance::{Allowance, HostAllowances};
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
-use super::politeness::{Host, Politeness};
+use super::politeness::{Errand, Host, Politeness};
 use super::poller::{Board, Command};
+use super::probe::Probed;
 use super::report::PollReport;
 use super::round::{Bench, Found};
 use super::schedule::{Next, phase};
 use crate::clock::Clock;
+use crate::judge::probe::ProbePlan;
 use crate::model::{FeedName, FeedRecord, FeedStanding, PollState, Time};
 use crate::store::{Claim, CommitError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -63,6 +67,17 @@ struct Feed {
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
+    /// What was asked about its missing items within the hour.
+    asked: Allowance,
+    probing: Probing,
+}
+
+/// Whether missing items of a feed are asked for.
+enum Probing {
+    Not,
+    /// In the line of a host.
+    Waits(Box<ProbePlan>, Host),
+    Asks(Id, CancellationToken),
 }
 
 struct Running {
@@ -78,6 +93,8 @@ struct Running {
 struct Done {
     memory: Memory,
     result: Result<Found, RoundError>,
+    /// What is to be asked about missing items.
+    plan: Option<ProbePlan>,
 }
 
 /// The polling task.
@@ -92,6 +109,9 @@ pub(super) struct Desk {
     polite: Politeness,
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
+    probes: JoinSet<Result<Probed, RoundError>>,
+    probe_names: HashMap<Id, (FeedName, Host)>,
+    hosts_asked: HostAllowances,
     asked_for: usize,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
@@ -125,6 +145,9 @@ impl Desk {
             due: BTreeSet::new(),
             rounds: JoinSet::new(),
             names: HashMap::new(),
+            probes: JoinSet::new(),
+            probe_names: HashMap::new(),
+            hosts_asked: HostAllowances::default(),
             asked_for: 0,
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
@@ -171,6 +194,7 @@ impl Desk {
                 biased;
                 () = self.cancel.cancelled() => break,
                 Some(done) = self.rounds.join_next_with_id() => self.finish(done),
+                Some(done) = self.probes.join_next_with_id() => self.finish_probe(done),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -185,6 +209,7 @@ impl Desk {
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
         let name = record.name.clone();
         let host = self.settings.host(&record.url);
+        self.forget_probe(&name);
         self.board.remove(&name);
         let feed = Feed {
             record,
@@ -197,6 +222,8 @@ impl Desk {
             successor: None,
             leaving: false,
             left: Vec::new(),
+            asked: Allowance::default(),
+            probing: Probing::Not,
         };
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, Next { at: due, reason: reason.to_owned() });
@@ -218,7 +245,7 @@ impl Desk {
             self.due.remove(&(old, name.clone()));
         }
         if std::mem::take(&mut feed.in_line) {
-            self.polite.forget(name, &feed.host);
+            self.polite.forget(&Errand::Poll(name.clone()), &feed.host);
         }
     }
 
@@ -233,11 +260,14 @@ impl Desk {
             if let Some(feed) = self.feeds.get_mut(&name) {
                 feed.due = None;
                 feed.in_line = true;
-                self.polite.enqueue(name, &feed.host, instant);
+                self.polite.enqueue(Errand::Poll(name), &feed.host, instant);
             }
         }
-        while let Some(name) = self.polite.take(instant) {
-            self.begin(&name, Vec::new());
+        while let Some(errand) = self.polite.take(instant) {
+            match errand {
+                Errand::Poll(name) => self.begin(&name, Vec::new()),
+                Errand::Probe(name) => self.begin_probe(&name),
+            }
         }
     }
 
@@ -266,6 +296,7 @@ impl Desk {
 
     fn drop_feed(&mut self, name: &FeedName) {
         self.unschedule(name);
+        self.forget_probe(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
         self.board.remove(name);
@@ -323,6 +354,9 @@ impl Desk {
         let ended = timeout(STOP_WAIT, async {
             while let Some(done) = self.rounds.join_next_with_id().await {
                 self.finish(done);
+            }
+            while let Some(done) = self.probes.join_next_with_id().await {
+                self.finish_probe(done);
             }
         })
         .await;

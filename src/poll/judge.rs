@@ -1,6 +1,7 @@
 //! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
 //! scripted judgements.
 
+use crate::judge::probe::{self, Replies};
 use crate::model::{Completeness, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
@@ -59,6 +60,15 @@ pub trait Judge: Send + Sync + 'static {
     /// Looks at what is pending when the document is the same for the `same`th time since the last
     /// commit.
     fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError>;
+
+    /// Takes in what missing items' own addresses replied; the document was seen unchanged `same`
+    /// times since the last commit. The warnings are what was heard.
+    fn answered(
+        &self,
+        round: &Round<'_>,
+        replies: &Replies,
+        same: u32,
+    ) -> Result<Judged, JudgeError>;
 }
 
 /// The judge of a running gateway.
@@ -92,5 +102,21 @@ impl Judge for ParseAndRecord {
 
     fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError> {
         Ok(record::look_again(round, same)?)
+    }
+
+    fn answered(
+        &self,
+        round: &Round<'_>,
+        replies: &Replies,
+        same: u32,
+    ) -> Result<Judged, JudgeError> {
+        let verdict = record::answered(round, replies, same);
+        let warnings = round.snapshot.map(|snapshot| probe::heard(snapshot, replies));
+        Ok(Judged {
+            verdict,
+            full: true,
+            warnings: warnings.unwrap_or_default(),
+            ..Judged::default()
+        })
     }
 }

@@ -7,7 +7,7 @@ use super::report::{FeedStatus, PollReport, Totals};
 use super::round::{Bench, MAX_JUDGED_AT_ONCE};
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
-use crate::fetch::Fetch;
+use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
 use crate::store::{Claim, Store};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct Parts {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The client.
-    pub fetch: Fetch,
+    pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
     pub judge: Arc<dyn Judge>,
     /// Stops polling.
@@ -40,7 +40,7 @@ pub(super) enum Command {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
     Remove(FeedName, oneshot::Sender<()>),
     PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
-    Reconfigure(Box<(PollSettings, Fetch)>),
+    Reconfigure(Box<(PollSettings, Services)>),
 }
 
 /// How the feeds stand, shared with those who ask.
@@ -88,7 +88,8 @@ impl Poller {
         let bench = Bench {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
-            fetch: parts.fetch,
+            fetch: parts.services.fetch,
+            ask: parts.services.ask,
             judge: parts.judge,
             claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
@@ -128,8 +129,12 @@ impl Poller {
     }
 
     /// Goes on with other settings and another client.
-    pub async fn reconfigure(&self, settings: PollSettings, fetch: Fetch) -> Result<(), PollError> {
-        self.send(Command::Reconfigure(Box::new((settings, fetch)))).await
+    pub async fn reconfigure(
+        &self,
+        settings: PollSettings,
+        services: Services,
+    ) -> Result<(), PollError> {
+        self.send(Command::Reconfigure(Box::new((settings, services)))).await
     }
 
     /// The right to commit that polling holds now.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
+use tidegate::judge::probe::Replies;
 use tidegate::model::{Chain, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -137,6 +138,14 @@ impl Gate {
     pub async fn age(&mut self) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::age(&self.round(snapshot.as_ref()));
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// Takes in what missing items' own addresses replied.
+    pub async fn answered(&mut self, replies: &Replies) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
     }

@@ -19,7 +19,8 @@ fn quick() -> FetchLimits {
 
 fn fetch(allow_private: AllowPrivate) -> Fetch {
     let about_url = Some("https://feeds.example.org/".to_owned());
-    service(FetchSettings { user_agent: None, about_url, allow_private, limits: quick() }).unwrap()
+    let settings = FetchSettings { user_agent: None, about_url, allow_private, limits: quick() };
+    services(settings).unwrap().fetch
 }
 
 fn request(url: &str) -> FetchRequest {
@@ -205,7 +206,7 @@ async fn the_whole_fetch_has_a_limit_of_time() {
         allow_private: AllowPrivate::All,
         limits,
     };
-    let fetch = service(settings).unwrap();
+    let fetch = services(settings).unwrap().fetch;
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
 }

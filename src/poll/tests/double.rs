@@ -280,6 +280,15 @@ impl Judge for JudgeDouble {
         let change = change(round, prints, EventKind::Deleted);
         Ok(Verdict { change: Some(change), held: None, look_again: None })
     }
+
+    fn answered(
+        &self,
+        _: &Round<'_>,
+        replies: &crate::judge::probe::Replies,
+        _: u32,
+    ) -> Result<Judged, JudgeError> {
+        panic!("nobody was to be asked: {replies:?}")
+    }
 }
 
 fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {

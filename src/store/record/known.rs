@@ -2,7 +2,7 @@
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, fields, newest};
-use crate::model::{Absence, Count, Evidence, Known, Standing, SyncId};
+use crate::model::{Absence, Count, Evidence, Heard, Known, Probe, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
 /// A [`Known`].
@@ -29,7 +29,8 @@ pub(in crate::store) struct KnownRecord {
     touched: u64,
 }
 
-/// The first layout: it does not say since when the item is shown as it is.
+/// The first layout: it says neither since when the item is shown as it is nor what its own
+/// address said.
 #[derive(Deserialize)]
 struct First {
     id: String,
@@ -47,19 +48,39 @@ struct First {
     tick: Seconds,
     first_seen: Seconds,
     standing: StandingRecord,
-    absence: Option<AbsenceRecord>,
+    absence: Option<FirstAbsence>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
 }
 
+#[derive(Deserialize)]
+struct FirstAbsence {
+    evidence: EvidenceRecord,
+    since: Seconds,
+    observations: u32,
+    backfilled: bool,
+}
+
+/// The second layout: without what items' own addresses said.
+#[derive(Deserialize)]
+struct Second {
+    first: First,
+    touched: u64,
+}
+
 impl Record for KnownRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
-        }
-        let first: First = fields(payload)?;
+        let (first, touched): (First, u64) = match version {
+            // Nobody was given a document of that time to come back with.
+            1 => (fields(payload)?, 0),
+            2 => {
+                let second: Second = fields(payload)?;
+                (second.first, second.touched)
+            }
+            _ => return newest(version, payload),
+        };
         Ok(Self {
             id: first.id,
             native: first.native,
@@ -76,11 +97,16 @@ impl Record for KnownRecord {
             tick: first.tick,
             first_seen: first.first_seen,
             standing: first.standing,
-            absence: first.absence,
+            absence: first.absence.map(|absence| AbsenceRecord {
+                evidence: absence.evidence,
+                since: absence.since,
+                observations: absence.observations,
+                backfilled: absence.backfilled,
+                probe: None,
+            }),
             prints: first.prints,
             bytes: first.bytes,
-            // Nobody was given a document of that time to come back with.
-            touched: 0,
+            touched,
         })
     }
 }
@@ -112,12 +138,61 @@ impl From<StandingRecord> for Standing {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct AbsenceRecord {
     evidence: EvidenceRecord,
     since: Seconds,
     observations: u32,
     backfilled: bool,
+    probe: Option<ProbeRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ProbeRecord {
+    asked: u32,
+    last: Seconds,
+    heard: Option<HeardRecord>,
+    silence: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct HeardRecord {
+    gone: bool,
+    status: u16,
+    first: Seconds,
+    last: Seconds,
+}
+
+impl From<&Probe> for ProbeRecord {
+    fn from(probe: &Probe) -> Self {
+        Self {
+            asked: probe.asked,
+            last: probe.last.into(),
+            heard: probe.heard.map(|heard| HeardRecord {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: probe.silence.clone(),
+        }
+    }
+}
+
+impl From<ProbeRecord> for Probe {
+    fn from(record: ProbeRecord) -> Self {
+        Self {
+            asked: record.asked,
+            last: record.last.into(),
+            heard: record.heard.map(|heard| Heard {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: record.silence,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +218,7 @@ impl From<&Absence> for AbsenceRecord {
             since: absence.since.into(),
             observations: absence.observations,
             backfilled: absence.backfilled,
+            probe: absence.probe.as_ref().map(ProbeRecord::from),
         }
     }
 }
@@ -161,6 +237,7 @@ impl From<AbsenceRecord> for Absence {
             since: record.since.into(),
             observations: record.observations,
             backfilled: record.backfilled,
+            probe: record.probe.map(Into::into),
         }
     }
 }

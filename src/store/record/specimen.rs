@@ -98,6 +98,17 @@ pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
     )
 }
 
+fn any_probe() -> impl Strategy<Value = Probe> {
+    let heard = (any::<bool>(), any::<u16>(), time(), time())
+        .prop_map(|(gone, status, first, last)| Heard { gone, status, first, last });
+    (any::<u32>(), time(), of(heard), of(text())).prop_map(|(asked, last, heard, silence)| Probe {
+        asked,
+        last,
+        heard,
+        silence,
+    })
+}
+
 pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
     use Evidence::*;
     let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
@@ -109,12 +120,13 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         time().prop_map(|since| Standing::Deleted { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Said, Unplaced]);
-    let absence = (evidence, time(), any::<u32>(), any::<bool>()).prop_map(
-        |(evidence, since, observations, backfilled)| Absence {
+    let absence = (evidence, time(), any::<u32>(), any::<bool>(), of(any_probe())).prop_map(
+        |(evidence, since, observations, backfilled, probe)| Absence {
             evidence,
             since,
             observations,
             backfilled,
+            probe,
         },
     );
     let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), any::<u64>());

@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(touched: u64) -> KnownRecord {
+fn known(touched: u64, probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -92,6 +92,7 @@ fn known(touched: u64) -> KnownRecord {
             since: at(20),
             observations: 4,
             backfilled: true,
+            probe,
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
@@ -261,7 +262,12 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_2: "known-2.hex", known(9), KnownRecord;
+    known_3: "known-3.hex", known(9, Some(Probe {
+        asked: 3,
+        last: at(29),
+        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
+        silence: Some("it answered 503".to_owned()),
+    })), KnownRecord;
     state_3: "state-3.hex", StateRecord::new(&state(), 40), StateRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
@@ -300,7 +306,9 @@ fn earlier_layouts_are_read() {
     let stored = golden("state-2.hex", &[]);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&second, 40));
     let stored = golden("known-1.hex", &[]);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0));
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0, None));
+    let stored = golden("known-2.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(9, None));
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
 }
