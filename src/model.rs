@@ -5,6 +5,7 @@
 
 mod admin;
 mod archive;
+mod backfill;
 mod change;
 mod document;
 mod id;
@@ -18,6 +19,7 @@ mod time;
 
 pub use admin::{Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState};
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
+pub use backfill::{Backfill, Trail, WalkStanding};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,

@@ -5,6 +5,7 @@
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
 mod allowance;
+mod backfill;
 mod desk;
 mod error;
 mod judge;
@@ -16,12 +17,13 @@ mod report;
 mod round;
 mod schedule;
 mod skip;
+mod walk;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
-pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
+pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked};
 pub use memory::REFRESH_EVERY;
-pub use poller::{MAX_COMMANDS, Parts, Poller};
+pub use poller::{MAX_COMMANDS, Parts, Poller, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
     Failure, FeedStatus, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote, PollReport, ProbeNote, Totals,
@@ -32,6 +34,7 @@ pub use schedule::{
     replay_interval, words,
 };
 pub use skip::MAX_SKIP;
+pub use walk::Signpost;
 
 use crate::archive;
 use crate::fetch::AllowPrivate;

@@ -9,6 +9,7 @@
 mod convert;
 mod document;
 mod error;
+mod exchange;
 mod history;
 mod item;
 mod merge;
@@ -21,7 +22,8 @@ mod tests;
 mod text;
 
 pub use error::PullError;
+pub use exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
 pub use item::{Change, ChangeKind};
 pub use merge::{Side, merged};
-pub use session::{Answer, Ask, Asked, Found, Limits, Next, Outcome, Pull};
+pub use session::Pull;
 pub use state::{Complete, Gap, Kept, State};

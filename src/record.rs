@@ -2,6 +2,7 @@
 
 mod absent;
 mod answered;
+mod backfill;
 mod character;
 mod decide;
 mod draft;
@@ -13,6 +14,7 @@ mod shown;
 mod window;
 
 pub use answered::answered;
+pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;

@@ -36,8 +36,8 @@ mod tests;
 pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
-    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    BackfillAction, Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
 };
 
 use crate::clock::Clock;
@@ -159,6 +159,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
+        .route("/feeds/{name}/backfill", post(admin::backfill))
         .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)

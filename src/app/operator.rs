@@ -5,11 +5,11 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
-use crate::poll::{self, PollError, Poller};
+use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
-    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    BackfillAction, Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, Put, PutFeed, Totals,
 };
 use crate::store::{Claim, CommitError, Store, StoreError};
 use async_trait::async_trait;
@@ -128,6 +128,7 @@ impl Desk {
             moved_to: polled.moved_to,
             held,
             pending_absences,
+            backfill: polled.backfill,
         })
     }
 
@@ -273,6 +274,18 @@ impl Operator for Desk {
             until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
             error: report.error,
         })
+    }
+
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing != FeedStanding::Active {
+            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
+        }
+        let order = match action {
+            BackfillAction::Start => WalkOrder::Start,
+            BackfillAction::Stop => WalkOrder::Stop,
+        };
+        self.poller.walk(feed, order).await.map_err(stopped)
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

@@ -79,6 +79,7 @@ impl Memory {
             last_error: None,
             refreshed: Some(now),
             not_before: None,
+            backfill: None,
         };
         Self::from_saved(poll, now)
     }
@@ -202,6 +203,18 @@ impl Memory {
         let follows = |last: &Last| last.revision.0.checked_add(1) == Some(revision.0);
         if self.last.as_ref().is_some_and(follows) {
             self.committed(revision);
+        }
+    }
+
+    /// Takes in a commit that neither looked at the document nor counted its observations, which go
+    /// on; nothing where others committed something before.
+    pub fn moved_on(&mut self, revision: Revision) {
+        let follows = |at: Revision| at.0.checked_add(1) == Some(revision.0);
+        if let Some(last) = self.last.as_mut().filter(|last| follows(last.revision)) {
+            last.revision = revision;
+        }
+        if follows(self.same_since) {
+            self.same_since = revision;
         }
     }
 

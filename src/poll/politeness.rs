@@ -48,6 +48,8 @@ pub enum Errand {
     Poll(FeedName),
     /// To ask for its missing items.
     Probe(FeedName),
+    /// To go a step on through its publisher's older documents.
+    Walk(FeedName),
 }
 
 #[derive(Debug, Default)]

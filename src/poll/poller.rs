@@ -35,10 +35,20 @@ pub struct Parts {
     pub cancel: CancellationToken,
 }
 
+/// What an operator orders about a walk through older documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WalkOrder {
+    /// Begin, or go on with one that stopped.
+    Start,
+    /// Stop.
+    Stop,
+}
+
 /// What the polling task is told.
 pub(super) enum Command {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
     Remove(FeedName, oneshot::Sender<()>),
+    Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
     PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
     Reconfigure(Box<(PollSettings, Services)>),
 }
@@ -109,6 +119,14 @@ impl Poller {
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, PollError> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::PollNow(feed.clone(), reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)?
+    }
+
+    /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
+    /// that is noted.
+    pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Walk(feed.clone(), order, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
     }
 

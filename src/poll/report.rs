@@ -3,7 +3,7 @@
 use super::probe::Probed;
 use super::schedule::Next;
 use crate::fetch::Blame;
-use crate::model::{EventKind, Tick, Time};
+use crate::model::{Backfill, EventKind, Tick, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -195,6 +195,8 @@ pub struct FeedStatus {
     pub last_read: Option<Time>,
     /// When it last changed.
     pub last_change: Option<Time>,
+    /// The walk through its publisher's older documents.
+    pub backfill: Option<Backfill>,
     /// Whether missing items are asked for, or wait to be.
     pub probing: bool,
     /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].

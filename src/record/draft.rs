@@ -27,6 +27,8 @@ pub(super) struct Draft<'a> {
     pub(super) shown_changed: bool,
     /// Whether the state changes in something that must be kept.
     pub(super) state_changed: bool,
+    /// Whether its versions go into an archive at once: the reader view never shows them.
+    pub(super) seals_now: bool,
 }
 
 /// The words of an event that are not known from its item.
@@ -59,6 +61,7 @@ impl<'a> Draft<'a> {
             skeleton: None,
             shown_changed: false,
             state_changed: false,
+            seals_now: false,
         }
     }
 
@@ -127,7 +130,11 @@ impl<'a> Draft<'a> {
         let Some(known) = self.item(index) else { return };
         let makes_version = matches!(
             said.kind,
-            EventKind::Created | EventKind::Updated | EventKind::Deleted | EventKind::Undeleted
+            EventKind::Created
+                | EventKind::Updated
+                | EventKind::Deleted
+                | EventKind::Undeleted
+                | EventKind::Backfilled
         );
         let event = Event {
             kind: said.kind,

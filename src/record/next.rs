@@ -6,7 +6,8 @@ use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Snapshot, Standing, SyncId,
+    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Snapshot, Stamp, Standing,
+    SyncId, Tick, Time,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -219,41 +220,13 @@ impl Taken<'_> {
             };
             let key = self.new_key(entry, native);
             let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
-            let known = self.newcomer(entry, native, &key, &id);
+            let newcomer = Newcomer { entry, native, key: &key, id: &id, left_ids: &self.left_ids };
+            let known = describe_newcomer(newcomer, self.draft.stamp(), self.scene.now);
             let markup = crate::parse::own(document, entry);
             used.insert(id.clone());
             self.ids.insert(*at, id);
             self.draft.create(known, markup, Said::new(EventKind::Created, reason));
         }
-    }
-
-    fn newcomer(&self, entry: &Entry<'_>, native: &Native, key: &str, id: &SyncId) -> Known {
-        let (updates, history) = first_history(id, self.draft.stamp());
-        let now = self.scene.now;
-        let mut known = Known {
-            id: id.clone(),
-            native: key.to_owned(),
-            native_shown: native.shown.clone(),
-            published_id: mint::published_id(entry, id, |taken| self.left_ids.contains(taken)),
-            aliases: Vec::new(),
-            title: String::new(),
-            link: None,
-            enclosure: None,
-            published: None,
-            updated: None,
-            updates,
-            history,
-            tick: crate::model::Tick::at(now),
-            first_seen: now,
-            standing: Standing::Current,
-            absence: None,
-            prints: diff::prints(entry),
-            bytes: diff::bytes_print(entry),
-            // The commit says.
-            touched: 0,
-        };
-        describe(&mut known, entry);
-        known
     }
 
     fn missing(&mut self, window: &Window) {
@@ -326,6 +299,47 @@ fn head_print(document: &FeedDocument<'_>) -> u64 {
         None => hash.update(text.as_bytes()),
     }
     hash.digest()
+}
+
+/// An entry that is no known item.
+#[derive(Clone, Copy)]
+pub(super) struct Newcomer<'a> {
+    pub(super) entry: &'a Entry<'a>,
+    pub(super) native: &'a Native,
+    pub(super) key: &'a str,
+    pub(super) id: &'a SyncId,
+    /// Ids that an item was first published with and does not go by any more.
+    pub(super) left_ids: &'a HashSet<String>,
+}
+
+/// The ledger entry of an item that is created now (SSE 1.0 section 3.1).
+pub(super) fn describe_newcomer(newcomer: Newcomer<'_>, stamp: Stamp, now: Time) -> Known {
+    let Newcomer { entry, native, key, id, left_ids } = newcomer;
+    let (updates, history) = first_history(id, stamp);
+    let mut known = Known {
+        id: id.clone(),
+        native: key.to_owned(),
+        native_shown: native.shown.clone(),
+        published_id: mint::published_id(entry, id, |taken| left_ids.contains(taken)),
+        aliases: Vec::new(),
+        title: String::new(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates,
+        history,
+        tick: Tick::at(now),
+        first_seen: now,
+        standing: Standing::Current,
+        absence: None,
+        prints: diff::prints(entry),
+        bytes: diff::bytes_print(entry),
+        // The commit says.
+        touched: 0,
+    };
+    describe(&mut known, entry);
+    known
 }
 
 /// Notes what an entry says of itself.

@@ -1,6 +1,6 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Tick, Time};
+use crate::model::{Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, Tick, Time};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub trait Operator: Send + Sync + 'static {
 
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
     async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError>;
+
+    /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
+    /// stops one. Answers when it is in its line.
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError>;
 
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
@@ -80,6 +84,16 @@ pub enum HoldAction {
     Release,
     /// Forget it.
     Drop,
+}
+
+/// What to do about a walk through older documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BackfillAction {
+    /// Begin, or go on.
+    #[default]
+    Start,
+    /// Stop.
+    Stop,
 }
 
 /// How a poll ended (CONTRACT, Administration API).
@@ -221,6 +235,8 @@ pub struct FeedStatus {
     pub held: Option<String>,
     /// Items that are missing upstream with nothing concluded yet.
     pub pending_absences: u32,
+    /// How far the walk through the publisher's older documents has come, where there was one.
+    pub backfill: Option<Backfill>,
 }
 
 /// Counters since the start; each only grows.

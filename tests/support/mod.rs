@@ -7,7 +7,7 @@ use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
 use tidegate::model::{Chain, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::record::{self, Backfilled, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 
 /// 2026-01-01T00:00:00Z.
@@ -132,6 +132,18 @@ impl Gate {
         let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
         self.commit(&verdict).await;
         verdict
+    }
+
+    /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.
+    pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
+        let limits = Limits::default();
+        let document = parse::document(text, None, &limits).unwrap();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let round = self.round(snapshot.as_ref());
+        let is_gone = |id: &str| gone.contains(&id);
+        let backfilled = record::backfill(&round, &document, is_gone).unwrap();
+        self.commit(&backfilled.verdict).await;
+        backfilled
     }
 
     /// What the gateway does every hour whatever the publisher does.

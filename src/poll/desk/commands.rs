@@ -19,6 +19,10 @@ impl Desk {
             Command::Put(record, reply) => self.put(record, reply),
             Command::Remove(name, reply) => self.remove(&name, reply),
             Command::PollNow(name, reply) => self.poll_now(&name, reply),
+            Command::Walk(name, order, reply) => {
+                // Who asked may have gone away.
+                let _ = reply.send(self.order_walk(&name, order));
+            }
             Command::Reconfigure(parts) => {
                 let (settings, services) = *parts;
                 self.reconfigure(settings, services);
@@ -47,10 +51,12 @@ impl Desk {
                 }
                 feed.successor = None;
                 feed.record = record;
+                self.resume_walk(&name);
             }
             Some(feed) if feed.record.url == record.url => {
                 feed.record = record;
                 self.bring_forward(&name);
+                self.resume_walk(&name);
             }
             _ => {
                 self.unschedule(&name);

@@ -1,6 +1,6 @@
 //! Rounds: their beginning, and what is done when one is over.
 
-use super::{CHECKPOINT_EVERY, Desk, Done, Reply, Running};
+use super::{Desk, Done, Reply, Running};
 use crate::fetch::{Blame, Retry};
 use crate::model::{FeedName, Time};
 use crate::poll::error::{PollError, RoundError};
@@ -98,10 +98,10 @@ impl Desk {
             self.claim_at = Instant::now();
         }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
-        if let Some(state) = memory.to_save(committed) {
+        let state = memory.to_save(committed);
+        let state = state.or_else(|| feed.walk_is_unsaved.then(|| memory.poll.clone()));
+        if let Some(state) = &state {
             memory.saved(state.clone());
-            self.unsaved.insert(name.clone(), state);
-            self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
         }
         let note = note(&running, &result);
         log(name, &note);
@@ -111,6 +111,9 @@ impl Desk {
         let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
         feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
         feed.memory = Some(memory);
+        if let Some(state) = state {
+            self.remember(name, state);
+        }
         self.board.change(name, |status| {
             status.in_flight = false;
             status.failures = poll.failures;
@@ -123,6 +126,9 @@ impl Desk {
             status.add(note);
         });
         self.schedule(name, next);
+        if result.is_ok() {
+            self.hurry_walk(name, now);
+        }
         if let Some(plan) = plan {
             self.line_up(name, plan);
         }

@@ -270,6 +270,7 @@ impl Judge for JudgeDouble {
             full: !text.contains("salvaged"),
             entries: 1,
             warnings: Vec::new(),
+            walked: None,
         })
     }
 
@@ -279,6 +280,10 @@ impl Judge for JudgeDouble {
         let prints = BodyPrints { wire: known.wire, body: known.body };
         let change = change(round, prints, EventKind::Deleted);
         Ok(Verdict { change: Some(change), held: None, look_again: None })
+    }
+
+    fn backfill(&self, _: &Round<'_>, _: &Seen, _: &Backfill) -> Result<Judged, JudgeError> {
+        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
     }
 
     fn answered(

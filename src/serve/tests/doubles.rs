@@ -351,6 +351,13 @@ pub(super) fn status(feed: &str) -> FeedStatus {
         moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
         held: Some("<u>empty</u>".to_owned()),
         pending_absences: 1,
+        backfill: Some(Backfill {
+            trail: Some(Trail::Pages),
+            next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
+            documents: 2,
+            items: 17,
+            ..Backfill::begin(at(-30))
+        }),
     }
 }
 
@@ -396,6 +403,10 @@ impl Operator for TestOperator {
             until: Some(tick(-10)),
             error: None,
         })
+    }
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        self.note(format!("backfill {feed} {action:?}"));
+        Self::known(feed)
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;

@@ -155,9 +155,9 @@ fn state() -> FeedState {
     }
 }
 
-fn event() -> EventRecord {
+fn event(kind: EventKind) -> EventRecord {
     EventRecord::from(&Event {
-        kind: EventKind::Rekeyed,
+        kind,
         id: id("gate.example.abc"),
         native_id: "new".to_owned(),
         old_native_id: Some("old".to_owned()),
@@ -180,7 +180,7 @@ fn note() -> NoteRecord {
     })
 }
 
-fn poll(url: &str, body: Option<u128>) -> PollRecord {
+fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
     PollRecord::from(&PollState {
         feed: FeedName::new("news").unwrap(),
         url: url.to_owned(),
@@ -193,10 +193,29 @@ fn poll(url: &str, body: Option<u128>) -> PollRecord {
         last_error: Some("timeout".to_owned()),
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
+        backfill,
     })
 }
 
-fn feed(order: Order, probe: bool, ignore: Vec<Ignore>) -> FeedRow {
+fn walk() -> Backfill {
+    Backfill {
+        standing: WalkStanding::Stopped,
+        trail: Some(Trail::Numbered),
+        next: Some("https://example.org/?paged=7".to_owned()),
+        documents: 6,
+        items: 50,
+        known: 10,
+        bytes: 70_000,
+        failures: 2,
+        started: at(6),
+        ended: Some(at(7)),
+        note: Some("the publisher answered 503".to_owned()),
+        marks: vec![u64::MAX, 0],
+        gone: vec![8],
+    }
+}
+
+fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: bool) -> FeedRow {
     FeedRow::from(&FeedRecord {
         name: FeedName::new("news").unwrap(),
         url: URL.to_owned(),
@@ -209,6 +228,7 @@ fn feed(order: Order, probe: bool, ignore: Vec<Ignore>) -> FeedRow {
             max_interval: Some(std::time::Duration::from_millis(86_400_500)),
             order,
             probe,
+            backfill,
             ignore,
         },
     })
@@ -272,17 +292,16 @@ golden! {
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
-    event_1: "event-1.hex", event(), EventRecord;
+    event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
-    poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
-    feed_2: "feed-2.hex", feed(
+    poll_3: "poll-3.hex", poll(URL, Some(u128::MAX - 1), Some(walk())), PollRecord;
+    feed_3: "feed-3.hex", feed(
         Order::OldestFirst,
         true,
         vec![
             Ignore::new("media:keywords", None).unwrap(),
             Ignore::new("description", Some("[0-9]+ views")).unwrap(),
-        ],
-    ), FeedRow;
+        ], true), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
@@ -296,7 +315,11 @@ golden! {
 #[test]
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
-    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None, None));
+    let stored = golden("poll-2.hex", &[]);
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll(URL, Some(u128::MAX - 1), None));
+    let stored = golden("event-1.hex", &[]);
+    assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
     // Before there were archives: all that is known is still to be sealed.
     let stored = golden("state-1.hex", &[]);
     let archives = Chain { unsealed: 11 + 12, ..Chain::default() };
@@ -309,8 +332,19 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(0, None));
     let stored = golden("known-2.hex", &[]);
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(9, None));
+    let stored = golden("feed-2.hex", &[]);
+    let second = feed(
+        Order::OldestFirst,
+        true,
+        vec![
+            Ignore::new("media:keywords", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ],
+        false,
+    );
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), second);
     let stored = golden("feed-1.hex", &[]);
-    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new(), false));
 }
 
 fn archive_note() -> ArchiveNote {
