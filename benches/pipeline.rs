@@ -55,6 +55,7 @@ impl Gate {
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Round<'a> {
         Round {
             feed: &self.feed,
+            url: "",
             endpoint: &self.endpoint,
             options: &self.options,
             snapshot,

@@ -12,7 +12,7 @@ mod rules;
 
 pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
-pub use native::{Keys, Native, natives};
+pub use native::{Keys, Native, native, natives};
 
 use crate::model::{FeedDocument, Snapshot};
 

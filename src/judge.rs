@@ -6,12 +6,14 @@
 mod absence;
 mod brake;
 mod confirm;
+mod explain;
 pub mod probe;
 mod window;
 
 pub use absence::{Missing, holes, missing};
-pub use brake::{Braked, brake, hold_is_ripe, next_look};
+pub use brake::{Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look};
 pub use confirm::Conclusion;
+pub use explain::{PENDING_SHOWN, Pending, character_words, hold_words, pending};
 pub use probe::{conclude, ripens};
 pub use window::{Direction, Window};
 
@@ -33,6 +35,8 @@ pub struct Scene<'a> {
     pub options: &'a FeedOptions,
     /// Of each pair of the matching: whether the item changed in what a reader sees.
     pub is_changed: &'a [bool],
+    /// Whether this is a first document: the last one came from another address.
+    pub moved: bool,
     /// The time of the observation.
     pub now: Time,
 }

@@ -8,6 +8,7 @@ mod change;
 mod document;
 mod id;
 mod ignore;
+mod kept;
 mod markup;
 mod probe;
 mod sharing;
@@ -22,6 +23,7 @@ pub use document::{
 };
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
+pub use kept::Kept;
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};

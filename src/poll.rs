@@ -24,7 +24,8 @@ pub use memory::REFRESH_EVERY;
 pub use poller::{MAX_COMMANDS, Parts, Poller};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
-    Failure, FeedStatus, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote, PollReport, ProbeNote, Totals,
+    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote, PollReport,
+    ProbeNote, Totals,
 };
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{

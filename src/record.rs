@@ -6,7 +6,9 @@ mod character;
 mod decide;
 mod draft;
 mod held;
+mod kept;
 mod mint;
+mod newcomer;
 mod next;
 mod window;
 
@@ -15,7 +17,9 @@ pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use window::age;
 
-use crate::model::{Change, EndpointId, Event, EventKind, FeedName, FeedOptions, Snapshot, Time};
+use crate::model::{
+    Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -33,6 +37,8 @@ pub struct BodyPrints {
 pub struct Round<'a> {
     /// The feed.
     pub feed: &'a FeedName,
+    /// The address that is polled, as configured; empty where there is none.
+    pub url: &'a str,
     /// This gateway's endpoint id, the `by` of every version made here.
     pub endpoint: &'a EndpointId,
     /// What the operator says of the feed.
@@ -43,6 +49,25 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+}
+
+impl Round<'_> {
+    /// The fingerprint of the address; 0 where there is none.
+    pub fn source(&self) -> u64 {
+        source_print(self.url)
+    }
+}
+
+/// The fingerprint of an address that is polled, as [`crate::model::FeedState::source`] has it; 0
+/// where there is none.
+pub fn source_print(url: &str) -> u64 {
+    if url.is_empty() { 0 } else { xxhash_rust::xxh3::xxh3_64(url.as_bytes()).max(1) }
+}
+
+/// Whether documents came from another address so far, as far as both are known.
+pub fn has_moved(state: &FeedState, url: &str) -> bool {
+    let source = source_print(url);
+    source != 0 && state.source != 0 && state.source != source
 }
 
 /// What came of a round.
@@ -61,6 +86,13 @@ impl Verdict {
     /// What happened, for people.
     pub fn events(&self) -> &[Event] {
         self.change.as_ref().map_or(&[], |change| &change.events)
+    }
+
+    /// How many items have other bytes in which a reader would see no difference: the bytes are
+    /// served, and no version is made.
+    pub fn rewritten(&self) -> u32 {
+        let latest = self.change.as_ref().map_or(0, |change| change.latest.len());
+        u32::try_from(latest).unwrap_or(u32::MAX)
     }
 
     /// How many events of each kind.

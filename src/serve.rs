@@ -3,12 +3,14 @@
 //! This room reads the store and renders; it never polls. What administration asks of the polling
 //! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
 
+mod about;
 mod address;
 mod admin;
 mod auth;
 mod conditional;
 mod dashboard;
 mod directory;
+mod explain;
 mod feeds;
 mod html;
 mod ignore;
@@ -34,8 +36,8 @@ mod tests;
 pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
-    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Totals,
 };
 
 use crate::clock::Clock;
@@ -150,6 +152,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
+        .route("/feeds/{name}/items/{id}", get(admin::item))
         .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -164,6 +167,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/archive/{id}", get(feeds::archive))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(items::conflicts))
+        .route("/feeds/{name}/about", get(about::page))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(|| not_built("the SUP document")))
         .route("/events", get(|| not_built("the event stream")))

@@ -23,8 +23,14 @@ mod edges;
 mod formats;
 #[path = "e2e/identity.rs"]
 mod identity;
+#[path = "e2e/moves.rs"]
+mod moves;
 #[path = "e2e/outages.rs"]
 mod outages;
+#[path = "e2e/probes.rs"]
+mod probes;
+#[path = "e2e/shows.rs"]
+mod shows;
 #[path = "e2e/story.rs"]
 mod story;
 #[path = "e2e/support/mod.rs"]

@@ -129,6 +129,7 @@ fn change(number: u64, revision: u64) -> Change {
             reason: "a test".to_owned(),
         }],
         latest: Vec::new(),
+        kept: None,
         events: vec![event(revision)],
     }
 }

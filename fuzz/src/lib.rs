@@ -68,6 +68,7 @@ fn taken(feed: &FeedDocument<'_>) {
     for (hour, first) in [(0, true), (1, false)] {
         let snapshot = ready(store.snapshot(&name)).unwrap();
         let round = Round {
+            url: "",
             feed: &name,
             endpoint: store.endpoint(),
             options: &options,

@@ -68,6 +68,7 @@ async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<()
         let Some(snapshot) = store.snapshot(&feed.name).await? else { continue };
         let round = Round {
             feed: &feed.name,
+            url: &feed.url,
             endpoint: store.endpoint(),
             options: &feed.options,
             snapshot: Some(&snapshot),

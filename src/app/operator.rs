@@ -3,12 +3,13 @@
 use super::{AppError, feeds, translate};
 use crate::clock::Clock;
 use crate::config::{self, Config};
+use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
-    Blame, Counts, FeedStatus, HoldAction, NextPoll, Operator, OperatorError, PollNote,
-    PollOutcome, PollReport, Put, PutFeed, Totals,
+    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
+    PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Totals,
 };
 use crate::store::{Claim, CommitError, Store, StoreError};
 use async_trait::async_trait;
@@ -99,15 +100,14 @@ impl Desk {
         let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
         let polled = self.poller.status(&record.name).unwrap_or_default();
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
-        let pending_absences = match &state {
-            Some(state) if state.ripens.is_some() => {
-                let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-                let waiting =
-                    snapshot.iter().flat_map(|s| &s.known).filter(|k| k.absence.is_some());
-                u32::try_from(waiting.count()).unwrap_or(u32::MAX)
+        let (mut pending, mut all) = (Vec::new(), 0);
+        if state.as_ref().is_some_and(|state| state.ripens.is_some()) {
+            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
+            if let Some(snapshot) = snapshot {
+                let same = polled.same;
+                (pending, all) = judge::pending(&snapshot, &record.options, same, PENDING_SHOWN);
             }
-            _ => 0,
-        };
+        }
         Ok(FeedStatus {
             name: record.name,
             url: record.url,
@@ -115,11 +115,16 @@ impl Desk {
             standing: record.standing,
             options: record.options,
             last_polls: polled.polls.iter().map(note).collect(),
+            probing: polled.probing,
+            last_probes: polled.probes.iter().map(asked).collect(),
             next_poll: polled.next.map(|next| NextPoll { at: next.at, why: next.reason }),
             failures: polled.failures,
             moved_to: polled.moved_to,
             held,
-            pending_absences,
+            document: polled.document.map(document),
+            same: polled.same,
+            pending,
+            pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
         })
     }
 
@@ -129,6 +134,7 @@ impl Desk {
             let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
             let round = Round {
                 feed: &record.name,
+                url: &record.url,
                 endpoint: self.store.endpoint(),
                 options: &record.options,
                 snapshot: snapshot.as_ref(),
@@ -313,6 +319,23 @@ fn note(note: &poll::PollNote) -> PollNote {
         status: failure.and_then(|f| f.status),
         duration: note.took,
         bytes: note.bytes,
+        counts: counts(&note.counts),
+        rewritten: note.rewritten,
+        entries: note.entries,
+        notes: note.notes.clone(),
+    }
+}
+
+fn document(note: poll::DocumentNote) -> DocumentNote {
+    let poll::DocumentNote { at, entries, partial, warnings } = note;
+    DocumentNote { at, entries, partial, warnings }
+}
+
+fn asked(note: &poll::ProbeNote) -> ProbeNote {
+    ProbeNote {
+        at: note.at,
+        requests: note.requests,
+        said: note.said.clone(),
         counts: counts(&note.counts),
     }
 }

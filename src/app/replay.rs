@@ -96,6 +96,12 @@ fn print(out: &mut impl Write, line: &Line, json: bool) -> std::io::Result<()> {
     for event in &line.events {
         writeln!(out, "{}", event.words())?;
     }
+    for pending in &line.pending {
+        writeln!(out, "{}", pending.words())?;
+    }
+    for note in &line.notes {
+        writeln!(out, "  note: {note}")?;
+    }
     for (what, words) in [("held", &line.held), ("error", &line.error)] {
         if let Some(words) = words {
             writeln!(out, "  {what}: {words}")?;

@@ -13,7 +13,12 @@ pub struct Native {
 
 /// The native identities of a document's entries, in order. Entries that share one have the same.
 pub fn natives(document: &FeedDocument<'_>) -> Vec<Native> {
-    document.entries.iter().map(|entry| Native { shown: shown(entry) }).collect()
+    document.entries.iter().map(native).collect()
+}
+
+/// The native identity of one entry.
+pub fn native(entry: &Entry<'_>) -> Native {
+    Native { shown: shown(entry) }
 }
 
 fn shown(entry: &Entry<'_>) -> String {

@@ -10,10 +10,8 @@ use std::collections::HashSet;
 pub struct Missing {
     /// Its index in the ledger.
     pub known: usize,
-    /// The evidence, and since when it has stood.
+    /// The evidence, since when it has stood, and what was seen.
     pub absence: Absence,
-    /// What was seen, in words.
-    pub seen: String,
 }
 
 /// The evidence for each missing item of a full document, in the order of the last document.
@@ -53,6 +51,7 @@ impl Judge<'_> {
                 observations: before.observations.saturating_add(1),
                 backfilled: before.backfilled || backfilled,
                 probe: before.probe.clone(),
+                seen: if before.seen.is_empty() { bounded(seen) } else { before.seen.clone() },
             },
             before => Absence {
                 evidence,
@@ -60,9 +59,10 @@ impl Judge<'_> {
                 observations: before.as_ref().map_or(0, |b| b.observations).saturating_add(1),
                 backfilled,
                 probe: before.as_ref().and_then(|b| b.probe.clone()),
+                seen: bounded(seen),
             },
         };
-        Missing { known: at, absence, seen }
+        Missing { known: at, absence }
     }
 
     /// The rules, in order.
@@ -113,10 +113,18 @@ impl Judge<'_> {
     }
 }
 
+/// Publishers have a say in what was seen: it names their hosts.
+fn bounded(mut seen: String) -> String {
+    let end = (0..=Absence::SEEN_LIMIT).rev().find(|at| seen.is_char_boundary(*at));
+    seen.truncate(end.unwrap_or(0));
+    seen
+}
+
 type Rule = fn(&Judge<'_>, usize, &Known) -> Option<String>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion.
-const OBJECTIONS: [Rule; 9] = [
+const OBJECTIONS: [Rule; 10] = [
+    new_address,
     still_there,
     unsteady,
     turned_over,
@@ -127,6 +135,11 @@ const OBJECTIONS: [Rule; 9] = [
     habit,
     young_and_undated,
 ];
+
+/// What an operator points at another address may list other items.
+fn new_address(judge: &Judge<'_>, _: usize, _: &Known) -> Option<String> {
+    judge.scene.moved.then(|| "the feed has a new address, which may list other items".to_owned())
+}
 
 /// An id that the document still shows is no id that went.
 fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::window::{Window, date_of};
-use crate::identity::plain_link;
+use crate::identity::{Basis, plain_link};
 use crate::model::{Completeness, Hold, Time};
 use std::time::Duration;
 
@@ -31,26 +31,29 @@ const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
 /// How soon a held feed is polled again.
 const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 
+/// The rule for documents of another feed.
+pub const OTHER_FEED: &str = "other-feed";
+
 /// Whether a document must be held, by the first rule that says so.
 pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
     let before = window.old.len();
-    if before == 0 || scene.document.completeness != Completeness::Full {
+    if before == 0 {
         return None;
     }
     let found = scene.document.entries.len();
+    let strangers = window.outgoing == before;
+    // What the gateway has seen of it before shows that a new address leads to the same feed.
+    let new_strangers = strangers && scene.moved && scene.matching.pairs.len() * 2 < found;
+    if scene.document.completeness != Completeness::Full {
+        // A part is as good as its address.
+        return new_strangers.then(|| another_feed(scene, before));
+    }
     if found == 0 {
         let reason = format!("the document is empty, the last one had {before} items");
         return Some(Braked { kind: "empty", reason });
     }
-    if window.outgoing == before && (is_another_site(scene) || has_other_past(scene, window)) {
-        let reason = format!(
-            "none of the last {before} items is in it, and those that are come from {}",
-            match is_another_site(scene) {
-                true => scene.document.head.link.as_deref().unwrap_or("another feed"),
-                false => "the same time or before",
-            },
-        );
-        return Some(Braked { kind: "other-feed", reason });
+    if new_strangers || strangers && (is_another_site(scene) || has_other_past(scene, window)) {
+        return Some(another_feed(scene, before));
     }
     let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
@@ -61,7 +64,7 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         );
         return Some(Braked { kind: "shrunken", reason });
     }
-    let renamed = scene.matching.rekeyed();
+    let renamed = renamed(scene);
     if mostly(renamed) {
         let reason = format!("{renamed} of {before} items have other ids at once");
         return Some(Braked { kind: "re-keyed", reason });
@@ -72,6 +75,27 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         return Some(Braked { kind: "mass-changed", reason });
     }
     None
+}
+
+fn another_feed(scene: &Scene<'_>, before: usize) -> Braked {
+    let from = if is_another_site(scene) {
+        let site = scene.document.head.link.as_deref();
+        format!("those that are come from {}", site.unwrap_or("another feed"))
+    } else if scene.moved {
+        "the address is a new one".to_owned()
+    } else {
+        "those that are come from the same time or before".to_owned()
+    };
+    let reason = format!("none of the last {before} items is in it, and {from}");
+    Braked { kind: OTHER_FEED, reason }
+}
+
+/// How many items go by other ids. Where the operator gave the feed another address, ids that
+/// differ in scheme and host alone are no surprise.
+fn renamed(scene: &Scene<'_>) -> usize {
+    let expected = |basis| scene.moved && basis == Basis::SameAddress;
+    let renames = scene.matching.pairs.iter().filter(|p| p.basis.is_rename() && !expected(p.basis));
+    renames.count()
 }
 
 /// Whether the document's items are not newer than those of the last one, none of which it has: a
@@ -95,20 +119,38 @@ fn is_another_site(scene: &Scene<'_>) -> bool {
     matches!((site, before), (Some(now), Some(before)) if now != before)
 }
 
-/// Whether a hold has been confirmed: seen often enough for long enough.
-pub fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
-    let observations = hold.observations;
-    let stood = now.since(hold.since);
-    let insists = hold.documents >= INSISTING_DOCUMENTS
-        && matches!(hold.kind.as_str(), "mass-changed" | "re-keyed");
-    let least = match hold.kind.as_str() {
+/// What a held document waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldTerms {
+    /// How long it must have stood, at least.
+    pub least: Duration,
+    /// How often it must have been seen in that time.
+    pub looks: u32,
+    /// After this time it is believed whatever it is; twice seen is enough then.
+    pub most: Duration,
+    /// So many different documents in a row that say the same are believed at once.
+    pub documents: Option<u32>,
+}
+
+/// The terms of a rule.
+pub fn hold_terms(kind: &str) -> HoldTerms {
+    let insists = matches!(kind, "mass-changed" | "re-keyed");
+    let least = match kind {
         "empty" => LONGEST_HOLD,
-        "other-feed" | "shrunken" => LONG_HOLD,
+        OTHER_FEED | "shrunken" => LONG_HOLD,
         _ => SHORT_HOLD,
     };
-    insists
-        || (stood >= LONGEST_HOLD && observations > 1)
-        || (stood >= least && observations >= AGREEING_POLLS)
+    let documents = insists.then_some(INSISTING_DOCUMENTS);
+    HoldTerms { least, looks: AGREEING_POLLS, most: LONGEST_HOLD, documents }
+}
+
+/// Whether a hold has been confirmed: seen often enough for long enough.
+pub fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
+    let terms = hold_terms(&hold.kind);
+    let stood = now.since(hold.since);
+    terms.documents.is_some_and(|enough| hold.documents >= enough)
+        || (stood >= terms.most && hold.observations > 1)
+        || (stood >= terms.least && hold.observations >= terms.looks)
 }
 
 /// When a held feed is polled again.

@@ -4,7 +4,7 @@ use crate::model::{Absence, Deletions, Evidence, Time};
 use std::time::Duration;
 
 /// What a missing item has become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Conclusion {
     /// Nothing yet.
     Wait,
@@ -68,7 +68,8 @@ mod tests {
 
     fn absence(evidence: Evidence) -> Absence {
         let since = Time::from_unix(0);
-        Absence { evidence, since, observations: 1, backfilled: false, probe: None }
+        let seen = String::new();
+        Absence { evidence, since, observations: 1, backfilled: false, seen, probe: None }
     }
 
     #[test]

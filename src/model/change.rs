@@ -1,6 +1,6 @@
 //! What one poll adds to the store: all of it or nothing.
 
-use super::{FeedName, FeedState, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
+use super::{FeedName, FeedState, Kept, Known, Markup, Revision, Skeleton, SyncId, Tick, Time};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,6 +106,8 @@ pub struct Change {
     /// Newest bytes of items that did not make a version; each item at most once, and none that is
     /// in `versions`.
     pub latest: Vec<(SyncId, Markup)>,
+    /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
+    pub kept: Option<Vec<Kept>>,
     /// What happened, for people.
     pub events: Vec<Event>,
 }

@@ -124,6 +124,29 @@ pub struct Entry<'a> {
     pub fields: Vec<Field<'a>>,
 }
 
+impl Entry<'_> {
+    /// The entry out of its document, with everything that it borrows; its span is empty.
+    pub fn detached(&self) -> Entry<'static> {
+        let whole = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
+        let field = |f: &Field<'_>| Field { path: whole(&f.path), value: whole(&f.value) };
+        Entry {
+            span: 0..0,
+            markup: whole(&self.markup),
+            slots: self.slots.clone(),
+            context: Arc::clone(&self.context),
+            native_id: self.native_id.as_ref().map(whole),
+            id_is_permalink: self.id_is_permalink,
+            link: self.link.as_ref().map(whole),
+            title: self.title.as_ref().map(whole),
+            author: self.author.as_ref().map(whole),
+            published: self.published,
+            updated: self.updated,
+            enclosures: self.enclosures.iter().map(whole).collect(),
+            fields: self.fields.iter().map(field).collect(),
+        }
+    }
+}
+
 /// An upstream's own word that an entry is gone: RFC 6721 `at:deleted-entry`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EntryTombstone {

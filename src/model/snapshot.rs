@@ -1,6 +1,6 @@
 //! What the store knows of a feed.
 
-use super::{EndpointId, Format, History, Markup, Probe, Shared, SyncId, Tick, Time};
+use super::{EndpointId, Format, History, Kept, Markup, Probe, Shared, SyncId, Tick, Time};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -45,8 +45,21 @@ pub struct Absence {
     pub observations: u32,
     /// Whether an older item came back at the end of the window when this one went.
     pub backfilled: bool,
+    /// What was seen and what objects to a deletion, in words; at most [`Absence::SEEN_LIMIT`]
+    /// bytes. Empty where an earlier program noted the evidence without them.
+    pub seen: String,
     /// What the item's own address said, where it was asked.
     pub probe: Option<Probe>,
+}
+
+impl Absence {
+    /// The most bytes of what was seen.
+    pub const SEEN_LIMIT: usize = 300;
+
+    /// What was seen, in words; the evidence's name where there are none.
+    pub fn words(&self) -> &str {
+        if self.seen.is_empty() { self.evidence.name() } else { &self.seen }
+    }
 }
 
 /// What an item is to its upstream now.
@@ -142,6 +155,10 @@ pub struct Hold {
     pub documents: u32,
     /// Fingerprint of the last of them.
     pub body: u64,
+    /// Fingerprint of the address that sent them; 0 where it is unknown.
+    pub source: u64,
+    /// How many entries that were seen only in held documents are kept.
+    pub kept: u32,
     /// What the operator decided about it.
     pub decision: Option<Decision>,
 }
@@ -199,6 +216,9 @@ pub struct FeedState {
     pub head: u64,
     /// The site that the feed belongs to: its `Head::link`, else its id.
     pub site: Option<String>,
+    /// Fingerprint of the address that the last whole document came from, as configured; 0 where
+    /// it is unknown.
+    pub source: u64,
     /// What has been learned of it.
     pub character: Character,
     /// The document that is held back, if one is.
@@ -232,6 +252,7 @@ impl FeedState {
             body: 0,
             head: 0,
             site: None,
+            source: 0,
             character: Character::default(),
             hold: None,
             ripens: None,
@@ -252,6 +273,8 @@ pub struct Snapshot {
     pub known: Vec<Known>,
     /// The items of the last document that was taken in, in its order.
     pub order: Vec<SyncId>,
+    /// Entries that were seen only in held documents, while one is held.
+    pub kept: Vec<Kept>,
 }
 
 /// An item with its bytes, as views need it.

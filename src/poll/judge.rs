@@ -37,6 +37,8 @@ pub struct Judged {
     pub full: bool,
     /// How many entries it has.
     pub entries: usize,
+    /// Why only a part of it counts, where that is so.
+    pub partial: Option<String>,
     /// What was wrong with it, at most [`MAX_WARNINGS`].
     pub warnings: Vec<String>,
 }
@@ -95,6 +97,7 @@ impl Judge for ParseAndRecord {
             verdict,
             full: document.completeness == Completeness::Full,
             entries: document.entries.len(),
+            partial: partial(&document.completeness),
             warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
             hints: document.head.hints,
         })
@@ -118,5 +121,13 @@ impl Judge for ParseAndRecord {
             warnings: warnings.unwrap_or_default(),
             ..Judged::default()
         })
+    }
+}
+
+fn partial(completeness: &Completeness) -> Option<String> {
+    match completeness {
+        Completeness::Full => None,
+        Completeness::Delta => Some("the publisher sent what is new alone".to_owned()),
+        Completeness::Salvaged(reason) => Some(reason.clone()),
     }
 }

@@ -3,7 +3,7 @@
 use super::schedule::{Bounds, Plan, Rhythm, phase};
 use crate::fetch::{FetchRequest, Fetched, Validators};
 use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time, UpdateHints};
-use crate::record::BodyPrints;
+use crate::record::{BodyPrints, has_moved};
 use std::time::Duration;
 
 /// How often validators are dropped to read the whole document again: there are servers that
@@ -139,7 +139,8 @@ impl Memory {
 
     /// The fingerprints that an unchanged document has; `None` where every document is judged.
     pub fn prints(&self, state: Option<&FeedState>) -> Option<BodyPrints> {
-        let state = state?;
+        // What another address sent last is no reason not to judge what this one sends.
+        let state = state.filter(|state| !has_moved(state, &self.poll.url))?;
         match self.last {
             Some(last) if last.revision == state.revision => Some(last.prints),
             _ => Some(stored(state)).filter(|prints| *prints != NO_PRINTS),
@@ -219,6 +220,11 @@ impl Memory {
         if let Some(at) = self.refreshing.take() {
             self.poll.refreshed = Some(at);
         }
+    }
+
+    /// Full observations of the same document since the last commit.
+    pub const fn agreed(&self) -> u32 {
+        self.same
     }
 
     /// Whether the last document showed the whole feed, as far as is known.

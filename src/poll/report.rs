@@ -61,6 +61,19 @@ pub struct Failure {
     pub status: Option<u16>,
 }
 
+/// A document that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DocumentNote {
+    /// When the poll that brought it began.
+    pub at: Time,
+    /// How many entries it has.
+    pub entries: usize,
+    /// Why only a part of it counts, where that is so.
+    pub partial: Option<String>,
+    /// What was wrong with it, with the place; at most [`super::MAX_WARNINGS`].
+    pub warnings: Vec<String>,
+}
+
 /// A poll that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollNote {
@@ -78,12 +91,13 @@ pub struct PollNote {
     pub committed: bool,
     /// Entries in the document, where one was read.
     pub entries: Option<usize>,
+    /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
+    pub rewritten: u32,
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
     /// What went wrong.
     pub failure: Option<Failure>,
-    /// What an operator may want to know: odd redirects, warnings of the parser. Kept of the newest
-    /// poll only.
+    /// What an operator may want to know: odd redirects. Kept of the newest poll only.
     pub notes: Vec<String>,
 }
 
@@ -172,6 +186,10 @@ impl Totals {
 pub struct FeedStatus {
     /// The last polls, newest first, at most [`POLLS_KEPT`].
     pub polls: VecDeque<PollNote>,
+    /// The last document that was looked at; later polls may have found it unchanged.
+    pub document: Option<DocumentNote>,
+    /// Full observations since the last commit that found the document unchanged.
+    pub same: u32,
     /// Sums since the start or since the feed was added.
     pub totals: Totals,
     /// Whether a request is being made.
@@ -251,6 +269,7 @@ mod tests {
                 bytes: 10,
                 committed: false,
                 entries: None,
+                rewritten: 0,
                 counts: BTreeMap::from([(EventKind::Created, 2)]),
                 failure: None,
                 notes: vec![format!("note {n}")],

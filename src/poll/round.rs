@@ -57,10 +57,23 @@ pub struct Found {
     pub committed: bool,
     /// Bytes over the wire.
     pub bytes: u64,
-    /// Entries in the document, where one was read.
-    pub entries: Option<usize>,
+    /// What the document is like, where one was read.
+    pub document: Option<Read>,
+    /// Items whose bytes changed in nothing that a reader would see.
+    pub rewritten: u32,
     /// What an operator may want to know.
     pub notes: Vec<String>,
+}
+
+/// A document that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Read {
+    /// How many entries it has.
+    pub entries: usize,
+    /// Why only a part of it counts, where that is so.
+    pub partial: Option<String>,
+    /// What was wrong with it.
+    pub warnings: Vec<String>,
 }
 
 /// A commit as far as it went.
@@ -73,6 +86,7 @@ pub(super) struct Settled {
     held: Option<String>,
     ripens: Option<Time>,
     pub(super) counts: BTreeMap<EventKind, u32>,
+    rewritten: u32,
     shown: bool,
     pub(super) committed: bool,
 }
@@ -145,7 +159,8 @@ async fn unchanged(
         until: state.tick,
         committed: false,
         bytes: fetched.wire_bytes,
-        entries: None,
+        document: None,
+        rewritten: 0,
         notes: fetched.notes.clone(),
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
@@ -196,10 +211,14 @@ async fn judged(
         until: None,
         committed: false,
         bytes: fetched.wire_bytes,
-        entries: Some(settled.judged.entries),
+        document: Some(Read {
+            entries: settled.judged.entries,
+            partial: settled.judged.partial.take(),
+            warnings: std::mem::take(&mut settled.judged.warnings),
+        }),
+        rewritten: 0,
         notes: fetched.notes.clone(),
     };
-    found.notes.append(&mut settled.judged.warnings);
     found.take(settled, Outcome::Unchanged);
     memory.observed(found.outcome == Outcome::Changed, state, now);
     Ok(found)
@@ -217,6 +236,7 @@ impl Found {
         self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
         self.until = settled.until;
         self.counts = settled.counts;
+        self.rewritten = settled.rewritten;
         self.committed = settled.committed;
     }
 }
@@ -278,6 +298,7 @@ impl Settled {
     fn before(judged: Judged, state: Option<&FeedState>) -> Self {
         Self {
             counts: judged.verdict.counts(),
+            rewritten: judged.verdict.rewritten(),
             judged,
             revision: state.map_or(Revision::default(), |state| state.revision),
             until: state.and_then(|state| state.tick),
@@ -323,6 +344,7 @@ where
     let work = move || {
         let round = Round {
             feed: &feed.name,
+            url: &feed.url,
             endpoint: bench.store.endpoint(),
             options: &feed.options,
             snapshot: snapshot.as_deref(),

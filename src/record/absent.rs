@@ -1,8 +1,8 @@
 //! What becomes of an item that is missing.
 
 use super::draft::{Draft, Said};
-use crate::judge::{self, Conclusion};
-use crate::model::{Absence, EventKind, Standing};
+use crate::judge::{self, Conclusion, Scene};
+use crate::model::{Absence, EventKind, Evidence, Known, Markup, Standing, Time};
 
 /// Concludes from an item's absence; false where it is too early.
 pub(super) fn conclude(
@@ -10,11 +10,11 @@ pub(super) fn conclude(
     at: usize,
     absence: &Absence,
     observations: u32,
-    seen: &str,
 ) -> bool {
     let now = draft.round.now;
     let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
     let stood = now.since(absence.since).as_secs() / 3600;
+    let seen = absence.words();
     let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
     } else {
@@ -40,4 +40,38 @@ pub(super) fn conclude(
         }
     }
     true
+}
+
+/// Makes an item of an entry that was seen only while the feed was held, and is not in the document
+/// that ended the hold. It slid off meanwhile: it is retired at once. Where the document lists every
+/// item it was taken away, which is confirmed as always, or not told at all.
+pub(super) fn seen_while_held(
+    draft: &mut Draft<'_>,
+    scene: &Scene<'_>,
+    known: Known,
+    markup: Markup,
+    since: Time,
+) {
+    let now = draft.round.now;
+    let (evidence, gone) = if scene.is_complete() {
+        (Evidence::Complete, "the document lists every item and not this one")
+    } else {
+        (Evidence::Aged, "it slid off the end of the document while the feed was held")
+    };
+    let seen = gone.to_owned();
+    let absence =
+        Absence { evidence, since: now, observations: 1, backfilled: false, seen, probe: None };
+    let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, now);
+    let (standing, absence) = match conclusion {
+        Conclusion::Wait => (Standing::Current, Some(absence)),
+        Conclusion::Retire => (Standing::Retired { since: now }, None),
+        Conclusion::Delete => return,
+    };
+    let retired = absence.is_none();
+    let reason = format!("seen at {since} while the feed was held, and gone from it since");
+    let known = Known { standing, absence, ..known };
+    let at = draft.create(known, markup, Said::new(EventKind::Created, reason));
+    if retired {
+        draft.event(at, Said::new(EventKind::Retired, gone));
+    }
 }

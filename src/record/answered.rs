@@ -25,9 +25,8 @@ pub fn answered(round: &Round<'_>, replies: &Replies, same: u32) -> Verdict {
             news = true;
             absence.probe = Some(taken(absence.probe.as_ref(), answer.clone(), round.now));
             let observations = absence.observations;
-            let seen = absence.evidence.name();
             if snapshot.state.hold.is_none()
-                && absent::conclude(&mut draft, at, &absence, observations, seen)
+                && absent::conclude(&mut draft, at, &absence, observations)
             {
                 continue;
             }

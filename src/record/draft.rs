@@ -2,7 +2,7 @@
 
 use super::{Round, Verdict, window};
 use crate::model::{
-    Change, Count, Event, EventKind, FeedState, History, Known, Markup, NewVersion, Shared,
+    Change, Count, Event, EventKind, FeedState, History, Kept, Known, Markup, NewVersion, Shared,
     Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
 use crate::sync;
@@ -23,6 +23,8 @@ pub(super) struct Draft<'a> {
     events: Vec<Event>,
     pub(super) order: Option<Vec<SyncId>>,
     pub(super) skeleton: Option<Skeleton>,
+    /// What is kept of held documents, where it changes.
+    pub(super) kept: Option<Vec<Kept>>,
     /// Whether something that is shown changes.
     pub(super) shown_changed: bool,
     /// Whether the state changes in something that must be kept.
@@ -57,6 +59,7 @@ impl<'a> Draft<'a> {
             events: Vec::new(),
             order: None,
             skeleton: None,
+            kept: None,
             shown_changed: false,
             state_changed: false,
         }
@@ -75,8 +78,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1).
-    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) {
+    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1). Answers its
+    /// index.
+    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) -> usize {
         let index = self.next_index;
         self.next_index += 1;
         let id = known.id.clone();
@@ -84,6 +88,7 @@ impl<'a> Draft<'a> {
         self.state.minted = self.state.minted.saturating_add(1);
         self.version(id, Some(markup), &said.reason);
         self.event(index, said);
+        index
     }
 
     /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
@@ -213,6 +218,7 @@ impl<'a> Draft<'a> {
             known: self.known.into_values().collect(),
             versions: self.versions,
             latest: self.latest,
+            kept: self.kept,
             events: self.events,
         };
         Verdict { change: Some(change), held, look_again }

@@ -5,41 +5,75 @@ use super::draft::Draft;
 use crate::judge::{self, Scene, Window};
 use crate::model::{Completeness, Decision, Hold};
 
+/// What the brake makes of a document.
+pub(super) enum Passage {
+    /// It goes through, and nothing was held.
+    Free,
+    /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
+    /// was held as another feed's is its own.
+    Ends { theirs: bool },
+    /// It is held, for this reason, and what is new in it is kept where it says so.
+    Held { reason: String, keep: Option<Keep> },
+}
+
+/// What is known of the entries of a held document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keep {
+    /// It is held for being another feed's.
+    pub(super) foreign: bool,
+    /// What was held before came from another address.
+    pub(super) moved: bool,
+}
+
 /// The part of a fingerprint that is enough to tell two documents of a feed apart.
 #[allow(clippy::cast_possible_truncation)]
 const fn short(print: u128) -> u64 {
     print as u64
 }
 
-/// Applies the brake: the reason where the document stays held.
+/// Why a document is held, as it is told everywhere: the rule and the evidence.
+fn words(hold: &Hold) -> String {
+    format!("{}: {}", hold.kind, hold.reason)
+}
+
+/// Applies the brake.
 pub(super) fn hold(
     scene: &Scene<'_>,
     window: &Window,
     prints: BodyPrints,
     draft: &mut Draft<'_>,
-) -> Option<String> {
+) -> Passage {
     let body = short(prints.body);
+    let source = draft.round.source();
+    let is_foreign = |kind: &str| kind == judge::OTHER_FEED;
     let before = scene.snapshot.state.hold.as_ref();
+    let moved = before.is_some_and(|h| h.source != 0 && source != 0 && h.source != source);
     let full = scene.document.completeness == Completeness::Full;
     // A part says nothing of what a whole document is held for, and does not go around it.
     if let (Some(before), false) = (before, full) {
-        return Some(format!("{}: {}", before.kind, before.reason));
+        let foreign = is_foreign(&before.kind);
+        return Passage::Held { reason: words(before), keep: Some(Keep { foreign, moved }) };
     }
     let Some(braked) = judge::brake(scene, window) else {
-        if before.is_some() {
-            draft.state.hold = None;
-            draft.state_changed = true;
+        if before.is_none() {
+            return Passage::Free;
         }
-        return None;
+        draft.state.hold = None;
+        draft.state_changed = true;
+        return Passage::Ends { theirs: false };
     };
+    // What another address sent, and what was decided about it, says nothing of this document.
+    let before = before.filter(|_| !moved);
+    let foreign = is_foreign(braked.kind);
     match before.and_then(|hold| hold.decision.map(|decision| (hold, decision))) {
         Some((_, Decision::Release)) => {
             draft.state.hold = None;
             draft.state_changed = true;
-            return None;
+            return Passage::Ends { theirs: foreign };
         }
         Some((dropped, Decision::Drop)) if dropped.body == body => {
-            return Some(format!("{}: {} (dropped by the operator)", dropped.kind, dropped.reason));
+            let reason = format!("{} (dropped by the operator)", words(dropped));
+            return Passage::Held { reason, keep: None };
         }
         _ => {}
     }
@@ -52,14 +86,16 @@ pub(super) fn hold(
         observations: same.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,
+        source,
+        kept: before.map_or(0, |hold| hold.kept),
         decision: None,
     };
     draft.state_changed = true;
     if judge::hold_is_ripe(&hold, scene.now) {
         draft.state.hold = None;
-        return None;
+        return Passage::Ends { theirs: foreign };
     }
-    let reason = format!("{}: {}", hold.kind, hold.reason);
+    let reason = words(&hold);
     draft.state.hold = Some(hold);
-    Some(reason)
+    Passage::Held { reason, keep: Some(Keep { foreign, moved }) }
 }

@@ -1,12 +1,16 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
-use super::draft::{Draft, Said, first_history};
+use super::draft::{Draft, Said};
+use super::held::Passage;
+use super::kept::{self, Left};
+use super::newcomer::{describe, newcomer};
 use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint};
 use crate::diff;
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Snapshot, Standing, SyncId,
+    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Snapshot, Standing,
+    SyncId,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -28,6 +32,7 @@ pub fn take_in(
         state: FeedState::untouched(document.format, round.now),
         known: Vec::new(),
         order: Vec::new(),
+        kept: Vec::new(),
     };
     let snapshot = round.snapshot.unwrap_or(&first);
     let names = identity::natives(document);
@@ -47,12 +52,24 @@ pub fn take_in(
         matching: &matching,
         options: round.options,
         is_changed: &is_changed,
+        moved: super::has_moved(&snapshot.state, round.url),
         now: round.now,
     };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
-    if let Some(held) = held::hold(&scene, &window, prints, &mut draft) {
-        return Ok(draft.into_verdict(Some(held)));
+    let left = match held::hold(&scene, &window, prints, &mut draft) {
+        Passage::Held { reason, keep } => {
+            if let Some(keep) = keep {
+                kept::keep(&scene, &mut draft, keep);
+            }
+            return Ok(draft.into_verdict(Some(reason)));
+        }
+        Passage::Ends { theirs } => kept::left(snapshot, document, &names, &draft, theirs),
+        Passage::Free => Vec::new(),
+    };
+    let found = found + left.len();
+    if found > ITEMS_LIMIT {
+        return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
     let mut taken = Taken {
         draft,
@@ -63,7 +80,7 @@ pub fn take_in(
         left_ids: HashSet::new(),
     };
     taken.pairs(&matching.pairs, compared);
-    taken.fresh(&matching);
+    taken.fresh(&matching, left);
     if document.completeness == Completeness::Full {
         taken.missing(&window);
     }
@@ -79,9 +96,7 @@ pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> 
     for (at, known) in snapshot.known.iter().enumerate() {
         if let (Standing::Current, Some(absence)) = (&known.standing, &known.absence) {
             let observations = absence.observations.saturating_add(same);
-            let seen =
-                format!("{} and the document has not changed since", absence.evidence.name());
-            absent::conclude(&mut draft, at, absence, observations, &seen);
+            absent::conclude(&mut draft, at, absence, observations);
         }
     }
     if draft.advance_window() {
@@ -199,15 +214,16 @@ impl Taken<'_> {
         self.keys.get_or_insert_with(used).take(entry, native)
     }
 
-    fn fresh(&mut self, matching: &Matching) {
-        if matching.fresh.is_empty() {
+    /// Makes items of what is new, and of what was seen only while the feed was held.
+    fn fresh(&mut self, matching: &Matching, left: Vec<Left>) {
+        if matching.fresh.is_empty() && left.is_empty() {
             return;
         }
-        let left = self.draft.ledger().filter(|k| k.published_id != k.native_shown);
-        self.left_ids = left.map(|k| k.published_id.clone()).collect();
+        let others = self.draft.ledger().filter(|k| k.published_id != k.native_shown);
+        self.left_ids = others.map(|k| k.published_id.clone()).collect();
         let mut used: HashSet<SyncId> = self.draft.ledger().map(|k| k.id.clone()).collect();
-        let (document, names, round) = (self.scene.document, self.names, self.draft.round);
-        let reason = match round.snapshot {
+        let (document, names) = (self.scene.document, self.names);
+        let reason = match self.draft.round.snapshot {
             None => "in the first document",
             Some(_) => "not seen before",
         };
@@ -216,53 +232,38 @@ impl Taken<'_> {
             let (Some(entry), Some(native)) = (document.entries.get(*at), names.get(*at)) else {
                 continue;
             };
-            let key = self.new_key(entry, native);
-            let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
-            let known = self.newcomer(entry, native, &key, &id);
+            let Some(known) = self.new_item(entry, native, &mut used) else { continue };
             let markup = crate::parse::own(document, entry);
-            used.insert(id.clone());
-            self.ids.insert(*at, id);
+            self.ids.insert(*at, known.id.clone());
             self.draft.create(known, markup, Said::new(EventKind::Created, reason));
+        }
+        for Left { kept, native } in left {
+            let Some(known) = self.new_item(&kept.entry, &native, &mut used) else { continue };
+            let markup = crate::parse::own(document, &kept.entry);
+            let markup = Markup { format: kept.format, ..markup };
+            absent::seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
         }
     }
 
-    fn newcomer(&self, entry: &Entry<'_>, native: &Native, key: &str, id: &SyncId) -> Known {
-        let (updates, history) = first_history(id, self.draft.stamp());
-        let now = self.scene.now;
-        let mut known = Known {
-            id: id.clone(),
-            native: key.to_owned(),
-            native_shown: native.shown.clone(),
-            published_id: mint::published_id(entry, id, |taken| self.left_ids.contains(taken)),
-            aliases: Vec::new(),
-            title: String::new(),
-            link: None,
-            enclosure: None,
-            published: None,
-            updated: None,
-            updates,
-            history,
-            tick: crate::model::Tick::at(now),
-            first_seen: now,
-            standing: Standing::Current,
-            absence: None,
-            prints: diff::prints(entry),
-            bytes: diff::bytes_print(entry),
-        };
-        describe(&mut known, entry);
-        known
+    fn new_item(
+        &mut self,
+        entry: &Entry<'_>,
+        native: &Native,
+        used: &mut HashSet<SyncId>,
+    ) -> Option<Known> {
+        let key = self.new_key(entry, native);
+        let round = self.draft.round;
+        let id = mint::sync_id(round.endpoint, round.feed, &key, used).ok()?;
+        used.insert(id.clone());
+        let taken = |id: &str| self.left_ids.contains(id);
+        Some(newcomer(entry, native, &key, id, taken, &self.draft))
     }
 
     fn missing(&mut self, window: &Window) {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
-            let waits = !absent::conclude(
-                &mut self.draft,
-                missing.known,
-                &missing.absence,
-                observations,
-                &missing.seen,
-            );
+            let absence = &missing.absence;
+            let waits = !absent::conclude(&mut self.draft, missing.known, absence, observations);
             if waits {
                 self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
             }
@@ -305,6 +306,11 @@ impl Taken<'_> {
             draft.state.format = document.format;
             draft.state.says_complete = document.head.complete;
             draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());
+            let source = draft.round.source();
+            if source != 0 && source != draft.state.source {
+                draft.state.source = source;
+                draft.state_changed = true;
+            }
             character::learn(&mut draft.state.character, &self.scene, window);
         }
     }
@@ -323,13 +329,4 @@ fn head_print(document: &FeedDocument<'_>) -> u64 {
         None => hash.update(text.as_bytes()),
     }
     hash.digest()
-}
-
-/// Notes what an entry says of itself.
-fn describe(known: &mut Known, entry: &Entry<'_>) {
-    known.title = entry.title.as_deref().unwrap_or_default().to_owned();
-    known.link = entry.link.as_deref().map(str::to_owned);
-    known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
-    known.published = entry.published;
-    known.updated = entry.updated;
 }

@@ -1,5 +1,6 @@
 //! What replay prints (CONTRACT, Command line).
 
+use crate::judge::Pending;
 use crate::model::{Event, EventKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,6 +53,50 @@ impl PrintedEvent {
     }
 }
 
+/// An item that was still missing when the next document came, as it is printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PrintedPending {
+    sync_id: String,
+    native_id: String,
+    title: String,
+    evidence: &'static str,
+    reason: String,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_gone: Option<u64>,
+    observations: u32,
+    needed: u32,
+    decides_at: String,
+    would: &'static str,
+}
+
+impl PrintedPending {
+    /// Prints what is pending; `seen_gone` is the first document without the item.
+    pub fn new(pending: &Pending, seen_gone: Option<u64>) -> Self {
+        Self {
+            sync_id: pending.id.to_string(),
+            native_id: pending.native_id.clone(),
+            title: pending.title.clone(),
+            evidence: pending.evidence.name(),
+            reason: pending.seen.clone(),
+            since: pending.since.to_string(),
+            seen_gone,
+            observations: pending.observations,
+            needed: pending.needed,
+            decides_at: pending.decides_at.to_string(),
+            would: pending.would.name(),
+        }
+    }
+
+    /// One line for people.
+    pub fn words(&self) -> String {
+        format!(
+            "  missing {} ({}): {}; {} at {} at the earliest",
+            self.title, self.native_id, self.reason, self.would, self.decides_at
+        )
+    }
+}
+
 /// The line of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
@@ -67,6 +112,25 @@ pub struct Line {
     pub held: Option<String>,
     /// Why it could not be read.
     pub error: Option<String>,
+    /// Items that were still missing then with nothing concluded, at most
+    /// [`crate::judge::PENDING_SHOWN`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PrintedPending>,
+    /// What else there is to know of it, at most [`NOTES_SHOWN`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The most notes of a document.
+pub const NOTES_SHOWN: usize = 10;
+
+impl Line {
+    /// Adds a note while there is room.
+    pub fn note(&mut self, note: String) {
+        if self.notes.len() < NOTES_SHOWN && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
 }
 
 /// The counts of a replay.

@@ -1,8 +1,11 @@
 //! One series through the core, as time goes by.
 
-use super::report::{Line, Outcome, PrintedEvent};
+use super::report::{Line, Outcome, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
-use crate::model::{EndpointId, Event, FeedName, FeedOptions, Snapshot, Time};
+use crate::judge::{self, PENDING_SHOWN};
+use crate::model::{
+    Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
+};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
@@ -36,6 +39,9 @@ pub enum ReplayError {
 const HELD_POLLS_LIMIT: u32 = 200;
 /// Pending evidence is looked at again at most so often while a document is in force.
 const LOOKS_LIMIT: u32 = 200;
+
+/// The most warnings of a document that are told.
+const WARNINGS_SHOWN: usize = 5;
 
 /// Where a series is replayed to, and under which settings.
 pub struct Stage<'a> {
@@ -106,6 +112,8 @@ impl Replayed<'_> {
             events: Vec::new(),
             held: None,
             error: None,
+            pending: Vec::new(),
+            notes: Vec::new(),
         };
         let body = xxh3_128(&bytes);
         let prints = BodyPrints { wire: body, body };
@@ -118,6 +126,7 @@ impl Replayed<'_> {
             Ok(document) => document,
             Err(error) => return Ok(failed(line, &error)),
         };
+        told(&mut line, &document.completeness, text.warnings.iter().chain(&document.warnings));
         let unchanged = self.last == Some(prints);
         let mut now = recorded.time;
         let mut verdict = if unchanged {
@@ -145,15 +154,44 @@ impl Replayed<'_> {
         } else {
             self.last = None;
         }
+        self.explain(&mut line).await?;
         if !line.events.is_empty() {
             line.outcome = Outcome::Changed;
         }
         Ok(line)
     }
 
+    /// Adds why nothing was concluded from what is missing or held.
+    async fn explain(&self, line: &mut Line) -> Result<(), ReplayError> {
+        let Some(state) = self.stage.store.state(&self.stage.feed).await? else { return Ok(()) };
+        if let Some(hold) = &state.hold {
+            line.note(format!("held: {}", judge::hold_words(hold)));
+        }
+        if state.ripens.is_none() {
+            return Ok(());
+        }
+        let Some(snapshot) = self.stage.store.snapshot(&self.stage.feed).await? else {
+            return Ok(());
+        };
+        let options = &self.stage.options;
+        let (pending, all) = judge::pending(&snapshot, options, self.same, PENDING_SHOWN);
+        if all > pending.len() {
+            line.note(format!("{} of {all} missing items are shown", pending.len()));
+        }
+        let printed = pending.iter().map(|p| PrintedPending::new(p, self.in_force_at(p.since)));
+        line.pending = printed.collect();
+        Ok(())
+    }
+
+    /// The document that was in force at a time.
+    fn in_force_at(&self, time: Time) -> Option<u64> {
+        self.times.iter().rev().find(|(at, _)| *at <= time).map(|(_, n)| *n)
+    }
+
     fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Round<'b> {
         Round {
             feed: &self.stage.feed,
+            url: "",
             endpoint: &self.endpoint,
             options: &self.stage.options,
             snapshot,
@@ -186,6 +224,12 @@ impl Replayed<'_> {
         now: Time,
         line: &mut Line,
     ) -> Result<Verdict, ReplayError> {
+        match verdict.rewritten() {
+            0 => {}
+            n => line.note(format!(
+                "{n} items have other bytes in which a reader would see no difference: no version"
+            )),
+        }
         line.events.extend(verdict.events().iter().map(|event| self.printed(event)));
         if let Some(change) = verdict.change.take() {
             if change.tick.is_some() {
@@ -227,11 +271,22 @@ impl Replayed<'_> {
 
     /// An event as it is printed: when the item was first missing is told by document.
     fn printed(&self, event: &Event) -> PrintedEvent {
-        let seen_gone = event.seen_gone.and_then(|since| {
-            let in_force = self.times.iter().rev().find(|(time, _)| *time <= since);
-            in_force.map(|(_, n)| *n)
-        });
+        let seen_gone = event.seen_gone.and_then(|since| self.in_force_at(since));
         PrintedEvent::new(event, seen_gone)
+    }
+}
+
+/// Notes what is wrong with a document.
+fn told<'w>(
+    line: &mut Line,
+    completeness: &Completeness,
+    warnings: impl Iterator<Item = &'w Warning>,
+) {
+    if let Completeness::Salvaged(reason) = completeness {
+        line.note(format!("only a part of it counts: {reason}"));
+    }
+    for warning in warnings.take(WARNINGS_SHOWN) {
+        line.note(format!("at byte {}: {}", warning.offset, warning.message));
     }
 }
 

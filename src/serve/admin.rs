@@ -1,21 +1,24 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
 use super::feeds::{NameInPath, unreadable};
+use super::items::VERSIONS_SHOWN;
 use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, Shared, json, put};
-use crate::model::FeedName;
+use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
+use crate::judge::Pending;
+use crate::model::{FeedName, SyncId};
+use crate::store::EVENTS_KEPT;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How many events of a feed are shown.
-const EVENTS_SHOWN: usize = 100;
+/// How many events of a feed or an item are shown.
+pub(super) const EVENTS_SHOWN: usize = 100;
 
 type Body = Result<Bytes, BytesRejection>;
 
@@ -49,9 +52,50 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let mut feed = json::status(&status);
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
+    let pending: Vec<Value> = status.pending.iter().map(json::pending).collect();
+    let learned = state.as_ref().map(|state| json::character(&state.character));
+    let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(json::hold);
+    for (key, value) in [
+        ("why", explain::why(&status, state.as_ref()).into()),
+        ("pending", pending.into()),
+        ("hold", json!(hold)),
+        ("character", json!(learned)),
+        ("document", json!(status.document.as_ref().map(json::document))),
+    ] {
+        feed.insert(key.to_owned(), value);
+    }
     let views = json!({ "reader": at(""), "sync": at("/sync"), "complete": at("/complete") });
     feed.insert("views".to_owned(), views);
     Ok(Value::Object(feed))
+}
+
+/// `GET /api/v1/feeds/NAME/items/SYNC_ID`: all that is known of an item.
+pub(super) async fn item(
+    State(room): State<Shared>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Response, Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let name = feed(Ok(Path(name)))?;
+    let unknown = || Problem::not_found(format!("the feed {name} has no item of that sync id"));
+    let id = SyncId::new(&id).map_err(|_| unknown())?;
+    let status = room.operator.status(&name).await?;
+    let item = room.store.item(&name, &id).await?.ok_or_else(unknown)?;
+    let versions = room.store.versions(&name, &id, VERSIONS_SHOWN).await?;
+    let snapshot = room.store.snapshot(&name).await?;
+    let known = snapshot.iter().flat_map(|snapshot| &snapshot.known).find(|k| k.id == id);
+    let events = room.store.events(&name, EVENTS_KEPT).await?;
+    let events = events.iter().filter(|event| event.id == id).take(EVENTS_SHOWN);
+    let mut object = items::described(&name, &item, &versions);
+    if let Some(object) = object.as_object_mut() {
+        let events: Vec<Value> = events.map(json::event).collect();
+        object.insert("events".to_owned(), events.into());
+        if let Some(known) = known {
+            object.extend(json::known(known));
+            let pending = Pending::of(known, &status.options, status.same);
+            object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
+        }
+    }
+    Ok(answer(StatusCode::OK, object))
 }
 
 /// `PUT /api/v1/feeds/NAME`.
@@ -145,9 +189,7 @@ pub(super) async fn hold(
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`.
-pub(super) async fn resolve(
-    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
-) -> Problem {
+pub(super) async fn resolve(path: Result<Path<(String, String)>, PathRejection>) -> Problem {
     match path {
         Ok(_) => Problem::not_built("resolving conflicts"),
         Err(error) => unreadable(error),

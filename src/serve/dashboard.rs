@@ -65,7 +65,8 @@ fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
             span.quiet {
                 a href={ "/feeds/" (name) "/sync" } { "sync" } " · "
                 a href={ "/feeds/" (name) "/complete" } { "complete" } " · "
-                a href={ "/feeds/" (name) "/conflicts" } { "conflicts" }
+                a href={ "/feeds/" (name) "/conflicts" } { "conflicts" } " · "
+                a href={ "/feeds/" (name) "/about" } { "why" }
             }
             br;
             span.quiet { (outward(Some(&upstream), &upstream)) }
@@ -94,7 +95,8 @@ fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
     } }
 }
 
-fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+/// How a feed stands.
+pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
     let held = status.held.as_deref();
     let held = held.or_else(|| state.and_then(|s| s.hold.as_ref()).map(|h| h.reason.as_str()));
     html! {
@@ -105,12 +107,15 @@ fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
         }
         @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
         @if status.pending_absences > 0 {
-            br; span.quiet { (status.pending_absences) " missing, to be confirmed" }
+            br; span.quiet { a href={ "/feeds/" (status.name) "/about#missing" } {
+                (status.pending_absences) " missing, to be confirmed"
+            } }
         }
     }
 }
 
-fn last(note: &PollNote) -> Markup {
+/// What came of a poll.
+pub(super) fn last(note: &PollNote) -> Markup {
     let counts = &note.counts;
     let events = [
         ("new", counts.created),

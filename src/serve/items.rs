@@ -17,7 +17,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 /// How many versions are shown, newest first.
-const VERSIONS_SHOWN: usize = 200;
+pub(super) const VERSIONS_SHOWN: usize = 200;
 
 /// `GET /feeds/NAME/items/SYNC_ID`.
 pub(super) async fn item(
@@ -71,7 +71,8 @@ fn standing(standing: &Standing) -> (&'static str, Option<Time>) {
     }
 }
 
-fn described(feed: &FeedName, item: &Item, versions: &[VersionNote]) -> Value {
+/// The item with its versions, as JSON.
+pub(super) fn described(feed: &FeedName, item: &Item, versions: &[VersionNote]) -> Value {
     let winner = &item.shared.winner;
     let (word, since) = standing(&item.standing);
     let history = winner.history.iter().map(|update| {

@@ -1,8 +1,12 @@
 //! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
 
-use super::operator::{Counts, FeedStatus, NextPoll, PollNote, PollReport};
+use super::operator::{
+    Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport, ProbeNote,
+};
+use crate::judge::{self, Pending};
 use crate::model::{
-    Character, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold, Tick, Time,
+    Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
+    Known, Probe, Tick, Time,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -95,6 +99,17 @@ fn poll(note: &PollNote) -> Value {
     let milliseconds = u64::try_from(note.duration.as_millis()).unwrap_or(u64::MAX);
     object.insert("duration_ms".to_owned(), milliseconds.into());
     object.insert("bytes".to_owned(), note.bytes.into());
+    object.insert("rewritten".to_owned(), note.rewritten.into());
+    object.insert("entries".to_owned(), json!(note.entries));
+    object.insert("notes".to_owned(), json!(note.notes));
+    Value::Object(object)
+}
+
+fn probe_note(note: &ProbeNote) -> Value {
+    let mut object = counts(&note.counts);
+    object.insert("at".to_owned(), time(Some(note.at)));
+    object.insert("requests".to_owned(), note.requests.into());
+    object.insert("said".to_owned(), json!(note.said));
     Value::Object(object)
 }
 
@@ -105,6 +120,7 @@ fn next_poll(next: &NextPoll) -> Value {
 /// What polling knows of a feed.
 pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
     let polls: Vec<Value> = status.last_polls.iter().map(poll).collect();
+    let probes: Vec<Value> = status.last_probes.iter().map(probe_note).collect();
     let object = json!({
         "name": status.name.as_str(),
         "url": status.url,
@@ -112,6 +128,8 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "standing": standing(status.standing),
         "options": options(&status.options),
         "last_polls": polls,
+        "probing": status.probing,
+        "last_probes": probes,
         "next_poll": status.next_poll.as_ref().map(next_poll),
         "failures": status.failures,
         "moved_to": status.moved_to,
@@ -124,8 +142,10 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
     }
 }
 
-fn character(character: &Character) -> Value {
+/// What has been learned of a feed.
+pub(super) fn character(character: &Character) -> Value {
     json!({
+        "words": judge::character_words(character),
         "documents": character.documents,
         "largest": character.largest,
         "kept_order": character.kept_order,
@@ -138,12 +158,63 @@ fn character(character: &Character) -> Value {
     })
 }
 
-fn hold(hold: &Hold) -> Value {
+/// A document that is held back.
+pub(super) fn hold(hold: &Hold) -> Value {
+    let terms = judge::hold_terms(&hold.kind);
     json!({
         "reason": hold.reason,
         "kind": hold.kind,
         "since": time(Some(hold.since)),
         "observations": hold.observations,
+        "needed": terms.looks,
+        "believed_at": time(Some(hold.since.plus(terms.least))),
+        "documents": hold.documents,
+        "kept": hold.kept,
+        "decision": hold.decision.map(|decision| match decision {
+            Decision::Release => "release",
+            Decision::Drop => "drop",
+        }),
+        "words": judge::hold_words(hold),
+    })
+}
+
+/// An item that waits for a conclusion.
+pub(super) fn pending(pending: &Pending) -> Value {
+    json!({
+        "sync_id": pending.id.as_str(),
+        "native_id": pending.native_id,
+        "title": pending.title,
+        "evidence": pending.evidence.name(),
+        "reason": pending.seen,
+        "since": time(Some(pending.since)),
+        "observations": pending.observations,
+        "needed": pending.needed,
+        "decides_at": time(Some(pending.decides_at)),
+        "would": pending.would.name(),
+        "probe": pending.probe.as_ref().map(probe),
+        "words": pending.words(),
+    })
+}
+
+/// What a missing item's own address said.
+fn probe(probe: &Probe) -> Value {
+    json!({
+        "asked": probe.asked,
+        "last": time(Some(probe.last)),
+        "answer": probe.heard.map(|heard| if heard.gone { "gone" } else { "there" }),
+        "status": probe.heard.map(|heard| heard.status),
+        "since": time(probe.heard.map(|heard| heard.first)),
+        "silence": probe.silence,
+    })
+}
+
+/// A document that was looked at.
+pub(super) fn document(note: &DocumentNote) -> Value {
+    json!({
+        "at": time(Some(note.at)),
+        "entries": note.entries,
+        "partial": note.partial,
+        "warnings": note.warnings,
     })
 }
 
@@ -189,6 +260,21 @@ pub(super) fn event(event: &Event) -> Value {
         }
     }
     object
+}
+
+/// What the ledger knows of an item beside its versions.
+pub(super) fn known(known: &Known) -> Map<String, Value> {
+    let object = json!({
+        "native_id": known.native_shown,
+        "former_native_ids": known.aliases,
+        "published": time(known.published),
+        "upstream_updated": time(known.updated),
+        "first_seen": time(Some(known.first_seen)),
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
 }
 
 /// A version of an item.

@@ -1,5 +1,6 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
+use crate::judge::Pending;
 use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Tick, Time};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -185,6 +186,38 @@ pub struct PollNote {
     pub bytes: u64,
     /// What happened to items.
     pub counts: Counts,
+    /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
+    pub rewritten: u32,
+    /// Entries in the document, where one was looked at.
+    pub entries: Option<usize>,
+    /// What else is worth knowing, such as odd redirects.
+    pub notes: Vec<String>,
+}
+
+/// A document that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DocumentNote {
+    /// When the poll that brought it began.
+    pub at: Time,
+    /// How many entries it has.
+    pub entries: usize,
+    /// Why only a part of it counts, where that is so.
+    pub partial: Option<String>,
+    /// What was wrong with it, with the place; not all where there is much.
+    pub warnings: Vec<String>,
+}
+
+/// A round that asked missing items' own addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProbeNote {
+    /// When it was over.
+    pub at: Time,
+    /// Requests that were made.
+    pub requests: u32,
+    /// What was heard, in words, an item each.
+    pub said: Vec<String>,
+    /// What happened to items.
+    pub counts: Counts,
 }
 
 /// When a feed is polled next.
@@ -211,6 +244,10 @@ pub struct FeedStatus {
     pub options: FeedOptions,
     /// The last polls, newest first; how many is up to the operator's side.
     pub last_polls: Vec<PollNote>,
+    /// Whether missing items' own addresses are asked now, or wait to be.
+    pub probing: bool,
+    /// The last rounds that asked them, newest first.
+    pub last_probes: Vec<ProbeNote>,
     /// The next poll; `None` where none is planned.
     pub next_poll: Option<NextPoll>,
     /// Failures in a row.
@@ -219,7 +256,14 @@ pub struct FeedStatus {
     pub moved_to: Option<String>,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
-    /// Items that are missing upstream with nothing concluded yet.
+    /// The last document that was looked at since the start.
+    pub document: Option<DocumentNote>,
+    /// Full observations since the last commit that found the document unchanged.
+    pub same: u32,
+    /// Items that are missing upstream with nothing concluded yet, at most
+    /// [`crate::judge::PENDING_SHOWN`], what is decided first first.
+    pub pending: Vec<Pending>,
+    /// How many there are in all.
     pub pending_absences: u32,
 }
 

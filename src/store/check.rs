@@ -18,6 +18,9 @@ pub(super) fn check(
         return Err(CommitError::Conflict(revision));
     }
     ticks(change, before.and_then(|state| state.tick)).map_err(|what| invalid(change, what))?;
+    if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
+        return Err(invalid(change, "it keeps entries though nothing is held".to_owned()));
+    }
     sizes(change)?;
     let known = ledger(change).map_err(|what| invalid(change, what))?;
     let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;

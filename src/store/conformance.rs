@@ -2,6 +2,7 @@
 
 mod admin;
 mod cases;
+mod kept;
 mod limits;
 mod make;
 mod model;

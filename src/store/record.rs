@@ -9,6 +9,7 @@ mod feed;
 #[cfg(test)]
 mod golden;
 mod identity;
+mod kept;
 mod known;
 mod log;
 mod markup;
@@ -22,6 +23,7 @@ mod version;
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
 pub(super) use self::identity::IdentityRecord;
+pub(super) use self::kept::KeptRecord;
 pub(super) use self::known::KnownRecord;
 pub(super) use self::log::LogRecord;
 pub(super) use self::markup::{MarkupRecord, OrderRecord, SkeletonRecord};
@@ -66,6 +68,12 @@ fn newest<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
 fn fields<T: DeserializeOwned>(payload: &[u8]) -> Result<T, RecordError> {
     let (record, rest) = postcard::take_from_bytes(payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+}
+
+/// Reads the fields of an earlier layout that is the newest one without its last `missing` fields.
+/// In postcard's encoding a zero byte is zero, empty, absent or false, and so is what is missing.
+fn shorter<T: DeserializeOwned>(payload: &[u8], missing: usize) -> Result<T, RecordError> {
+    fields(&[payload, vec![0; missing].as_slice()].concat())
 }
 
 /// Why bytes are no record.

@@ -71,6 +71,7 @@ impl Gate {
         let snapshot = self.snapshot();
         let mut verdict = decide(&Round {
             feed: &self.feed,
+            url: "",
             endpoint: self.store.endpoint(),
             options: &self.options,
             snapshot: snapshot.as_ref(),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time};
+use tidegate::model::{
+    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time,
+};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
@@ -63,6 +65,7 @@ pub struct Gate {
     pub store: MemoryStore,
     pub claim: Claim,
     pub feed: FeedName,
+    pub url: String,
     pub options: FeedOptions,
     pub now: Time,
     same: u32,
@@ -77,6 +80,7 @@ impl Gate {
             store,
             claim,
             feed: FeedName::new("news").unwrap(),
+            url: SITE.to_owned(),
             options: FeedOptions::default(),
             now: Time::from_unix(START + 400 * 24 * HOUR),
             same: 0,
@@ -90,6 +94,7 @@ impl Gate {
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
         Round {
             feed: &self.feed,
+            url: &self.url,
             endpoint: self.store.endpoint(),
             options: &self.options,
             snapshot,
@@ -156,6 +161,23 @@ pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
 }
 
 impl Gate {
+    pub async fn snapshot(&self) -> Snapshot {
+        self.store.snapshot(&self.feed).await.unwrap().unwrap()
+    }
+
+    /// The titles of the entries that were seen only in held documents.
+    pub async fn kept(&self) -> Vec<String> {
+        let kept = self.snapshot().await.kept;
+        kept.iter().map(|k| k.entry.title.as_deref().unwrap().to_owned()).collect()
+    }
+
+    /// Decides about a held document.
+    pub async fn decide(&mut self, decision: Decision) {
+        let snapshot = self.snapshot().await;
+        let verdict = record::decide(&self.round(Some(&snapshot)), decision);
+        self.commit(&verdict).await;
+    }
+
     pub async fn store_state(&self) -> tidegate::model::FeedState {
         self.store.state(&self.feed).await.unwrap().unwrap()
     }

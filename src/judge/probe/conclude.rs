@@ -126,7 +126,14 @@ mod tests {
             Some(taken(probe.as_ref(), answer.clone(), at(*when)))
         };
         let probe = answers.iter().fold(None, taken);
-        Absence { evidence, since: at(0), observations: 1, backfilled: false, probe }
+        Absence {
+            evidence,
+            since: at(0),
+            observations: 1,
+            backfilled: false,
+            seen: String::new(),
+            probe,
+        }
     }
 
     fn of(absence: &Absence, observations: u32, now: i64) -> Conclusion {

@@ -38,7 +38,14 @@ fn known(name: &str, link: &str) -> Known {
 }
 
 fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> Known {
-    let absence = Absence { evidence, since: at(0), observations: 1, backfilled: false, probe };
+    let absence = Absence {
+        evidence,
+        since: at(0),
+        observations: 1,
+        backfilled: false,
+        seen: String::new(),
+        probe,
+    };
     Known { absence: Some(absence), ..known(name, link) }
 }
 
@@ -50,7 +57,7 @@ fn snapshot(others: Vec<Known>) -> Snapshot {
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     state.ripens = Some(at(60));
-    Snapshot { state, known, order }
+    Snapshot { state, known, order, kept: Vec::new() }
 }
 
 fn asking() -> FeedOptions {

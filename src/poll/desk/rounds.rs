@@ -6,7 +6,7 @@ use crate::model::{FeedName, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::probe;
-use crate::poll::report::{Outcome, PollNote, PollReport};
+use crate::poll::report::{DocumentNote, Outcome, PollNote, PollReport};
 use crate::poll::round::{Found, round};
 use crate::poll::schedule::{After, Next};
 use std::sync::Arc;
@@ -107,6 +107,14 @@ impl Desk {
         log(name, &note);
         let report = report(&result);
         let poll = memory.poll.clone();
+        let same = memory.agreed();
+        let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
+        let document = document.map(|read| DocumentNote {
+            at: running.at,
+            entries: read.entries,
+            partial: read.partial.clone(),
+            warnings: read.warnings.clone(),
+        });
         // Feeds whose addresses all redirect to one host wait in that host's line.
         let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
         feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
@@ -116,9 +124,13 @@ impl Desk {
             status.failures = poll.failures;
             status.moved_to = poll.moved_to;
             status.answered_by = poll.answered_by;
+            status.same = same;
             if let Ok(found) = &result {
                 status.held.clone_from(&found.held);
                 status.look_again = found.look_again;
+            }
+            if let Some(document) = document {
+                status.document = Some(document);
             }
             status.add(note);
         });
@@ -174,7 +186,8 @@ fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
         asked_for: !running.in_turn,
         bytes: found.map_or(0, |found| found.bytes),
         committed: found.is_some_and(|found| found.committed),
-        entries: found.and_then(|found| found.entries),
+        entries: found.and_then(|found| found.document.as_ref()).map(|read| read.entries),
+        rewritten: found.map_or(0, |found| found.rewritten),
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
         failure: result.as_ref().err().map(RoundError::failure),
         notes: found.map(|found| found.notes.clone()).unwrap_or_default(),

@@ -33,6 +33,7 @@ fn blank() -> FeedState {
         body: 0,
         head: 0,
         site: None,
+        source: 0,
         character: crate::model::Character::default(),
         hold: None,
         ripens: None,

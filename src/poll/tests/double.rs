@@ -76,7 +76,8 @@ impl Shelf {
         let mut state = change.state;
         state.revision = revision;
         let order = change.order.unwrap_or_default();
-        self.snapshots.insert(change.feed, Snapshot { state, known: change.known, order });
+        self.snapshots
+            .insert(change.feed, Snapshot { state, known: change.known, order, kept: Vec::new() });
         revision
     }
 }
@@ -183,6 +184,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         body: prints.body,
         head: 0,
         site: None,
+        source: 0,
         character: Character::default(),
         hold: None,
         ripens: None,
@@ -238,6 +240,8 @@ impl Judge for JudgeDouble {
                 observations: 1,
                 documents: 1,
                 body: 0,
+                source: 0,
+                kept: 0,
                 decision: None,
             });
         }
@@ -250,6 +254,7 @@ impl Judge for JudgeDouble {
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
+            partial: None,
             warnings: Vec::new(),
         })
     }
@@ -286,5 +291,6 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        kept: None,
     }
 }

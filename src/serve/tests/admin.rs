@@ -14,6 +14,7 @@ async fn nothing_is_answered_without_the_token() {
         ("DELETE", "/api/v1/feeds/news"),
         ("POST", "/api/v1/feeds/news/poll"),
         ("POST", "/api/v1/feeds/news/hold"),
+        ("GET", "/api/v1/feeds/news/items/a"),
         ("POST", "/api/v1/feeds/news/items/a/resolve"),
         ("GET", "/api/v1/nothing"),
         ("PATCH", "/api/v1/feeds"),
@@ -56,6 +57,31 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/state/counts/tombstones", 1.into()),
         ("/state/counts/retired", 1.into()),
         ("/state/hold", serde_json::Value::Null),
+        ("/hold", serde_json::Value::Null),
+        ("/last_polls/0/notes/0", "<em>an odd redirect</em>".into()),
+        ("/pending_absences", 1.into()),
+        ("/pending/0/sync_id", "a".into()),
+        ("/pending/0/native_id", "urn:<s>a</s>".into()),
+        ("/pending/0/evidence", "hole".into()),
+        ("/pending/0/reason", "gone while <tt>older</tt> items stay".into()),
+        ("/pending/0/since", at(-3600).to_string().into()),
+        ("/pending/0/observations", 2.into()),
+        ("/pending/0/needed", 3.into()),
+        ("/pending/0/decides_at", at(23 * 3600).to_string().into()),
+        ("/pending/0/would", "deleted".into()),
+        ("/pending/0/probe/asked", 2.into()),
+        ("/pending/0/probe/answer", "gone".into()),
+        ("/pending/0/probe/status", 404.into()),
+        ("/pending/0/probe/silence", "it answered <var>503</var>".into()),
+        ("/probing", false.into()),
+        ("/last_probes/0/requests", 3.into()),
+        ("/last_probes/0/said/0", "https://example.org/<kbd>a</kbd> is gone (404)".into()),
+        ("/options/order", "auto".into()),
+        ("/options/probe", false.into()),
+        ("/character/words", "too little was seen to say anything".into()),
+        ("/document/entries", 9.into()),
+        ("/document/partial", "it breaks off <b>here</b>".into()),
+        ("/document/warnings/0", "at byte 7: <q>odd</q>".into()),
         ("/events/0/kind", "deleted".into()),
         ("/events/0/reason", "a hole that stayed".into()),
         ("/events/0/seen_gone", at(-6 * DAY).to_string().into()),
@@ -63,6 +89,67 @@ async fn feeds_are_listed_and_shown_with_their_state() {
     ] {
         assert_eq!(feed.pointer(pointer), Some(&value), "{pointer}");
     }
+}
+
+#[tokio::test]
+async fn a_feed_says_why_it_is_as_it_is() {
+    let site = Site::new();
+    let feed = json(site.call("GET", "/feeds/news", "").await).await;
+    let why = feed["why"].as_str().unwrap();
+    for words in ["the last poll failed", "only a part", "it breaks off", "one item is missing"] {
+        assert!(why.contains(words), "no {words:?} in {why}");
+    }
+    site.store.edit("news", |feed| {
+        feed.state.hold = Some(crate::model::Hold {
+            reason: "the document is empty".to_owned(),
+            kind: "empty".to_owned(),
+            since: at(-60),
+            observations: 2,
+            documents: 1,
+            body: 1,
+            source: 0,
+            kept: 4,
+            decision: None,
+        });
+    });
+    let feed = json(site.call("GET", "/feeds/news", "").await).await;
+    for (pointer, value) in [
+        ("/hold/kind", serde_json::Value::from("empty")),
+        ("/hold/observations", 2.into()),
+        ("/hold/needed", 3.into()),
+        ("/hold/kept", 4.into()),
+        ("/hold/believed_at", at(DAY - 60).to_string().into()),
+        ("/hold/decision", serde_json::Value::Null),
+    ] {
+        assert_eq!(feed.pointer(pointer), Some(&value), "{pointer}");
+    }
+    assert!(feed["hold"]["words"].as_str().unwrap().contains("release or drop"), "{feed}");
+    assert!(feed["why"].as_str().unwrap().contains("a document is held (empty"), "{feed}");
+}
+
+#[tokio::test]
+async fn all_that_is_known_of_an_item() {
+    let site = Site::new();
+    let item = json(site.call("GET", "/feeds/news/items/gone", "").await).await;
+    for (pointer, value) in [
+        ("/sync_id", serde_json::Value::from("gone")),
+        ("/standing", "deleted".into()),
+        ("/versions/0/reason", "<i>because</i>".into()),
+        ("/events/0/kind", "deleted".into()),
+        ("/events/0/reason", "a hole that stayed".into()),
+        ("/native_id", "urn:gone".into()),
+        ("/pending", serde_json::Value::Null),
+    ] {
+        assert_eq!(item.pointer(pointer), Some(&value), "{pointer}");
+    }
+    let item = json(site.call("GET", "/feeds/news/items/a", "").await).await;
+    assert_eq!(item["events"], serde_json::json!([]));
+    assert_eq!(item["pending"]["would"], "deleted");
+    assert!(item["pending"]["words"].as_str().unwrap().contains("older items stay"), "{item}");
+    for unknown in ["nothing", "%20", "a%0ab"] {
+        problem(site.call("GET", &format!("/feeds/news/items/{unknown}"), "").await, 404).await;
+    }
+    problem(site.call("GET", "/feeds/nobody/items/a", "").await, 404).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A store with one hand-made feed, and an operator who writes down what is asked.
 
 use super::{DAY, at, endpoint};
+use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
 use crate::store::*;
@@ -98,6 +99,7 @@ pub(super) fn state(format: Format) -> FeedState {
         body: 0,
         head: 0,
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
+        source: 0,
         character: Character::default(),
         hold: None,
         current: 2,
@@ -125,6 +127,39 @@ pub(super) fn feed(format: Format) -> Feed {
         item("a", -10, Standing::Current),
     ];
     Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
+}
+
+/// The ledger's entry of an item; `a` is missing from the document.
+fn known(item: &Item) -> Known {
+    let winner = &item.shared.winner;
+    let absence = Absence {
+        evidence: Evidence::Hole,
+        since: at(-3600),
+        observations: 1,
+        backfilled: false,
+        seen: "gone while older items stay".to_owned(),
+        probe: None,
+    };
+    Known {
+        id: winner.id.clone(),
+        native: format!("urn:{}", winner.id),
+        native_shown: format!("urn:{}", winner.id),
+        published_id: item.published_id.clone(),
+        aliases: Vec::new(),
+        title: winner.data.card.title.clone(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates: winner.updates,
+        history: winner.history.clone(),
+        tick: item.tick,
+        first_seen: item.tick.time(),
+        standing: item.standing.clone(),
+        absence: (winner.id == id("a")).then_some(absence),
+        prints: Vec::new(),
+        bytes: 0,
+    }
 }
 
 impl TestStore {
@@ -208,8 +243,10 @@ impl Store for TestStore {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         Ok(self.feed(feed)?.map(|feed| feed.state))
     }
-    async fn snapshot(&self, _: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        Ok(None)
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        let Some(feed) = self.feed(feed)? else { return Ok(None) };
+        let known = feed.items.iter().map(known).collect();
+        Ok(Some(Snapshot { state: feed.state, known, order: feed.order, kept: Vec::new() }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
@@ -328,11 +365,47 @@ pub(super) fn status(feed: &str) -> FeedStatus {
             duration: Duration::from_millis(1234),
             bytes: 99,
             counts: Counts { created: 2, ..Counts::default() },
+            rewritten: 1,
+            entries: None,
+            notes: vec!["<em>an odd redirect</em>".to_owned()],
+        }],
+        probing: false,
+        last_probes: vec![ProbeNote {
+            at: at(-30),
+            requests: 3,
+            said: vec!["https://example.org/<kbd>a</kbd> is gone (404)".to_owned()],
+            counts: Counts::default(),
         }],
         next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
         failures: 3,
         moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
         held: Some("<u>empty</u>".to_owned()),
+        document: Some(DocumentNote {
+            at: at(-600),
+            entries: 9,
+            partial: Some("it breaks off <b>here</b>".to_owned()),
+            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }),
+        same: 2,
+        pending: vec![Pending {
+            id: id("a"),
+            native_id: "urn:<s>a</s>".to_owned(),
+            title: "<u>A</u>".to_owned(),
+            evidence: Evidence::Hole,
+            seen: "gone while <tt>older</tt> items stay".to_owned(),
+            since: at(-3600),
+            observations: 2,
+            needed: 3,
+            decides_at: at(23 * 3600),
+            would: Conclusion::Delete,
+            probe: Some(Probe {
+                asked: 2,
+                last: at(-30),
+                heard: Some(Heard { gone: true, status: 404, first: at(-60), last: at(-60) }),
+                silence: Some("it answered <var>503</var>".to_owned()),
+            }),
+            answered: Some("its own address answered <samp>404</samp>".to_owned()),
+        }],
         pending_absences: 1,
     }
 }

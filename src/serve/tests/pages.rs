@@ -16,6 +16,7 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
         "(upstream)",
         "the feed's ttl",
         "1 missing, to be confirmed",
+        "href=\"/feeds/news/about\"",
         "moved to https://elsewhere.example/",
         &at(-10).to_string(),
     ] {
@@ -24,6 +25,38 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
     for never in ["<script", "<u>", "secret", "style=", "javascript:"] {
         assert!(!page.contains(never), "{never:?} in {page}");
     }
+}
+
+#[tokio::test]
+async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
+    let answer = Site::new().get("/feeds/news/about").await;
+    assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
+    assert!(header(&answer, "content-security-policy").contains("default-src"));
+    let page = text(answer).await;
+    for shown in [
+        "the last poll failed",
+        "held: &lt;u&gt;empty&lt;/u&gt;",
+        "Missing, to be confirmed",
+        "href=\"/feeds/news/items/a\"",
+        "&lt;u&gt;A&lt;/u&gt;",
+        "urn:&lt;s&gt;a&lt;/s&gt;",
+        "gone while &lt;tt&gt;older&lt;/tt&gt; items stay; seen twice since",
+        "it is deleted if it is so at",
+        "too little was seen to say anything",
+        "it breaks off &lt;b&gt;here&lt;/b&gt;",
+        "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
+        "&lt;em&gt;an odd redirect&lt;/em&gt;",
+        "a hole that stayed",
+        "the feed's ttl",
+    ] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    for never in ["<script", "<u>", "<s>", "<tt>", "<q>", "<em>", "secret", "style=", "javascript:"]
+    {
+        assert!(!page.contains(never), "{never:?} in {page}");
+    }
+    problem(Site::new().get("/feeds/nobody/about").await, 404).await;
+    problem(Site::new().get("/feeds/dead/about").await, 410).await;
 }
 
 #[tokio::test]

@@ -156,6 +156,7 @@ impl Draft {
             known: Vec::new(),
             versions: Vec::new(),
             latest: Vec::new(),
+            kept: None,
             events: Vec::new(),
             state,
         };

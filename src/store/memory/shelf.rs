@@ -1,7 +1,8 @@
 //! One feed in memory.
 
 use crate::model::{
-    Change, Event, FeedState, Item, Known, Markup, NewVersion, Skeleton, Snapshot, SyncId, Tick,
+    Change, Event, FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Skeleton,
+    Snapshot, SyncId, Tick,
 };
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::{Select, VersionNote, View, assemble, note};
@@ -25,6 +26,7 @@ pub(super) struct Shelf {
     items: BTreeMap<SyncId, Kept>,
     by_tick: BTreeSet<(Tick, SyncId)>,
     order: Vec<SyncId>,
+    kept: Vec<KeptEntry>,
     /// Newest first.
     events: VecDeque<Event>,
 }
@@ -38,6 +40,7 @@ impl Shelf {
             items: BTreeMap::new(),
             by_tick: BTreeSet::new(),
             order: Vec::new(),
+            kept: Vec::new(),
             events: VecDeque::new(),
         };
         shelf.apply(change);
@@ -57,6 +60,12 @@ impl Shelf {
         }
         if let Some(order) = change.order {
             self.order = order;
+        }
+        if let Some(kept) = change.kept {
+            self.kept = kept;
+        }
+        if self.state.hold.is_none() {
+            self.kept = Vec::new();
         }
         let mut versions: HashMap<SyncId, NewVersion> =
             change.versions.into_iter().map(|version| (version.id.clone(), version)).collect();
@@ -102,6 +111,7 @@ impl Shelf {
             state: self.state.clone(),
             known: self.items.values().map(|kept| kept.known.clone()).collect(),
             order: self.order.clone(),
+            kept: self.kept.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, on disk.
 
-use super::{Record, RecordError, fields, newest};
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{
     Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
 };
@@ -23,40 +23,15 @@ pub(in crate::store) struct FeedRow {
     ignore: Vec<(String, Option<String>)>,
 }
 
-/// The first layout: without the order, the probe and the operator's noise.
-#[derive(Deserialize)]
-struct First {
-    name: String,
-    url: String,
-    source: SourceRecord,
-    standing: StandingRecord,
-    complete: bool,
-    deletions: DeletionsRecord,
-    min_interval: Option<Duration>,
-    max_interval: Option<Duration>,
-}
-
 impl Record for FeedRow {
     const VERSION: u8 = 2;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
+        match version {
+            // Without the order, the probe and the operator's noise.
+            1 => shorter(payload, 3),
+            _ => newest(version, payload),
         }
-        let first: First = fields(payload)?;
-        Ok(Self {
-            name: first.name,
-            url: first.url,
-            source: first.source,
-            standing: first.standing,
-            complete: first.complete,
-            deletions: first.deletions,
-            min_interval: first.min_interval,
-            max_interval: first.max_interval,
-            order: OrderWord::Auto,
-            probe: false,
-            ignore: Vec::new(),
-        })
     }
 }
 

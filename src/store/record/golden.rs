@@ -57,6 +57,11 @@ proptest! {
         prop_assert_eq!(through(&OrderRecord::new(&order)).read().unwrap(), order);
     }
 
+    #[test]
+    fn kept_entries_round_trip(kept in any_kept()) {
+        prop_assert_eq!(through(&KeptRecord::new(&kept)).read().unwrap(), kept);
+    }
+
     /// Whatever stands on disk, reading it answers; a panic would take the gateway down.
     #[test]
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

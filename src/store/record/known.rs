@@ -1,7 +1,7 @@
 //! Ledger entries on disk.
 
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError, fields, newest};
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{Absence, Count, Evidence, Heard, Known, Probe, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,73 +26,22 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
-}
-
-/// The first layout: without what items' own addresses said.
-#[derive(Deserialize)]
-struct First {
-    id: String,
-    native: String,
-    native_shown: String,
-    published_id: String,
-    aliases: Vec<String>,
-    title: String,
-    link: Option<String>,
-    enclosure: Option<String>,
-    published: Option<Seconds>,
-    updated: Option<Seconds>,
-    updates: u32,
-    history: Vec<UpdateRecord>,
-    tick: Seconds,
-    first_seen: Seconds,
-    standing: StandingRecord,
-    absence: Option<FirstAbsence>,
-    prints: Vec<(u64, u64)>,
-    bytes: u64,
-}
-
-#[derive(Deserialize)]
-struct FirstAbsence {
-    evidence: EvidenceRecord,
-    since: Seconds,
-    observations: u32,
-    backfilled: bool,
+    /// What was seen of the absence, in words.
+    seen: String,
+    /// What the item's own address said of it.
+    probe: Option<ProbeRecord>,
 }
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
+        match version {
+            // Without words for what was seen, and without what items' own addresses said.
+            1 => shorter(payload, 2),
+            2 => shorter(payload, 1),
+            _ => newest(version, payload),
         }
-        let first: First = fields(payload)?;
-        Ok(Self {
-            id: first.id,
-            native: first.native,
-            native_shown: first.native_shown,
-            published_id: first.published_id,
-            aliases: first.aliases,
-            title: first.title,
-            link: first.link,
-            enclosure: first.enclosure,
-            published: first.published,
-            updated: first.updated,
-            updates: first.updates,
-            history: first.history,
-            tick: first.tick,
-            first_seen: first.first_seen,
-            standing: first.standing,
-            absence: first.absence.map(|absence| AbsenceRecord {
-                evidence: absence.evidence,
-                since: absence.since,
-                observations: absence.observations,
-                backfilled: absence.backfilled,
-                probe: None,
-            }),
-            prints: first.prints,
-            bytes: first.bytes,
-        })
     }
 }
 
@@ -103,13 +52,12 @@ enum StandingRecord {
     Deleted { since: Seconds },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct AbsenceRecord {
     evidence: EvidenceRecord,
     since: Seconds,
     observations: u32,
     backfilled: bool,
-    probe: Option<ProbeRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,26 +131,26 @@ impl From<&Absence> for AbsenceRecord {
             since: absence.since.into(),
             observations: absence.observations,
             backfilled: absence.backfilled,
-            probe: absence.probe.as_ref().map(ProbeRecord::from),
         }
     }
 }
 
-impl From<AbsenceRecord> for Absence {
-    fn from(record: AbsenceRecord) -> Self {
-        let evidence = match record.evidence {
+impl AbsenceRecord {
+    fn with(self, seen: String, probe: Option<ProbeRecord>) -> Absence {
+        let evidence = match self.evidence {
             EvidenceRecord::Aged => Evidence::Aged,
             EvidenceRecord::Hole => Evidence::Hole,
             EvidenceRecord::Complete => Evidence::Complete,
             EvidenceRecord::Said => Evidence::Said,
             EvidenceRecord::Unplaced => Evidence::Unplaced,
         };
-        Self {
+        Absence {
             evidence,
-            since: record.since.into(),
-            observations: record.observations,
-            backfilled: record.backfilled,
-            probe: record.probe.map(Into::into),
+            since: self.since.into(),
+            observations: self.observations,
+            backfilled: self.backfilled,
+            seen,
+            probe: probe.map(Into::into),
         }
     }
 }
@@ -232,6 +180,8 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
+            probe: known.absence.as_ref().and_then(|a| a.probe.as_ref()).map(ProbeRecord::from),
         }
     }
 }
@@ -260,7 +210,7 @@ impl TryFrom<KnownRecord> for Known {
                 StandingRecord::Retired { since } => Standing::Retired { since: since.into() },
                 StandingRecord::Deleted { since } => Standing::Deleted { since: since.into() },
             },
-            absence: record.absence.map(Into::into),
+            absence: record.absence.map(|absence| absence.with(record.seen, record.probe)),
             prints: record.prints,
             bytes: record.bytes,
         })

@@ -47,7 +47,7 @@ impl From<FormatRecord> for Format {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ContextRecord {
+pub(super) struct ContextRecord {
     namespaces: Vec<(String, String)>,
     base: Option<String>,
     lang: Option<String>,
@@ -86,15 +86,15 @@ pub(in crate::store) struct MarkupRecord {
 impl Record for MarkupRecord {}
 
 /// Offsets never exceed 64 bits on any machine that Rust runs on.
-fn wide(offset: usize) -> u64 {
+pub(super) fn wide(offset: usize) -> u64 {
     u64::try_from(offset).unwrap_or(u64::MAX)
 }
 
-fn wide_range(range: &Range<usize>) -> (u64, u64) {
+pub(super) fn wide_range(range: &Range<usize>) -> (u64, u64) {
     (wide(range.start), wide(range.end))
 }
 
-fn range(record: Option<(u64, u64)>) -> Result<Option<Range<usize>>, RecordError> {
+pub(super) fn range(record: Option<(u64, u64)>) -> Result<Option<Range<usize>>, RecordError> {
     let Some((start, end)) = record else { return Ok(None) };
     Ok(Some(usize::try_from(start)?..usize::try_from(end)?))
 }

@@ -120,12 +120,14 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         time().prop_map(|since| Standing::Deleted { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Said, Unplaced]);
-    let absence = (evidence, time(), any::<u32>(), any::<bool>(), of(any_probe())).prop_map(
-        |(evidence, since, observations, backfilled, probe)| Absence {
+    let told = (text(), of(any_probe()));
+    let absence = (evidence, time(), any::<u32>(), any::<bool>(), told).prop_map(
+        |(evidence, since, observations, backfilled, (seen, probe))| Absence {
             evidence,
             since,
             observations,
             backfilled,
+            seen,
             probe,
         },
     );
@@ -165,21 +167,26 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     let marks = (any::<u64>(), of(tick()), of(tick()), of(tick()), any::<u64>(), time());
     let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
     let decision = of(select(&[Decision::Release, Decision::Drop][..]));
-    let hold = (text(), text(), time(), any::<u32>(), any::<u32>(), any::<u64>(), decision)
-        .prop_map(|(reason, kind, since, observations, documents, body, decision)| Hold {
+    let prints = (any::<u64>(), any::<u64>(), any::<u32>());
+    let hold = (text(), text(), time(), any::<u32>(), any::<u32>(), prints, decision).prop_map(
+        |(reason, kind, since, observations, documents, (body, source, kept), decision)| Hold {
             reason,
             kind,
             since,
             observations,
             documents,
             body,
+            source,
+            kept,
             decision,
-        });
+        },
+    );
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    let seen = (seen, any::<u64>());
     (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
-            (format, says_complete, wire, body, head, site),
+            ((format, says_complete, wire, body, head, site), source),
             learned,
             hold,
             ripens,
@@ -200,6 +207,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 body,
                 head,
                 site,
+                source,
                 character: Character {
                     documents,
                     largest,
@@ -319,4 +327,37 @@ pub(in crate::store) fn any_floor() -> impl Strategy<Value = Floor> {
 
 pub(in crate::store) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
     vec(sync_id(), 0..40)
+}
+
+pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<Kept>> {
+    let own = |text: Option<String>| text.map(std::borrow::Cow::Owned);
+    let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range()));
+    let names = (of(text()), any::<bool>(), of(text()), of(text()), of(text()));
+    let lists = (vec(text(), 0..3), vec((text(), text()), 0..4));
+    let kept = (".{0,200}", context(), slots, names, (of(time()), of(time())), lists).prop_map(
+        move |(markup, context, slots, names, (published, updated), (enclosures, fields))| {
+            let (attributes, inner, id, id_element) = slots;
+            let (native_id, id_is_permalink, link, title, author) = names;
+            let field =
+                |(path, value): (String, String)| Field { path: path.into(), value: value.into() };
+            Entry {
+                span: 0..0,
+                markup: markup.into(),
+                slots: Slots { attributes, inner, id, id_element },
+                context: context.into(),
+                native_id: own(native_id),
+                id_is_permalink,
+                link: own(link),
+                title: own(title),
+                author: own(author),
+                published,
+                updated,
+                enclosures: enclosures.into_iter().map(Into::into).collect(),
+                fields: fields.into_iter().map(field).collect(),
+            }
+        },
+    );
+    let kept = (kept, format(), time(), any::<bool>())
+        .prop_map(|(entry, format, since, foreign)| Kept { entry, format, since, foreign });
+    vec(kept, 0..4)
 }

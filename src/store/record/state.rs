@@ -1,8 +1,8 @@
 //! Feed states on disk, and what is left of purged feeds.
 
-use super::Record;
 use super::markup::FormatRecord;
 use super::sharing::Seconds;
+use super::{Record, RecordError, newest, shorter};
 use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,22 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    source: u64,
+    hold_source: u64,
+    hold_kept: u32,
 }
 
-impl Record for StateRecord {}
+impl Record for StateRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            // The first layout says neither where documents came from nor what is kept of them.
+            1 => shorter(payload, 3),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct CharacterRecord {
@@ -73,16 +86,18 @@ impl From<&Hold> for HoldRecord {
     }
 }
 
-impl From<HoldRecord> for Hold {
-    fn from(record: HoldRecord) -> Self {
-        Self {
-            reason: record.reason,
-            kind: record.kind,
-            since: record.since.into(),
-            observations: record.observations,
-            documents: record.documents,
-            body: record.body,
-            decision: record.decision.map(
+impl HoldRecord {
+    fn with(self, source: u64, kept: u32) -> Hold {
+        Hold {
+            reason: self.reason,
+            kind: self.kind,
+            since: self.since.into(),
+            observations: self.observations,
+            documents: self.documents,
+            body: self.body,
+            source,
+            kept,
+            decision: self.decision.map(
                 |release| {
                     if release { Decision::Release } else { Decision::Drop }
                 },
@@ -147,6 +162,9 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
+            source: state.source,
+            hold_source: state.hold.as_ref().map_or(0, |hold| hold.source),
+            hold_kept: state.hold.as_ref().map_or(0, |hold| hold.kept),
         }
     }
 }
@@ -167,7 +185,8 @@ impl From<StateRecord> for FeedState {
             head: record.head,
             site: record.site,
             character: record.character.into(),
-            hold: record.hold.map(Into::into),
+            source: record.source,
+            hold: record.hold.map(|hold| hold.with(record.hold_source, record.hold_kept)),
             ripens: record.ripens.map(Into::into),
             current: record.current,
             living: record.living,

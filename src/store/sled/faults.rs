@@ -107,6 +107,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         known: vec![known],
         versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
         latest: Vec::new(),
+        kept: None,
         events: Vec::new(),
     }
 }

@@ -5,8 +5,8 @@ use super::trees::{Class, Trees, Writes};
 use crate::model::{Change, Event, FeedName, Known, Markup, Revision, SyncId, Time};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_KEPT};
 use crate::store::record::{
-    EventRecord, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, Record,
-    SkeletonRecord, StateRecord, encode,
+    EventRecord, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
+    OrderRecord, Record, SkeletonRecord, StateRecord, encode,
 };
 use crate::store::{Announced, StoreError, note};
 use std::collections::HashMap;
@@ -17,6 +17,7 @@ pub(super) struct Prepared {
     pub(super) change: Change,
     skeleton: Option<Vec<u8>>,
     order: Option<Vec<u8>>,
+    kept: Option<Vec<u8>>,
     bodies: HashMap<SyncId, Vec<u8>>,
     latest: HashMap<SyncId, Vec<u8>>,
 }
@@ -50,7 +51,15 @@ pub(super) fn prepare(trees: &Trees, change: Change) -> Result<Prepared, StoreEr
             encoded(trees, &OrderRecord::new(order), what)
         })
         .transpose()?;
-    Ok(Prepared { change, skeleton, order, bodies, latest })
+    let kept = change
+        .kept
+        .as_ref()
+        .map(|kept| {
+            let what = || format!("what is kept of held documents of the feed {}", change.feed);
+            encoded(trees, &KeptRecord::new(kept), what)
+        })
+        .transpose()?;
+    Ok(Prepared { change, skeleton, order, kept, bodies, latest })
 }
 
 /// Where a change goes: what the committer decides.
@@ -74,11 +83,18 @@ pub(super) fn plan(
     let change = &prepared.change;
     let feed = &change.feed;
     let mut writes = Writes::new();
-    let single = [(Class::Skeletons, &prepared.skeleton), (Class::Orders, &prepared.order)];
+    let single = [
+        (Class::Skeletons, &prepared.skeleton),
+        (Class::Orders, &prepared.order),
+        (Class::Kept, &prepared.kept),
+    ];
     for (class, value) in single {
         if let Some(value) = value {
             trees.put(&mut writes, class, keys::feed(feed), value)?;
         }
+    }
+    if change.state.hold.is_none() {
+        trees.remove(&mut writes, Class::Kept, keys::feed(feed))?;
     }
     items(trees, prepared, &mut writes)?;
     let next_event = events(trees, feed, &change.events, place.next_event, &mut writes)?;

@@ -10,7 +10,7 @@ use crate::store::floor::Floor;
 use crate::store::record::FloorRecord;
 
 /// Where the rest of a feed stands.
-const REST: [Class; 10] = [
+const REST: [Class; 11] = [
     Class::Skeletons,
     Class::Orders,
     Class::Ledger,
@@ -20,6 +20,7 @@ const REST: [Class; 10] = [
     Class::Bodies,
     Class::Latest,
     Class::Events,
+    Class::Kept,
     Class::Pieces,
 ];
 

@@ -3,11 +3,12 @@
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Event, FeedName, FeedRecord, FeedState, Item, Known, Markup, PollState, Snapshot, SyncId, Time,
+    Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState, Snapshot, SyncId,
+    Time,
 };
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
-    EventRecord, FeedRow, HeadRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
+    EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
     OrderRecord, PollRecord, Record, RecordError, SkeletonRecord, decode,
 };
 use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
@@ -55,7 +56,16 @@ pub(super) fn snapshot(
         state: state.clone(),
         known: known.collect::<Result<_, _>>()?,
         order: order(trees, feed)?,
+        kept: if state.hold.is_some() { kept(trees, feed)? } else { Vec::new() },
     }))
+}
+
+fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<Kept>, StoreError> {
+    let key = keys::feed(feed);
+    let Some(record) = trees.record::<KeptRecord>(Class::Kept, &key)? else {
+        return Ok(Vec::new());
+    };
+    record.read().map_err(|error| trees.damaged(Class::Kept, &key, error))
 }
 
 fn order(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {

@@ -92,6 +92,8 @@ classes! {
     Pieces pieces 14
     /// What is left of purged feeds.
     Floors floors 15
+    /// Entries of held documents.
+    Kept kept 16
 }
 
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.

@@ -10,5 +10,5 @@ mod subscriber;
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
 pub use reader::Reader;
-pub use stage::{FEED, Stage};
+pub use stage::{FEED, Stage, Step};
 pub use subscriber::Subscriber;

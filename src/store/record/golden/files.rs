@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(probe: Option<Probe>) -> KnownRecord {
+fn known(seen: &str, probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -92,6 +92,7 @@ fn known(probe: Option<Probe>) -> KnownRecord {
             since: at(20),
             observations: 4,
             backfilled: true,
+            seen: seen.to_owned(),
             probe,
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
@@ -113,6 +114,7 @@ fn state() -> FeedState {
         body: 5,
         head: 6,
         site: Some(URL.to_owned()),
+        source: 14,
         character: Character {
             documents: 1,
             largest: 2,
@@ -131,6 +133,8 @@ fn state() -> FeedState {
             observations: 2,
             documents: 2,
             body: 3,
+            source: 15,
+            kept: 1,
             decision: Some(Decision::Drop),
         }),
         ripens: Some(at(60)),
@@ -139,6 +143,25 @@ fn state() -> FeedState {
         tombstones: 12,
         minted: 13,
     }
+}
+
+fn kept() -> KeptRecord {
+    let entry = Entry {
+        span: 0..0,
+        markup: "<entry><id>urn:x</id></entry>".into(),
+        slots: Slots { attributes: 6, inner: Some(7), id: Some(11..16), id_element: Some(7..21) },
+        context: context().into(),
+        native_id: Some("urn:x".into()),
+        id_is_permalink: true,
+        link: Some(URL.into()),
+        title: Some("Über".into()),
+        author: Some("A".into()),
+        published: Some(at(2)),
+        updated: Some(at(3)),
+        enclosures: vec!["https://example.org/a.mp3".into()],
+        fields: vec![Field { path: "title".into(), value: "Über".into() }],
+    };
+    KeptRecord::new(&[Kept { entry, format: Format::Atom03, since: at(31), foreign: true }])
 }
 
 fn event() -> EventRecord {
@@ -248,13 +271,14 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_2: "known-2.hex", known(Some(Probe {
+    known_3: "known-3.hex", known("gone while older items stay", Some(Probe {
         asked: 3,
         last: at(29),
         heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
         silence: Some("it answered 503".to_owned()),
     })), KnownRecord;
-    state_1: "state-1.hex", StateRecord::new(&state(), 40), StateRecord;
+    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
+    kept_1: "kept-1.hex", kept(), KeptRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
     poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
@@ -281,7 +305,16 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
     let stored = golden("known-1.hex", &[]);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known(None));
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", None));
+    let stored = golden("known-2.hex", &[]);
+    let second = known("gone while older items stay", None);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), second);
+    let stored = golden("state-1.hex", &[]);
+    let mut first = FeedState { source: 0, ..state() };
+    if let Some(hold) = &mut first.hold {
+        (hold.source, hold.kept) = (0, 0);
+    }
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
 }

@@ -1,0 +1,279 @@
+//! What is pending, held and learned, in words: the answer to "why not?".
+
+use super::brake::hold_terms;
+use super::confirm::Conclusion;
+use super::probe::{conclude, ripens, told};
+use crate::model::{
+    Absence, Character, Decision, Evidence, FeedOptions, Hold, Known, Probe, Snapshot, Standing,
+    SyncId, Time,
+};
+use std::time::Duration;
+
+/// An item that is missing from its feed's document, and what is to come of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pending {
+    /// The item.
+    pub id: SyncId,
+    /// Its native id.
+    pub native_id: String,
+    /// Its title.
+    pub title: String,
+    /// The evidence.
+    pub evidence: Evidence,
+    /// What was seen and what objects to a deletion, in words.
+    pub seen: String,
+    /// Since when it has been missing.
+    pub since: Time,
+    /// In how many full observations.
+    pub observations: u32,
+    /// How many it takes.
+    pub needed: u32,
+    /// The earliest time at which it can be decided.
+    pub decides_at: Time,
+    /// What it would be then.
+    pub would: Conclusion,
+    /// What its own address said, where it was asked.
+    pub probe: Option<Probe>,
+    /// The same in words.
+    pub answered: Option<String>,
+}
+
+/// The most items that are told of together.
+pub const PENDING_SHOWN: usize = 50;
+/// More observations than any evidence asks for.
+const MANY: u32 = 64;
+/// A time at which everything has stood long enough.
+const END: Time = Time::from_unix(i64::MAX);
+
+impl Pending {
+    /// An item that waits for a conclusion; `same` full observations agreed since the last commit.
+    pub fn of(known: &Known, options: &FeedOptions, same: u32) -> Option<Self> {
+        let absence = known.absence.as_ref().filter(|_| known.standing == Standing::Current)?;
+        let later = |observations| conclude(absence, observations, options.deletions, END);
+        let needed = (1..MANY).find(|n| later(*n) != Conclusion::Wait).unwrap_or(MANY);
+        Some(Self {
+            id: known.id.clone(),
+            native_id: known.native_shown.clone(),
+            title: known.title.clone(),
+            evidence: absence.evidence,
+            seen: absence.words().to_owned(),
+            since: absence.since,
+            observations: absence.observations.saturating_add(same),
+            needed,
+            decides_at: ripens(absence, options.deletions),
+            would: later(needed),
+            answered: absence.probe.as_ref().map(|probe| told(probe, known.link.as_deref())),
+            probe: absence.probe.clone(),
+        })
+    }
+
+    /// Why nothing has been concluded yet, and what it takes.
+    pub fn words(&self) -> String {
+        let answered = self.answered.iter().map(|said| format!("; {said}")).collect::<String>();
+        format!(
+            "{}; seen {} since {}{answered}; {} if it is so at {} and in {} observations",
+            self.seen,
+            times(self.observations),
+            self.since,
+            self.would.words(),
+            self.decides_at,
+            self.needed
+        )
+    }
+}
+
+impl Conclusion {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Retire => "retired",
+            Self::Delete => "deleted",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Wait => "nothing is concluded",
+            Self::Retire => "it is retired, not deleted,",
+            Self::Delete => "it is deleted",
+        }
+    }
+}
+
+/// The items that wait for a conclusion, at most `limit`, what is decided first first; and how many
+/// there are in all.
+pub fn pending(
+    snapshot: &Snapshot,
+    options: &FeedOptions,
+    same: u32,
+    limit: usize,
+) -> (Vec<Pending>, usize) {
+    let waits = |k: &&Known| k.absence.is_some() && k.standing == Standing::Current;
+    let mut waiting: Vec<&Known> = snapshot.known.iter().filter(waits).collect();
+    let ripe = |absence: &Absence| ripens(absence, options.deletions);
+    waiting.sort_by_key(|known| known.absence.as_ref().map(ripe));
+    let all = waiting.len();
+    let shown = waiting.into_iter().take(limit);
+    (shown.filter_map(|known| Pending::of(known, options, same)).collect(), all)
+}
+
+/// How often a held document was seen, what makes it believed, and what the operator can do.
+pub fn hold_words(hold: &Hold) -> String {
+    match hold.decision {
+        Some(Decision::Release) => {
+            return "released by the operator: it goes out with the next whole document".to_owned();
+        }
+        Some(Decision::Drop) => {
+            return "dropped by the operator: another document is judged anew".to_owned();
+        }
+        None => {}
+    }
+    let terms = hold_terms(&hold.kind);
+    let insisting =
+        terms.documents.map(|n| format!(" or {n} different documents that say the same"));
+    let kept = match hold.kept {
+        0 => String::new(),
+        n => format!("; {n} new entries that were seen meanwhile are kept"),
+    };
+    format!(
+        "seen {} since {}; believed after {} looks over {}{}, at the latest after {}{kept}; it heals \
+         with the first document that needs no hold, and an operator can release or drop it",
+        times(hold.observations),
+        hold.since,
+        terms.looks,
+        span(terms.least),
+        insisting.unwrap_or_default(),
+        span(terms.most),
+    )
+}
+
+/// What has been learned of how a feed behaves.
+pub fn character_words(character: &Character) -> String {
+    let Character { documents, largest, kept_order, reordered, grew_above, grew_below, .. } =
+        *character;
+    let Character { holes_returned, left_middle, left_end, .. } = *character;
+    if documents < 2 {
+        return "too little was seen to say anything".to_owned();
+    }
+    let mut words = vec![format!("learned from {documents} documents of up to {largest} items")];
+    if reordered > 0 {
+        let all = kept_order.saturating_add(reordered);
+        words.push(format!("items changed their order {} of {all}", times(reordered)));
+    } else if kept_order > 0 {
+        words.push("items keep their order".to_owned());
+    }
+    match (grew_above, grew_below) {
+        (0, 0) => words.push("nothing new came yet".to_owned()),
+        (_, 0) => words.push(format!("new items come above the old ones ({grew_above})")),
+        (0, _) => words.push(format!("new items come below old ones ({grew_below})")),
+        _ => words.push(format!(
+            "new items come above the old ones ({grew_above}) and between or below them ({grew_below})"
+        )),
+    }
+    if left_end > 0 {
+        words.push(format!("items left at the end {}", times(left_end)));
+    }
+    if left_middle > 0 {
+        words.push(format!("items left from the middle {}", times(left_middle)));
+    }
+    if holes_returned > 0 {
+        words.push(format!("{holes_returned} that were missing from the middle came back"));
+    }
+    words.join("; ")
+}
+
+fn times(n: u32) -> String {
+    match n {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{n} times"),
+    }
+}
+
+fn span(time: Duration) -> String {
+    let minutes = time.as_secs() / 60;
+    match minutes {
+        60 => "an hour".to_owned(),
+        1440 => "a day".to_owned(),
+        m if m % 60 == 0 => format!("{} hours", m / 60),
+        m => format!("{m} minutes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Deletions;
+
+    fn hold(kind: &str, decision: Option<Decision>) -> Hold {
+        Hold {
+            reason: "as a test".to_owned(),
+            kind: kind.to_owned(),
+            since: Time::from_unix(0),
+            observations: 2,
+            documents: 1,
+            body: 1,
+            source: 0,
+            kept: 3,
+            decision,
+        }
+    }
+
+    #[test]
+    fn a_hold_says_what_it_waits_for() {
+        assert_eq!(
+            hold_words(&hold("re-keyed", None)),
+            "seen twice since 1970-01-01T00:00:00Z; believed after 3 looks over 30 minutes or 3 \
+             different documents that say the same, at the latest after a day; 3 new entries that \
+             were seen meanwhile are kept; it heals with the first document that needs no hold, and \
+             an operator can release or drop it"
+        );
+        let other = hold_words(&hold("other-feed", None));
+        assert!(other.contains("3 looks over 6 hours, at the latest after a day"), "{other}");
+        assert!(hold_words(&hold("empty", Some(Decision::Release))).starts_with("released"));
+        assert!(hold_words(&hold("empty", Some(Decision::Drop))).starts_with("dropped"));
+    }
+
+    #[test]
+    fn a_character_is_told_in_words() {
+        assert_eq!(character_words(&Character::default()), "too little was seen to say anything");
+        let character = Character {
+            documents: 9,
+            largest: 20,
+            kept_order: 8,
+            grew_above: 4,
+            left_end: 3,
+            holes_returned: 2,
+            ..Character::default()
+        };
+        assert_eq!(
+            character_words(&character),
+            "learned from 9 documents of up to 20 items; items keep their order; new items come \
+             above the old ones (4); items left at the end 3 times; 2 that were missing from the \
+             middle came back"
+        );
+    }
+
+    #[test]
+    fn every_evidence_says_when_it_ripens_and_into_what() {
+        use Evidence::{Aged, Complete, Hole, Said, Unplaced};
+        for evidence in [Aged, Hole, Complete, Said, Unplaced] {
+            for deletions in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
+                let since = Time::from_unix(0);
+                let absence = Absence {
+                    evidence,
+                    since,
+                    observations: 1,
+                    backfilled: false,
+                    seen: String::new(),
+                    probe: None,
+                };
+                let of = |observations, now| conclude(&absence, observations, deletions, now);
+                let needed = (1..MANY).find(|n| of(*n, END) != Conclusion::Wait).unwrap();
+                let ripe = ripens(&absence, deletions);
+                assert_ne!(of(needed, ripe), Conclusion::Wait, "{evidence:?} {deletions:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Entries that were seen only in held documents: kept while the hold stands, and what becomes of
+//! them when it ends (DESIGN section 4).
+
+use super::draft::Draft;
+use super::held::Keep;
+use super::newcomer::newcomer;
+use crate::identity::{self, Native};
+use crate::judge::Scene;
+use crate::model::{FeedDocument, FeedState, Format, Kept, Snapshot, SyncId};
+
+/// An entry that comes out with the document that ends a hold, which does not have it.
+pub(super) struct Left {
+    /// The entry.
+    pub(super) kept: Kept,
+    /// What it calls itself.
+    pub(super) native: Native,
+}
+
+/// Keeps what is new in a held document.
+pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
+    let Keep { foreign, moved } = how;
+    let before = &scene.snapshot.kept;
+    let mut kept = before.clone();
+    if moved {
+        kept.retain(|kept| !kept.foreign);
+    }
+    let document = scene.document;
+    let seen = identity::matching(&ledger(&kept, draft), document, scene.names);
+    for pair in &seen.pairs {
+        if let (Some(kept), Some(entry)) =
+            (kept.get_mut(pair.known), document.entries.get(pair.entry))
+        {
+            kept.foreign &= foreign;
+            kept.entry = entry.detached();
+            kept.format = document.format;
+        }
+    }
+    let mut room = Kept::BYTES_LIMIT.saturating_sub(kept.iter().map(Kept::size).sum());
+    // From the last, which mostly is the first to go from the document.
+    for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
+        let Some(entry) = document.entries.get(*at) else { continue };
+        let new =
+            Kept { entry: entry.detached(), format: document.format, since: scene.now, foreign };
+        let size = new.size();
+        if kept.len() < Kept::ENTRIES_LIMIT && size <= room {
+            room -= size;
+            kept.push(new);
+        }
+    }
+    if let Some(hold) = &mut draft.state.hold {
+        hold.kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+    }
+    if kept != *before {
+        draft.state_changed = true;
+        draft.kept = Some(kept);
+    }
+}
+
+/// What was kept and comes out with `document`: what is neither in it nor a known item by any rule
+/// of identity. `theirs`: what was seen only in documents of another feed comes out as well, since
+/// this is that feed now.
+pub(super) fn left(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    names: &[Native],
+    draft: &Draft<'_>,
+    theirs: bool,
+) -> Vec<Left> {
+    let mut kept = snapshot.kept.clone();
+    kept.retain(|kept| theirs || !kept.foreign);
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let there = identity::matching(&ledger(&kept, draft), document, names);
+    let mut at = 0..;
+    kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
+    // What stays is looked at as if it stood below the document, so that an entry whose item is in
+    // the document under another name is not taken for a new one.
+    let shown = document.entries.len();
+    let mut joined = document.clone();
+    joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
+    let natives = identity::natives(&joined);
+    let found = identity::matching(snapshot, &joined, &natives);
+    let said = |native: &Native| document.tombstones.iter().any(|t| t.native_id == native.shown);
+    let new = found.fresh.into_iter().filter_map(|at| {
+        let kept = kept.get(at.checked_sub(shown)?)?.clone();
+        let native = natives.get(at)?.clone();
+        (!said(&native)).then_some(Left { kept, native })
+    });
+    new.collect()
+}
+
+/// What is kept, as if it were items, so that the rules of identity can be asked about it. No order
+/// says where they stood: they come from several documents.
+fn ledger(kept: &[Kept], draft: &Draft<'_>) -> Snapshot {
+    let names = kept.iter().enumerate().map(|(at, kept)| (format!("kept.{at:05}"), &kept.entry));
+    let known = names.filter_map(|(id, entry)| {
+        let id = SyncId::new(&id).ok()?;
+        let native = identity::native(entry);
+        Some(newcomer(entry, &native, &native.shown, id, |_| false, draft))
+    });
+    Snapshot {
+        state: FeedState::untouched(Format::Atom10, draft.round.now),
+        known: known.collect(),
+        order: Vec::new(),
+        kept: Vec::new(),
+    }
+}

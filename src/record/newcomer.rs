@@ -1,0 +1,51 @@
+//! An entry that becomes an item.
+
+use super::draft::{Draft, first_history};
+use super::mint;
+use crate::diff;
+use crate::identity::Native;
+use crate::model::{Entry, Known, Standing, SyncId, Tick};
+
+/// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
+pub(super) fn newcomer(
+    entry: &Entry<'_>,
+    native: &Native,
+    key: &str,
+    id: SyncId,
+    taken: impl Fn(&str) -> bool,
+    draft: &Draft<'_>,
+) -> Known {
+    let (updates, history) = first_history(&id, draft.stamp());
+    let now = draft.round.now;
+    let mut known = Known {
+        native: key.to_owned(),
+        native_shown: native.shown.clone(),
+        published_id: mint::published_id(entry, &id, taken),
+        id,
+        aliases: Vec::new(),
+        title: String::new(),
+        link: None,
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates,
+        history,
+        tick: Tick::at(now),
+        first_seen: now,
+        standing: Standing::Current,
+        absence: None,
+        prints: diff::prints(entry),
+        bytes: diff::bytes_print(entry),
+    };
+    describe(&mut known, entry);
+    known
+}
+
+/// Notes what an entry says of itself.
+pub(super) fn describe(known: &mut Known, entry: &Entry<'_>) {
+    known.title = entry.title.as_deref().unwrap_or_default().to_owned();
+    known.link = entry.link.as_deref().map(str::to_owned);
+    known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
+    known.published = entry.published;
+    known.updated = entry.updated;
+}

@@ -1,0 +1,145 @@
+//! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
+
+use super::Shared;
+use super::address::without_credentials;
+use super::admin::EVENTS_SHOWN;
+use super::dashboard::{last, standing};
+use super::explain::why;
+use super::feeds::{NameInPath, unreadable};
+use super::html::{self, outward, text};
+use super::operator::{DocumentNote, FeedStatus, PollNote};
+use super::problem::Problem;
+use crate::judge::{self, Pending};
+use crate::model::{Event, FeedName, FeedState};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+
+/// `GET /feeds/NAME/about`.
+pub(super) async fn page(
+    State(room): State<Shared>,
+    name: NameInPath,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let status = room.operator.status(&record.name).await?;
+    let state = room.store.state(&record.name).await?;
+    let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
+    let content = content(&status, state.as_ref(), &events);
+    Ok(html::page(&format!("About {}", record.name), &content))
+}
+
+fn content(status: &FeedStatus, state: Option<&FeedState>, events: &[Event]) -> Markup {
+    let upstream = without_credentials(&status.url);
+    let hold = state.and_then(|state| state.hold.as_ref());
+    html! {
+        p { (standing(status, state)) }
+        p { (text(&why(status, state))) "." }
+        p.quiet {
+            a href={ "/feeds/" (status.name) } { "feed" } " of " (outward(Some(&upstream), &upstream))
+            @if let Some(next) = &status.next_poll {
+                "; polled next at " time { (next.at) } ": " (text(&next.why))
+            }
+        }
+        @if let Some(hold) = hold {
+            h2 { "Held" }
+            p { (text(&hold.reason)) }
+            p.quiet { (judge::hold_words(hold)) "." }
+        }
+        @if !status.pending.is_empty() { (missing(&status.name, status)) }
+        @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
+        @if let Some(state) = state {
+            h2 { "What was learned of it" }
+            p { (judge::character_words(&state.character)) "." }
+        }
+        @if let Some(document) = &status.document { (last_document(document)) }
+        @if !status.last_polls.is_empty() { (polls(&status.last_polls)) }
+        @if !events.is_empty() { (happened(&status.name, events)) }
+    }
+}
+
+fn missing(name: &FeedName, status: &FeedStatus) -> Markup {
+    let all = usize::try_from(status.pending_absences).unwrap_or(usize::MAX);
+    html! {
+        h2 #missing { "Missing, to be confirmed" }
+        div.wide { table {
+            thead { tr { th { "Item" } th { "Evidence" } th { "Why nothing is concluded yet" } } }
+            tbody { @for pending in &status.pending { (waiting(name, pending)) } }
+        } }
+        @if all > status.pending.len() {
+            p.quiet { (status.pending.len()) " of " (all) " are shown." }
+        }
+    }
+}
+
+fn waiting(name: &FeedName, pending: &Pending) -> Markup {
+    html! { tr {
+        td { (item(name, pending.id.as_str(), &pending.title)) br;
+            span.quiet { (text(&pending.native_id)) } }
+        td { (pending.evidence.name()) }
+        td { (text(&pending.words())) }
+    } }
+}
+
+fn item(name: &FeedName, id: &str, title: &str) -> Markup {
+    let title = if title.is_empty() { id } else { title };
+    // A sync id may hold what has a meaning in an address, where a plus is no space.
+    let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    let id = id.replace('+', "%20");
+    html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
+}
+
+fn last_document(document: &DocumentNote) -> Markup {
+    html! {
+        h2 { "The last document" }
+        p {
+            "Of " time { (document.at) } ", with " (document.entries) " entries."
+            @if let Some(reason) = &document.partial {
+                " Only a part of it counts: " (text(reason)) "."
+            }
+        }
+        @if !document.warnings.is_empty() {
+            ul { @for warning in &document.warnings { li { (text(warning)) } } }
+        }
+    }
+}
+
+fn probes(status: &FeedStatus) -> Markup {
+    html! {
+        h2 { "Items' own addresses" }
+        @if status.probing { p { "Some are being asked now, or wait to be." } }
+        ul { @for probe in &status.last_probes {
+            li {
+                time { (probe.at) } span.quiet { " " (probe.requests) " requests" }
+                @for said in &probe.said { br; (text(said)) }
+            }
+        } }
+    }
+}
+
+fn polls(polls: &[PollNote]) -> Markup {
+    html! {
+        h2 { "Polls" }
+        ul { @for poll in polls {
+            li {
+                (last(poll))
+                @for note in &poll.notes { br; span.quiet { (text(note)) } }
+            }
+        } }
+    }
+}
+
+fn happened(name: &FeedName, events: &[Event]) -> Markup {
+    html! {
+        h2 { "What happened" }
+        div.wide { table {
+            thead { tr { th { "When" } th { "What" } th { "Item" } th { "Why" } } }
+            tbody { @for event in events { tr {
+                td { time { (event.at) } }
+                td { (event.kind.name()) }
+                td { (item(name, event.id.as_str(), &event.title)) }
+                td { (text(&event.reason)) }
+            } } }
+        } }
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a feed is as it is, in one sentence.
+
+use super::operator::{Counts, FeedStatus, PollNote, PollOutcome};
+use crate::judge;
+use crate::model::FeedState;
+
+/// What came of the last poll and why, and what is still open.
+pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
+    let mut parts = Vec::new();
+    match status.last_polls.first() {
+        None => parts.push("it has not been polled since the start".to_owned()),
+        Some(note) => parts.push(last(note, status)),
+    }
+    let hold = state.and_then(|state| state.hold.as_ref());
+    if let Some(hold) = hold {
+        let words = judge::hold_words(hold);
+        parts.push(format!("a document is held ({}: {}): {words}", hold.kind, hold.reason));
+    }
+    let partial = status.document.as_ref().and_then(|document| document.partial.as_ref());
+    if let Some(reason) = partial {
+        parts.push(format!(
+            "only a part of the last document counts: {reason}; it adds and updates, and takes \
+             nothing away"
+        ));
+    }
+    match status.pending_absences {
+        0 => {}
+        1 => parts.push("one item is missing, and nothing is concluded from it yet".to_owned()),
+        n => parts.push(format!("{n} items are missing, and nothing is concluded from it yet")),
+    }
+    parts.join("; ")
+}
+
+fn last(note: &PollNote, status: &FeedStatus) -> String {
+    match note.outcome {
+        PollOutcome::Failed => {
+            let error = note.error.as_deref().unwrap_or("for an unknown reason");
+            format!("the last poll failed, and what was last good is served: {error}")
+        }
+        PollOutcome::NotModified => "the publisher says that nothing has changed (304)".to_owned(),
+        PollOutcome::Unchanged if note.entries.is_none() => {
+            "the publisher sent the same document again".to_owned()
+        }
+        PollOutcome::Unchanged if status.held.is_some() => {
+            "the publisher's document is not believed yet".to_owned()
+        }
+        PollOutcome::Unchanged => {
+            "the document differs from the last one in nothing that is shown".to_owned()
+        }
+        PollOutcome::Changed => changed(note),
+    }
+}
+
+fn changed(note: &PollNote) -> String {
+    let mut parts = events(&note.counts);
+    match note.rewritten {
+        0 => {}
+        n => parts.push(format!(
+            "{n} rewritten in nothing that a reader would see, so shown without a new version"
+        )),
+    }
+    if parts.is_empty() {
+        return "what stands around the items, or their order, changed".to_owned();
+    }
+    parts.join(", ")
+}
+
+fn events(counts: &Counts) -> Vec<String> {
+    let counts = [
+        (counts.created, "created"),
+        (counts.updated, "updated"),
+        (counts.deleted, "deleted"),
+        (counts.undeleted, "undeleted"),
+        (counts.retired, "retired"),
+        (counts.returned, "returned"),
+        (counts.rekeyed, "re-keyed"),
+    ];
+    let happened = counts.into_iter().filter(|(number, _)| *number > 0);
+    happened.map(|(number, word)| format!("{number} {word}")).collect()
+}

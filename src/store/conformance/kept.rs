@@ -1,0 +1,96 @@
+//! What is kept of held documents: stored with the hold, and gone with it.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    what_is_kept_goes_with_the_hold
+    what_is_kept_goes_with_the_feed
+    nothing_is_kept_without_a_hold
+}
+
+fn hold() -> Hold {
+    Hold {
+        reason: "the document is empty".to_owned(),
+        kind: "empty".to_owned(),
+        since: time(1),
+        observations: 1,
+        documents: 1,
+        body: 2,
+        source: 3,
+        kept: 1,
+        decision: None,
+    }
+}
+
+fn kept(text: &str) -> Kept {
+    let entry = Entry {
+        span: 0..0,
+        markup: format!("<entry>{text}</entry>").into(),
+        slots: Slots::default(),
+        context: Context::default().into(),
+        native_id: Some(format!("urn:{text}").into()),
+        id_is_permalink: false,
+        link: None,
+        title: Some(text.to_owned().into()),
+        author: None,
+        published: Some(time(0)),
+        updated: None,
+        enclosures: Vec::new(),
+        fields: vec![Field { path: "title".into(), value: text.to_owned().into() }],
+    };
+    Kept { entry, format: Format::Atom10, since: time(1), foreign: false }
+}
+
+/// Commits a change that holds a document and keeps these entries.
+async fn keep(store: &dyn Store, claim: &Claim, seconds: i64, entries: Option<Vec<Kept>>) {
+    let mut change = Draft::on(store, "news", seconds).await.done();
+    change.state.hold = Some(hold());
+    change.kept = entries;
+    store.commit(claim, change).await.unwrap();
+}
+
+async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    store.commit(&claim, change).await.unwrap();
+    // Large enough to be cut into pieces.
+    let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
+    let two = vec![kept("one"), kept(&long)];
+    keep(&*store, &claim, 2, Some(two.clone())).await;
+    // A change that says nothing of them leaves them as they are.
+    keep(&*store, &claim, 3, None).await;
+    drop(store);
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
+    assert_eq!((snapshot.kept, snapshot.state.hold), (two, Some(hold())));
+    keep(&*store, &claim, 4, Some(vec![kept("three")])).await;
+    let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
+    assert_eq!(snapshot.kept, [kept("three")]);
+    let mut change = Draft::on(&*store, "news", 5).await.done();
+    change.state.hold = None;
+    store.commit(&claim, change).await.unwrap();
+    assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
+    // The next hold begins with nothing.
+    keep(&*store, &claim, 6, None).await;
+    assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
+}
+
+async fn what_is_kept_goes_with_the_feed(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    keep(&*store, &claim, 1, Some(vec![kept("one")])).await;
+    store.purge_feed(&feed("news")).await.unwrap();
+    keep(&*store, &claim, 2, None).await;
+    assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
+}
+
+async fn nothing_is_kept_without_a_hold(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    change.kept = Some(vec![kept("one")]);
+    let refused = store.commit(&claim, change).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))), "{refused:?}");
+}
