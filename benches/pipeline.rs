@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time};
+use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
 use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
@@ -61,6 +61,7 @@ impl Gate {
             snapshot,
             now,
             window: Duration::from_secs(30 * 86_400),
+            versions_per_day: VERSIONS_PER_DAY,
         }
     }
 }

@@ -1,12 +1,18 @@
 //! What differs between an entry and the item that it is: a fingerprint of what a reader would see.
 //!
-//! Every field of the entry's canonical projection is either noise, by the fixed list in `noise`,
-//! or counts with the text that a reader would see of it (`visible`). Pure.
+//! Every field of the entry's canonical projection is either noise, by the fixed list in `noise` or
+//! the operator's own, or counts with the text that a reader would see of it (`visible`). What of
+//! that never rests is learned (`mask`). Pure.
 
+mod mask;
 mod noise;
+mod portrait;
 mod prints;
+mod spans;
 mod visible;
 
+pub use mask::{Lesson, Look, Swept, learn, sweep, volatile, vote};
 pub use noise::Weight;
-pub use prints::{bytes_print, changes, changes_across_formats, path_print, prints, text_prints};
+pub use portrait::{Portrait, portrait};
+pub use prints::{bytes_print, changed, changed_across_formats, names, path_print, text_prints};
 pub use visible::visible;

@@ -13,7 +13,9 @@ mod window;
 pub use absence::{Missing, holes, missing};
 pub use brake::{Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look};
 pub use confirm::Conclusion;
-pub use explain::{PENDING_SHOWN, Pending, character_words, hold_words, pending};
+pub use explain::{
+    PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, character_words, hold_words, pending, quiet,
+};
 pub use probe::{conclude, ripens};
 pub use window::{Direction, Window};
 

@@ -10,6 +10,7 @@ mod id;
 mod ignore;
 mod kept;
 mod markup;
+mod noise;
 mod probe;
 mod sharing;
 mod snapshot;
@@ -25,6 +26,10 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use kept::Kept;
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
+pub use noise::{
+    FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
+    Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
+};
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

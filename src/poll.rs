@@ -53,6 +53,9 @@ pub struct PollSettings {
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each
+    /// (`publish.versions_per_day`).
+    pub versions_per_day: u32,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -66,6 +69,7 @@ impl Default for PollSettings {
             at_once: 64,
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
+            versions_per_day: crate::model::VERSIONS_PER_DAY,
             node: 0,
         }
     }

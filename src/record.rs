@@ -3,6 +3,7 @@
 mod absent;
 mod answered;
 mod character;
+mod compare;
 mod decide;
 mod draft;
 mod held;
@@ -10,6 +11,7 @@ mod kept;
 mod mint;
 mod newcomer;
 mod next;
+mod waiting;
 mod window;
 
 pub use answered::answered;
@@ -49,6 +51,8 @@ pub struct Round<'a> {
     pub now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 impl Round<'_> {

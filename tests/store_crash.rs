@@ -86,6 +86,7 @@ fn known(revision: u64) -> Known {
         absence: None,
         prints: vec![(revision, revision)],
         bytes: revision,
+        noise: Noise::default(),
     }
 }
 

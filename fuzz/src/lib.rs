@@ -13,6 +13,7 @@ use tidegate::cli::merge::merged;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
     Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
@@ -75,6 +76,7 @@ fn taken(feed: &FeedDocument<'_>) {
             snapshot: snapshot.as_ref(),
             now: NOW.plus(Duration::from_secs(hour * 3600)),
             window: 30 * DAY,
+            versions_per_day: VERSIONS_PER_DAY,
         };
         let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
         if !first {

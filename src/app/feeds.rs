@@ -4,7 +4,7 @@ use super::AppError;
 use super::operator::Desk;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::model::{FeedRecord, FeedSource, FeedStanding};
+use crate::model::{FeedRecord, FeedSource, FeedStanding, VERSIONS_PER_DAY};
 use crate::record::{self, Round};
 use crate::store::{CommitError, Store, StoreError};
 use std::collections::BTreeMap;
@@ -74,6 +74,7 @@ async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<()
             snapshot: Some(&snapshot),
             now: clock.now(),
             window: desk.window(),
+            versions_per_day: VERSIONS_PER_DAY,
         };
         if let Some(change) = record::age(&round).change {
             match store.commit(&claim, change).await {

@@ -4,7 +4,9 @@ use super::{AppError, feeds, translate};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::judge::{self, PENDING_SHOWN};
-use crate::model::{Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold};
+use crate::model::{
+    Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, VERSIONS_PER_DAY,
+};
 use crate::poll::{self, PollError, Poller};
 use crate::record::{self, Round};
 use crate::serve::{
@@ -140,6 +142,7 @@ impl Desk {
                 snapshot: snapshot.as_ref(),
                 now: self.clock.now(),
                 window: self.window(),
+                versions_per_day: VERSIONS_PER_DAY,
             };
             let Some(change) = record::decide(&round, decision).change else {
                 let nothing = format!("nothing of the feed {} is held", record.name);

@@ -74,12 +74,14 @@ async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<
         oldest_first.for_each(|change| rhythm.changed(*change));
         replay_interval(&feed, bounds, rhythm, &hints, None, now)
     };
+    let publish = Publish::default();
     let stage = Stage {
         store: &store,
         claim,
         feed: feed.clone(),
         options: FeedOptions::default(),
-        window: Publish::default().window,
+        window: publish.window,
+        versions_per_day: publish.versions_per_day,
         interval: &interval,
     };
     replay::series(stage, series, print).await.map_err(|error| match error {

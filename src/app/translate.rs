@@ -26,6 +26,7 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         spacing: config.polling.host_spacing,
         allow_private: allow_private(config),
         window: config.publish.window,
+        versions_per_day: config.publish.versions_per_day,
         ..PollSettings::default()
     }
 }

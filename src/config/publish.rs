@@ -1,13 +1,20 @@
 //! `[publish]`: how feeds are republished, and what is kept of them.
 
 use super::section::Section;
-use crate::model::EndpointId;
+use crate::model::{EndpointId, VERSIONS_PER_DAY};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-pub(super) const KEYS: &[&str] =
-    &["endpoint", "dialect", "history_links", "archive_entries", "window", "tombstones"];
+pub(super) const KEYS: &[&str] = &[
+    "endpoint",
+    "dialect",
+    "history_links",
+    "archive_entries",
+    "window",
+    "tombstones",
+    "versions_per_day",
+];
 
 /// What the window and the keeping of tombstones may be.
 const KEEPING: RangeInclusive<Duration> =
@@ -15,6 +22,9 @@ const KEEPING: RangeInclusive<Duration> =
 
 /// How many versions may stay unsealed.
 const ARCHIVE_ENTRIES: RangeInclusive<u32> = 1..=10_000;
+
+/// How many updates of one item in a day may make a version each.
+const VERSIONS: RangeInclusive<u32> = 1..=10_000;
 
 /// How feeds are republished, and what is kept of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +41,8 @@ pub struct Publish {
     pub window: Duration,
     /// How long tombstones are kept.
     pub tombstones: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 impl Default for Publish {
@@ -42,6 +54,7 @@ impl Default for Publish {
             archive_entries: 20,
             window: Duration::from_secs(30 * 86_400),
             tombstones: Duration::from_secs(180 * 86_400),
+            versions_per_day: VERSIONS_PER_DAY,
         }
     }
 }
@@ -79,6 +92,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     }
     let history_links = history_links(section);
     let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
+    let versions_per_day = section.number("versions_per_day", &VERSIONS);
     let window_written = section.duration("window", &KEEPING);
     let tombstones_written = section.duration("tombstones", &KEEPING);
     let window = window_written.unwrap_or(default.window);
@@ -100,6 +114,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         archive_entries: archive_entries.unwrap_or(default.archive_entries),
         window,
         tombstones,
+        versions_per_day: versions_per_day.unwrap_or(default.versions_per_day),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which fields count as a change and which are noise: the fixed list.
 
 use crate::identity::{hostless, plain_link};
+use crate::model::NoiseClass;
 use std::borrow::Cow;
 
 /// What a field weighs in the comparison.
@@ -11,26 +12,22 @@ pub enum Weight {
     /// An address that a reader can follow.
     Address,
     /// Nothing: a date, a counter, a preview image, the entry's identity, markup.
-    None,
+    Noise(NoiseClass),
 }
 
-/// Elements whose values are machines' business: ids (judged elsewhere), addresses of comment
-/// feeds, generators, sizes.
-const UNSEEN: [&str; 14] = [
-    "guid",
-    "id",
+/// Elements that say which entry it is; judged elsewhere.
+const IDS: [&str; 6] = ["guid", "id", "rdf:about", "yt:videoId", "yt:channelId", "post-id"];
+
+/// Elements whose values are machines' business: addresses of comment feeds, generators, sizes.
+const MACHINERY: [&str; 8] = [
     "comments",
     "generator",
     "docs",
-    "rdf:about",
     "media:hash",
     "media:rating",
     "media:keywords",
-    "yt:videoId",
-    "yt:channelId",
     "feedburner:origLink",
     "source",
-    "post-id",
 ];
 
 /// Parts of element names that tell of a time.
@@ -81,13 +78,16 @@ pub fn weight(path: &str, value: &str) -> Weight {
         Some((element, attribute)) => (element, Some(attribute)),
         None => (path, None),
     };
-    let last = element.rsplit('/').next().unwrap_or(element);
+    let last = local_name(element);
     let local = last.rsplit(['}', ':']).next().unwrap_or(last).to_ascii_lowercase();
     if let Some(attribute) = attribute {
         return weight_of_attribute(path, element, last, attribute, value);
     }
-    if UNSEEN.contains(&last) || element.starts_with("wfw:") {
-        return Weight::None;
+    if let Some(class) = unseen(last) {
+        return Weight::Noise(class);
+    }
+    if element.starts_with("wfw:") {
+        return Weight::Noise(NoiseClass::Machinery);
     }
     if matches!(last, "link" | "atom:link" | "url") {
         return Weight::Address;
@@ -96,15 +96,23 @@ pub fn weight(path: &str, value: &str) -> Weight {
         return Weight::Text;
     }
     if TIMES.iter().any(|t| local.contains(t)) || reads_as_date(value) {
-        return Weight::None;
+        return Weight::Noise(NoiseClass::Dates);
     }
     if COUNTERS.iter().any(|c| local.contains(c)) || element.starts_with("media:community") {
-        return Weight::None;
+        return Weight::Noise(NoiseClass::Counters);
     }
     if looks_like_address(value) {
-        return if is_image(value) { Weight::None } else { Weight::Address };
+        return if is_image(value) { Weight::Noise(NoiseClass::Images) } else { Weight::Address };
     }
     Weight::Text
+}
+
+/// What the elements that nobody sees are.
+fn unseen(last: &str) -> Option<NoiseClass> {
+    if IDS.contains(&last) {
+        return Some(NoiseClass::Ids);
+    }
+    MACHINERY.contains(&last).then_some(NoiseClass::Machinery)
 }
 
 fn weight_of_attribute(
@@ -115,21 +123,35 @@ fn weight_of_attribute(
     value: &str,
 ) -> Weight {
     if element.starts_with("link[") {
-        return if FOLLOWED.contains(&path) { Weight::Address } else { Weight::None };
+        let followed = FOLLOWED.contains(&path);
+        return if followed { Weight::Address } else { Weight::Noise(NoiseClass::Machinery) };
     }
-    let preview = ["thumbnail", "image", "logo", "icon"].iter().any(|p| last.contains(p));
-    if !SEEN_ATTRIBUTES.contains(&attribute) || preview || UNSEEN.contains(&last) {
-        return Weight::None;
+    if element.contains("media:community") {
+        return Weight::Noise(NoiseClass::Counters);
+    }
+    if ["thumbnail", "image", "logo", "icon"].iter().any(|p| last.contains(p)) {
+        return Weight::Noise(NoiseClass::Images);
+    }
+    if let Some(class) = unseen(last) {
+        return Weight::Noise(class);
+    }
+    if !SEEN_ATTRIBUTES.contains(&attribute) {
+        return Weight::Noise(NoiseClass::Markup);
     }
     match attribute {
         "term" | "label" | "text" => Weight::Text,
-        _ if is_image(value) => Weight::None,
+        _ if is_image(value) => Weight::Noise(NoiseClass::Images),
         _ => Weight::Address,
     }
 }
 
+/// The name of the last element of a path.
+pub fn local_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Elements whose text is the entry itself, whatever it looks like.
-fn is_core_text(last: &str) -> bool {
+pub fn is_core_text(last: &str) -> bool {
     matches!(last, "title" | "description" | "summary" | "content" | "content:encoded" | "category")
 }
 
@@ -170,34 +192,38 @@ pub fn address(value: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use super::Weight::Noise;
     use super::*;
+    use crate::model::NoiseClass::*;
 
     #[test]
     fn the_fixed_list() {
         for (path, value, expected) in [
             ("title", "12", Weight::Text),
             ("description", "2026-11-20T00:00:00Z", Weight::Text),
-            ("pubDate", "x", Weight::None),
-            ("updated", "x", Weight::None),
-            ("dc:date", "x", Weight::None),
-            ("dcterms:modified", "x", Weight::None),
-            ("{http://source.example/}localTime", "x", Weight::None),
-            ("{http://x.example/}stamp", "Wed, 22 Apr 2020 02:22:13 +1200", Weight::None),
-            ("slash:comments", "4", Weight::None),
-            ("thr:total", "4", Weight::None),
-            ("media:group/media:community/media:statistics@views", "4", Weight::None),
-            ("media:group/media:thumbnail@url", "https://e.org/a", Weight::None),
+            ("pubDate", "x", Noise(Dates)),
+            ("updated", "x", Noise(Dates)),
+            ("dc:date", "x", Noise(Dates)),
+            ("dcterms:modified", "x", Noise(Dates)),
+            ("{http://source.example/}localTime", "x", Noise(Dates)),
+            ("{http://x.example/}stamp", "Wed, 22 Apr 2020 02:22:13 +1200", Noise(Dates)),
+            ("slash:comments", "4", Noise(Counters)),
+            ("thr:total", "4", Noise(Counters)),
+            ("media:group/media:community/media:statistics@views", "4", Noise(Counters)),
+            ("media:group/media:thumbnail@url", "https://e.org/a", Noise(Images)),
             ("media:group/media:title", "A", Weight::Text),
             ("enclosure@url", "https://e.org/a.mp3", Weight::Address),
-            ("enclosure@url", "https://e.org/a.jpg?x=1", Weight::None),
-            ("enclosure@length", "1", Weight::None),
+            ("enclosure@url", "https://e.org/a.jpg?x=1", Noise(Images)),
+            ("enclosure@length", "1", Noise(Markup)),
             ("link[alternate]@href", "https://e.org/a", Weight::Address),
-            ("link[edit]@href", "https://e.org/a", Weight::None),
+            ("link[edit]@href", "https://e.org/a", Noise(Machinery)),
             ("link", "https://e.org/a", Weight::Address),
-            ("guid", "https://e.org/a", Weight::None),
+            ("guid", "https://e.org/a", Noise(Ids)),
             ("category@term", "a", Weight::Text),
             ("author/name", "a", Weight::Text),
-            ("content@type", "html", Weight::None),
+            ("wfw:commentRss", "https://e.org/a", Noise(Machinery)),
+            ("comments", "https://e.org/a#comments", Noise(Machinery)),
+            ("content@type", "html", Noise(Markup)),
         ] {
             assert_eq!(weight(path, value), expected, "{path} = {value}");
         }

@@ -1,8 +1,9 @@
 //! Fingerprints of an entry's fields, and what differs between two sets of them.
 
-use super::noise::{Weight, address, weight};
+use super::noise::{Weight, is_core_text, local_name, weight};
+use super::portrait::Portrait;
 use super::visible::visible;
-use crate::model::{Entry, Field};
+use crate::model::Entry;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,43 +34,26 @@ pub fn bytes_print(entry: &Entry<'_>) -> u64 {
     hash.digest()
 }
 
-/// What a field says to a reader; nothing where it is noise.
-fn said(field: &Field<'_>) -> Option<String> {
-    let said = match weight(&field.path, &field.value) {
-        Weight::Text => visible(&field.value),
-        Weight::Address => address(&field.value).into_owned(),
-        Weight::None => return None,
-    };
-    (!said.is_empty()).then_some(said)
-}
-
-/// The fingerprints of what a reader would see of an entry: (path, value), sorted. An order of
-/// elements leaves no trace.
-pub fn prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    let mut prints: Vec<(u64, u64)> = entry
-        .fields
-        .iter()
-        .filter_map(|f| Some((path_print(&f.path), xxh3_64(said(f)?.as_bytes()))))
-        .collect();
-    prints.sort_unstable();
-    prints.dedup();
-    prints
-}
-
 /// The fingerprints of the entry's longer texts alone.
 pub fn text_prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     let long = entry.fields.iter().filter(|f| f.value.len() >= TELLING_TEXT);
     long.filter(|f| weight(&f.path, &f.value) == Weight::Text)
-        .filter_map(|f| Some((path_print(&f.path), xxh3_64(said(f)?.as_bytes()))))
+        .map(|f| (path_print(&f.path), visible(&f.value)))
+        .filter(|(_, said)| !said.is_empty())
+        .map(|(path, said)| (path, xxh3_64(said.as_bytes())))
         .collect()
 }
 
-/// Which fields differ, by name, in order; `an element` stands for one that is gone. Empty where
-/// nothing differs.
-pub fn changes(entry: &Entry<'_>, old: &[(u64, u64)], new: &[(u64, u64)]) -> Vec<String> {
+/// The fingerprints of the paths of which something came or went.
+pub fn changed(old: &[(u64, u64)], new: &[(u64, u64)]) -> BTreeSet<u64> {
     let mut changed: BTreeSet<u64> = BTreeSet::new();
     changed.extend(new.iter().filter(|p| old.binary_search(p).is_err()).map(|p| p.0));
     changed.extend(old.iter().filter(|p| new.binary_search(p).is_err()).map(|p| p.0));
+    changed
+}
+
+/// The names of the changed fields of an entry, in order; `an element` stands for one that is gone.
+pub fn names(entry: &Entry<'_>, mut changed: BTreeSet<u64>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for field in &entry.fields {
         if changed.remove(&path_print(&field.path)) {
@@ -87,16 +71,10 @@ pub fn changes(entry: &Entry<'_>, old: &[(u64, u64)], new: &[(u64, u64)]) -> Vec
     names
 }
 
-/// What an entry says that its item did not say, by name, where the two come from documents of
+/// The core texts of an entry that its item did not have, where the two come from documents of
 /// different formats: formats call the same things by different names, so only what is said counts.
-pub fn changes_across_formats(entry: &Entry<'_>, old: &[(u64, u64)]) -> Vec<String> {
+pub fn changed_across_formats(portrait: &Portrait<'_>, old: &[(u64, u64)]) -> BTreeSet<u64> {
     let before: BTreeSet<u64> = old.iter().map(|(_, value)| *value).collect();
-    let core = |f: &&Field<'_>| {
-        let last = f.path.rsplit('/').next().unwrap_or(&f.path);
-        matches!(last, "title" | "description" | "summary" | "content" | "content:encoded")
-    };
-    let told = entry.fields.iter().filter(core);
-    told.filter(|f| said(f).is_some_and(|said| !before.contains(&xxh3_64(said.as_bytes()))))
-        .map(|f| f.path.clone().into_owned())
-        .collect()
+    let core = portrait.seen.iter().filter(|seen| is_core_text(local_name(seen.path)));
+    core.map(|seen| seen.print).filter(|p| !before.contains(&p.1)).map(|p| p.0).collect()
 }

@@ -118,6 +118,42 @@ pub fn pending(
     (shown.filter_map(|known| Pending::of(known, options, same)).collect(), all)
 }
 
+/// An item that changed without making a version, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Quiet {
+    /// The item.
+    pub id: SyncId,
+    /// Its native id.
+    pub native_id: String,
+    /// Its title.
+    pub title: String,
+    /// What changed, and why that is no news or waits, in sentences without stops.
+    pub words: Vec<String>,
+}
+
+/// The most items that are told of together because they changed without making a version.
+pub const QUIET_SHOWN: usize = 20;
+
+/// The items that changed without making a version, what changed last first, at most
+/// [`QUIET_SHOWN`].
+pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
+    let last = |known: &Known| {
+        let noise = &known.noise;
+        let waits = noise.waiting.as_ref().map(|waiting| waiting.since);
+        noise.unseen.as_ref().map(|unseen| unseen.last).max(waits)
+    };
+    let mut quiet: Vec<(Time, &Known)> =
+        snapshot.known.iter().filter_map(|known| Some((last(known)?, known))).collect();
+    quiet.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+    let shown = quiet.into_iter().take(QUIET_SHOWN).map(|(_, known)| Quiet {
+        id: known.id.clone(),
+        native_id: known.native_shown.clone(),
+        title: known.title.clone(),
+        words: known.noise.words(),
+    });
+    shown.collect()
+}
+
 /// How often a held document was seen, what makes it believed, and what the operator can do.
 pub fn hold_words(hold: &Hold) -> String {
     match hold.decision {
@@ -134,7 +170,7 @@ pub fn hold_words(hold: &Hold) -> String {
         terms.documents.map(|n| format!(" or {n} different documents that say the same"));
     let kept = match hold.kept {
         0 => String::new(),
-        n => format!("; {n} new entries that were seen meanwhile are kept"),
+        n => format!("; new entries that were seen meanwhile and are kept: {n}"),
     };
     format!(
         "seen {} since {}; believed after {} looks over {}{}, at the latest after {}{kept}; it heals \
@@ -225,9 +261,9 @@ mod tests {
         assert_eq!(
             hold_words(&hold("re-keyed", None)),
             "seen twice since 1970-01-01T00:00:00Z; believed after 3 looks over 30 minutes or 3 \
-             different documents that say the same, at the latest after a day; 3 new entries that \
-             were seen meanwhile are kept; it heals with the first document that needs no hold, and \
-             an operator can release or drop it"
+             different documents that say the same, at the latest after a day; new entries that \
+             were seen meanwhile and are kept: 3; it heals with the first document that needs no \
+             hold, and an operator can release or drop it"
         );
         let other = hold_words(&hold("other-feed", None));
         assert!(other.contains("3 looks over 6 hours, at the latest after a day"), "{other}");

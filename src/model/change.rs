@@ -76,7 +76,8 @@ pub struct Event {
 pub struct NewVersion {
     /// The item.
     pub id: SyncId,
-    /// Its bytes; `None` for a tombstone, which keeps the bytes it had.
+    /// Its bytes; `None` where it keeps the newest bytes that the item had: a tombstone, and a change
+    /// that waited for its version.
     pub markup: Option<Markup>,
     /// Why the version was made.
     pub reason: String,

@@ -1,6 +1,8 @@
 //! The operator's own noise: fields, or parts of their text, that never make a change.
 
 use regex::{Regex, RegexBuilder};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 /// The most entries of one feed's list.
 pub const IGNORE_LIMIT: usize = 64;
@@ -17,10 +19,44 @@ const NEST_LIMIT: u32 = 32;
 ///
 /// The field is named as the reasons of events name it (`description`,
 /// `media:group/media:description`, `category@term`); what stands below it is meant too.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Its pattern is compiled once, where it is checked; a copy shares it.
+#[derive(Debug, Clone)]
 pub struct Ignore {
     field: String,
-    pattern: Option<String>,
+    pattern: Option<Regex>,
+}
+
+impl Ignore {
+    fn written(&self) -> (&str, Option<&str>) {
+        (self.field(), self.pattern())
+    }
+}
+
+impl PartialEq for Ignore {
+    fn eq(&self, other: &Self) -> bool {
+        self.written() == other.written()
+    }
+}
+
+impl Eq for Ignore {}
+
+impl Hash for Ignore {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.written().hash(state);
+    }
+}
+
+impl PartialOrd for Ignore {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ignore {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.written().cmp(&other.written())
+    }
 }
 
 /// Why a field or a pattern cannot be ignored.
@@ -73,11 +109,13 @@ impl Ignore {
         if field.is_empty() || !is_text || !is_path {
             return Err(IgnoreError::Field { field: field.to_owned() });
         }
-        if let Some(pattern) = pattern {
-            short_enough("pattern", pattern, PATTERN_LIMIT)?;
-            compile(pattern)?;
-        }
-        Ok(Self { field: field.to_owned(), pattern: pattern.map(str::to_owned) })
+        let pattern = pattern
+            .map(|pattern| {
+                short_enough("pattern", pattern, PATTERN_LIMIT)?;
+                compile(pattern)
+            })
+            .transpose()?;
+        Ok(Self { field: field.to_owned(), pattern })
     }
 
     /// The field's path.
@@ -87,7 +125,7 @@ impl Ignore {
 
     /// What of its text is noise; all of it where there is none.
     pub fn pattern(&self) -> Option<&str> {
-        self.pattern.as_deref()
+        self.pattern.as_ref().map(Regex::as_str)
     }
 
     /// Whether a field, by its path, is the one that is meant, or stands below it, or is an
@@ -97,10 +135,10 @@ impl Ignore {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
     }
 
-    /// The pattern, ready to find what is noise in the text that a reader would see of the field;
-    /// nothing where the whole field is. Compile it once for a document, not once for an entry.
-    pub fn compiled(&self) -> Result<Option<Regex>, IgnoreError> {
-        self.pattern.as_deref().map(compile).transpose()
+    /// Finds what is noise in the text that a reader would see of the field; nothing where the
+    /// whole field is.
+    pub const fn regex(&self) -> Option<&Regex> {
+        self.pattern.as_ref()
     }
 }
 
@@ -143,14 +181,14 @@ mod tests {
         for path in ["media:groups", "media", "a/media:group", "title"] {
             assert!(!ignore.covers(path), "{path}");
         }
-        assert_eq!(ignore.compiled().unwrap().map(|regex| regex.to_string()), None);
+        assert!(ignore.regex().is_none());
     }
 
     #[test]
     fn a_pattern_finds_its_part() {
         let ignore = Ignore::new("description", Some("[0-9]+ views")).unwrap();
         assert_eq!((ignore.field(), ignore.pattern()), ("description", Some("[0-9]+ views")));
-        let regex = ignore.compiled().unwrap().unwrap();
+        let regex = ignore.regex().unwrap();
         assert_eq!(regex.replace_all("seen: 1200 views today", ""), "seen:  today");
     }
 
@@ -189,7 +227,7 @@ mod tests {
         fn whatever_is_taken_compiles(field in "\\PC{0,12}", pattern in "\\PC{0,24}") {
             if let Ok(ignore) = Ignore::new(&field, Some(&pattern)) {
                 prop_assert!(ignore.covers(&field));
-                prop_assert!(ignore.compiled().unwrap().is_some());
+                prop_assert!(ignore.regex().is_some());
             }
         }
     }

@@ -1,6 +1,8 @@
 //! What the store knows of a feed.
 
-use super::{EndpointId, Format, History, Kept, Markup, Probe, Shared, SyncId, Tick, Time};
+use super::{
+    EndpointId, FeedNoise, Format, History, Kept, Markup, Noise, Probe, Shared, SyncId, Tick, Time,
+};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -119,6 +121,8 @@ pub struct Known {
     pub prints: Vec<(u64, u64)>,
     /// Fingerprint of its newest bytes as they stood in the document.
     pub bytes: u64,
+    /// How it changes without making versions.
+    pub noise: Noise,
 }
 
 impl Known {
@@ -221,10 +225,12 @@ pub struct FeedState {
     pub source: u64,
     /// What has been learned of it.
     pub character: Character,
+    /// What has been learned of changes that are no news.
+    pub noise: FeedNoise,
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
-    /// The earliest time at which evidence that is pending can ripen, so that a poll that finds the
-    /// document unchanged needs the ledger only then.
+    /// The earliest time at which evidence that is pending can ripen or a change that waits comes
+    /// out, so that a poll that finds the document unchanged needs the ledger only then.
     pub ripens: Option<Time>,
     /// Items in the last document, in its order.
     pub current: u32,
@@ -254,6 +260,7 @@ impl FeedState {
             site: None,
             source: 0,
             character: Character::default(),
+            noise: FeedNoise::default(),
             hold: None,
             ripens: None,
             current: 0,

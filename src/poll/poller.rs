@@ -94,6 +94,7 @@ impl Poller {
             claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
             window: parts.settings.window,
+            versions_per_day: parts.settings.versions_per_day,
         };
         let board_there = Arc::clone(&board);
         let mut desk = Desk::new(parts.settings, bench, parts.clock, parts.cancel, board_there);

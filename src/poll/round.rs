@@ -38,6 +38,8 @@ pub struct Bench {
     pub judging: Arc<Semaphore>,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
 }
 
 /// What came of a round that did not fail.
@@ -350,6 +352,7 @@ where
             snapshot: snapshot.as_deref(),
             now,
             window: bench.window,
+            versions_per_day: bench.versions_per_day,
         };
         decide(bench.judge.as_ref(), &round)
     };

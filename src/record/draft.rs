@@ -1,6 +1,6 @@
 //! A commit while it is being made.
 
-use super::{Round, Verdict, window};
+use super::{Round, Verdict, waiting, window};
 use crate::model::{
     Change, Count, Event, EventKind, FeedState, History, Kept, Known, Markup, NewVersion, Shared,
     Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
@@ -37,11 +37,17 @@ pub(super) struct Said {
     pub(super) reason: String,
     pub(super) old_native_id: Option<String>,
     pub(super) seen_gone: Option<Time>,
+    /// Whether it makes a version, as its kind has it.
+    pub(super) makes_version: bool,
 }
 
 impl Said {
     pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None }
+        let makes_version = matches!(
+            kind,
+            EventKind::Created | EventKind::Updated | EventKind::Deleted | EventKind::Undeleted
+        );
+        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None, makes_version }
     }
 }
 
@@ -100,6 +106,24 @@ impl<'a> Draft<'a> {
         markup: Option<Markup>,
         said: Said,
     ) -> bool {
+        self.next_version(index, markup, said, |known| {
+            known.standing = standing;
+            known.absence = None;
+        })
+    }
+
+    /// Makes a new version of an item of what its newest bytes are already, as a change that waited.
+    pub(super) fn come_out(&mut self, index: usize, said: Said) -> bool {
+        self.next_version(index, None, said, |_| {})
+    }
+
+    fn next_version(
+        &mut self,
+        index: usize,
+        markup: Option<Markup>,
+        said: Said,
+        how: impl FnOnce(&mut Known),
+    ) -> bool {
         let stamp = self.stamp();
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return false };
@@ -107,8 +131,8 @@ impl<'a> Draft<'a> {
         known.updates = updates;
         known.history = history;
         known.tick = tick;
-        known.standing = standing;
-        known.absence = None;
+        waiting::made(&mut known.noise, self.round.now);
+        how(&mut known);
         let id = known.id.clone();
         self.known.insert(index, known);
         self.version(id, markup, &said.reason);
@@ -130,17 +154,13 @@ impl<'a> Draft<'a> {
     /// Notes what happened to an item.
     pub(super) fn event(&mut self, index: usize, said: Said) {
         let Some(known) = self.item(index) else { return };
-        let makes_version = matches!(
-            said.kind,
-            EventKind::Created | EventKind::Updated | EventKind::Deleted | EventKind::Undeleted
-        );
         let event = Event {
             kind: said.kind,
             id: known.id.clone(),
             native_id: known.native_shown.clone(),
             old_native_id: said.old_native_id,
             title: known.title.clone(),
-            tick: makes_version.then_some(self.tick),
+            tick: said.makes_version.then_some(self.tick),
             reason: said.reason,
             at: self.round.now,
             seen_gone: said.seen_gone,
@@ -174,13 +194,15 @@ impl<'a> Draft<'a> {
             .filter_map(|k| k.absence.as_ref())
             .map(|absence| crate::judge::ripens(absence, deletions))
             .min();
+        let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
         let now = self.round.now;
         let look_again = if held.is_some() {
             Some(crate::judge::next_look(now))
         } else {
-            ripens.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)))
+            let ripens = ripens.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)));
+            earlier(ripens, due.map(|at| at.max(now.plus(LEAST_LOOK))))
         };
-        self.state.ripens = ripens;
+        self.state.ripens = earlier(ripens, due);
         let writes = self.shown_changed
             || self.state_changed
             || !self.known.is_empty()
@@ -223,6 +245,10 @@ impl<'a> Draft<'a> {
         };
         Verdict { change: Some(change), held, look_again }
     }
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    one.into_iter().chain(other).min()
 }
 
 /// Pending evidence is looked at again no sooner than this …

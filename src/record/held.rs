@@ -1,9 +1,11 @@
 //! The brake applied: what is held, for how long, and what ends it.
 
 use super::BodyPrints;
+use super::compare::Compared;
 use super::draft::Draft;
+use crate::identity::Pair;
 use crate::judge::{self, Scene, Window};
-use crate::model::{Completeness, Decision, Hold};
+use crate::model::{Completeness, Decision, Hold, Noise};
 
 /// What the brake makes of a document.
 pub(super) enum Passage {
@@ -98,4 +100,20 @@ pub(super) fn hold(
     let reason = words(&hold);
     draft.state.hold = Some(hold);
     Passage::Held { reason, keep: Some(Keep { foreign, moved }) }
+}
+
+/// Notes what a document that stays held teaches of how items change.
+pub(super) fn learn(draft: &mut Draft<'_>, pairs: &[Pair], compared: &[Option<Compared>]) {
+    for (pair, compared) in pairs.iter().zip(compared) {
+        let Some(compared) = compared else { continue };
+        let teaches = |noise: &Noise| {
+            noise.held != compared.is_change() || noise.restless != compared.restless
+        };
+        if draft.item(pair.known).is_some_and(|item| teaches(&item.noise)) {
+            draft.change(pair.known, |item| {
+                item.noise.held = compared.is_change();
+                item.noise.restless.clone_from(&compared.restless);
+            });
+        }
+    }
 }

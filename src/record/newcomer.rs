@@ -4,7 +4,7 @@ use super::draft::{Draft, first_history};
 use super::mint;
 use crate::diff;
 use crate::identity::Native;
-use crate::model::{Entry, Known, Standing, SyncId, Tick};
+use crate::model::{Entry, Known, Noise, Standing, SyncId, Tick};
 
 /// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
 pub(super) fn newcomer(
@@ -17,6 +17,8 @@ pub(super) fn newcomer(
 ) -> Known {
     let (updates, history) = first_history(&id, draft.stamp());
     let now = draft.round.now;
+    let portrait = diff::portrait(entry, &draft.round.options.ignore);
+    let noise = Noise { traces: portrait.traces, shape: portrait.shape, ..Noise::default() };
     let mut known = Known {
         native: key.to_owned(),
         native_shown: native.shown.clone(),
@@ -34,8 +36,9 @@ pub(super) fn newcomer(
         first_seen: now,
         standing: Standing::Current,
         absence: None,
-        prints: diff::prints(entry),
+        prints: portrait.prints,
         bytes: diff::bytes_print(entry),
+        noise,
     };
     describe(&mut known, entry);
     known

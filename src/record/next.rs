@@ -1,11 +1,13 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
+use super::compare::{self, Compared, Comparison};
 use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
 use super::newcomer::{describe, newcomer};
-use super::{BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint};
-use crate::diff;
+use super::{
+    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, mint, waiting,
+};
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
@@ -13,14 +15,6 @@ use crate::model::{
     SyncId,
 };
 use std::collections::{HashMap, HashSet};
-
-/// What an entry looks like beside the item that it is.
-struct Compared {
-    prints: Vec<(u64, u64)>,
-    bytes: u64,
-    /// Which fields a reader sees changed.
-    changes: Vec<String>,
-}
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
@@ -41,10 +35,10 @@ pub fn take_in(
     if found > ITEMS_LIMIT {
         return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let compared: Vec<Option<Compared>> =
-        matching.pairs.iter().map(|pair| compare(snapshot, document, pair)).collect();
+    let Comparison { pairs: compared, noise } =
+        compare::compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
-        compared.iter().map(|c| c.as_ref().is_some_and(|c| !c.changes.is_empty())).collect();
+        compared.iter().map(|c| c.as_ref().is_some_and(Compared::is_change)).collect();
     let scene = Scene {
         snapshot,
         document,
@@ -57,8 +51,10 @@ pub fn take_in(
     };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
+    draft.state.noise = noise;
     let left = match held::hold(&scene, &window, prints, &mut draft) {
         Passage::Held { reason, keep } => {
+            held::learn(&mut draft, &matching.pairs, &compared);
             if let Some(keep) = keep {
                 kept::keep(&scene, &mut draft, keep);
             }
@@ -84,6 +80,7 @@ pub fn take_in(
     if document.completeness == Completeness::Full {
         taken.missing(&window);
     }
+    waiting::come_out(&mut taken.draft, snapshot);
     taken.document(&window, prints);
     Ok(taken.draft.into_verdict(None))
 }
@@ -99,27 +96,11 @@ pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> 
             absent::conclude(&mut draft, at, absence, observations);
         }
     }
+    waiting::come_out(&mut draft, snapshot);
     if draft.advance_window() {
         draft.shown_changed = true;
     }
     Ok(draft.into_verdict(None))
-}
-
-/// Compares an entry with its item; `None` where its bytes are the same.
-fn compare(snapshot: &Snapshot, document: &FeedDocument<'_>, pair: &Pair) -> Option<Compared> {
-    let entry = document.entries.get(pair.entry)?;
-    let known = snapshot.known.get(pair.known)?;
-    let bytes = diff::bytes_print(entry);
-    if bytes == known.bytes {
-        return None;
-    }
-    let prints = diff::prints(entry);
-    let changes = if snapshot.state.format.family() == document.format.family() {
-        diff::changes(entry, &known.prints, &prints)
-    } else {
-        diff::changes_across_formats(entry, &known.prints)
-    };
-    Some(Compared { prints, bytes, changes })
 }
 
 /// A document that is being taken in.
@@ -143,7 +124,7 @@ impl Taken<'_> {
     }
 
     fn pair(&mut self, pair: Pair, compared: Option<Compared>) {
-        let document = self.scene.document;
+        let (document, round) = (self.scene.document, self.draft.round);
         let (Some(entry), Some(known)) =
             (document.entries.get(pair.entry), self.scene.snapshot.known.get(pair.known))
         else {
@@ -153,22 +134,23 @@ impl Taken<'_> {
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);
         }
-        let changes = compared.as_ref().map(|c| c.changes.join(", ")).unwrap_or_default();
-        let has_new_bytes = compared.is_some();
+        let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
+        let changes = compared.as_ref().map(Compared::words).unwrap_or_default();
         if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);
-                item.prints = compared.prints;
-                item.bytes = compared.bytes;
+                compared.settle(item, round.now);
             });
+        } else if known.noise.held {
+            self.draft.change(pair.known, |item| item.noise.held = false);
         }
         let said = match (&known.standing, changes.is_empty()) {
             (Standing::Deleted { .. }, _) => Some(Said::new(
                 EventKind::Undeleted,
                 "it is in the document again after it was deleted",
             )),
-            (_, false) => Some(Said::new(EventKind::Updated, format!("changed: {changes}"))),
-            (_, true) => None,
+            (_, false) => waiting::admit(&mut self.draft, pair.known, changes),
+            (_, true) => waiting::due(&self.draft, pair.known),
         };
         if let Some(said) = said {
             let markup = crate::parse::own(document, entry);

@@ -55,6 +55,8 @@ pub struct Stage<'a> {
     pub options: FeedOptions,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// The most updates of one item in a day that make a version each.
+    pub versions_per_day: u32,
     /// How far polls are apart, given the times of the last changes, newest first, and the time.
     pub interval: &'a dyn Fn(&[Time], Time) -> Duration,
 }
@@ -197,6 +199,7 @@ impl Replayed<'_> {
             snapshot,
             now,
             window: self.stage.window,
+            versions_per_day: self.stage.versions_per_day,
         }
     }
 
@@ -227,7 +230,8 @@ impl Replayed<'_> {
         match verdict.rewritten() {
             0 => {}
             n => line.note(format!(
-                "{n} items have other bytes in which a reader would see no difference: no version"
+                "items whose bytes changed in nothing that a reader would see, so that there is no \
+                 version: {n}"
             )),
         }
         line.events.extend(verdict.events().iter().map(|event| self.printed(event)));

@@ -9,7 +9,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::html::{self, outward, text};
 use super::operator::{DocumentNote, FeedStatus, PollNote};
 use super::problem::Problem;
-use crate::judge::{self, Pending};
+use crate::judge::{self, Pending, Quiet};
 use crate::model::{Event, FeedName, FeedState};
 use axum::extract::State;
 use axum::response::Response;
@@ -25,11 +25,18 @@ pub(super) async fn page(
     let status = room.operator.status(&record.name).await?;
     let state = room.store.state(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
-    let content = content(&status, state.as_ref(), &events);
+    let snapshot = room.store.snapshot(&record.name).await?;
+    let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
+    let content = content(&status, state.as_ref(), &quiet, &events);
     Ok(html::page(&format!("About {}", record.name), &content))
 }
 
-fn content(status: &FeedStatus, state: Option<&FeedState>, events: &[Event]) -> Markup {
+fn content(
+    status: &FeedStatus,
+    state: Option<&FeedState>,
+    quiet: &[Quiet],
+    events: &[Event],
+) -> Markup {
     let upstream = without_credentials(&status.url);
     let hold = state.and_then(|state| state.hold.as_ref());
     html! {
@@ -51,7 +58,9 @@ fn content(status: &FeedStatus, state: Option<&FeedState>, events: &[Event]) -> 
         @if let Some(state) = state {
             h2 { "What was learned of it" }
             p { (judge::character_words(&state.character)) "." }
+            @for words in state.noise.words() { p { (text(&words)) "." } }
         }
+        @if !quiet.is_empty() { (unchanged(&status.name, quiet)) }
         @if let Some(document) = &status.document { (last_document(document)) }
         @if !status.last_polls.is_empty() { (polls(&status.last_polls)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
@@ -79,6 +88,19 @@ fn waiting(name: &FeedName, pending: &Pending) -> Markup {
         td { (pending.evidence.name()) }
         td { (text(&pending.words())) }
     } }
+}
+
+fn unchanged(name: &FeedName, quiet: &[Quiet]) -> Markup {
+    html! {
+        h2 { "Changed, and no news" }
+        div.wide { table {
+            thead { tr { th { "Item" } th { "Why there is no version" } } }
+            tbody { @for quiet in quiet { tr {
+                td { (item(name, quiet.id.as_str(), &quiet.title)) }
+                td { @for words in &quiet.words { (text(words)) "." br; } }
+            } } }
+        } }
+    }
 }
 
 fn item(name: &FeedName, id: &str, title: &str) -> Markup {

@@ -5,7 +5,7 @@ use super::items::VERSIONS_SHOWN;
 use super::operator::{HoldAction, OperatorError, Put};
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
-use crate::judge::Pending;
+use crate::judge::{self, Pending};
 use crate::model::{FeedName, SyncId};
 use crate::store::EVENTS_KEPT;
 use axum::Json;
@@ -53,6 +53,9 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
     let pending: Vec<Value> = status.pending.iter().map(json::pending).collect();
+    let snapshot = room.store.snapshot(name).await?;
+    let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
+    let quiet: Vec<Value> = quiet.iter().map(json::quiet).collect();
     let learned = state.as_ref().map(|state| json::character(&state.character));
     let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(json::hold);
     for (key, value) in [
@@ -60,6 +63,8 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
         ("pending", pending.into()),
         ("hold", json!(hold)),
         ("character", json!(learned)),
+        ("noise", json!(state.as_ref().map(|state| state.noise.words()))),
+        ("no_news", quiet.into()),
         ("document", json!(status.document.as_ref().map(json::document))),
     ] {
         feed.insert(key.to_owned(), value);

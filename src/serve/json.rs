@@ -3,7 +3,7 @@
 use super::operator::{
     Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport, ProbeNote,
 };
-use crate::judge::{self, Pending};
+use crate::judge::{self, Pending, Quiet};
 use crate::model::{
     Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState, Hold,
     Known, Probe, Tick, Time,
@@ -208,6 +208,16 @@ fn probe(probe: &Probe) -> Value {
     })
 }
 
+/// An item that changed without making a version.
+pub(super) fn quiet(quiet: &Quiet) -> Value {
+    json!({
+        "sync_id": quiet.id.as_str(),
+        "native_id": quiet.native_id,
+        "title": quiet.title,
+        "words": quiet.words,
+    })
+}
+
 /// A document that was looked at.
 pub(super) fn document(note: &DocumentNote) -> Value {
     json!({
@@ -270,6 +280,7 @@ pub(super) fn known(known: &Known) -> Map<String, Value> {
         "published": time(known.published),
         "upstream_updated": time(known.updated),
         "first_seen": time(Some(known.first_seen)),
+        "no_news": known.noise.words(),
     });
     match object {
         Value::Object(object) => object,

@@ -38,7 +38,7 @@ pub(super) fn check(
     };
     for version in change.versions.iter().filter(|version| version.markup.is_none()) {
         if !stored(&version.id)? {
-            let what = format!("the tombstone of {} has no bytes to keep", version.id);
+            let what = format!("the version of {} has no bytes to keep", version.id);
             return Err(invalid(change, what));
         }
     }
@@ -128,9 +128,6 @@ fn versions<'a>(
         };
         if Some(entry.tick) != change.tick {
             return Err(format!("the version of {id} bears another tick than the change"));
-        }
-        if version.markup.is_none() && !entry.is_deleted() {
-            return Err(format!("the version of {id} lives and has no bytes"));
         }
     }
     Ok(seen)

@@ -13,6 +13,7 @@ mod kept;
 mod known;
 mod log;
 mod markup;
+mod noise;
 mod poll;
 mod sharing;
 #[cfg(test)]
@@ -70,10 +71,12 @@ fn fields<T: DeserializeOwned>(payload: &[u8]) -> Result<T, RecordError> {
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
 }
 
-/// Reads the fields of an earlier layout that is the newest one without its last `missing` fields.
-/// In postcard's encoding a zero byte is zero, empty, absent or false, and so is what is missing.
-fn shorter<T: DeserializeOwned>(payload: &[u8], missing: usize) -> Result<T, RecordError> {
-    fields(&[payload, vec![0; missing].as_slice()].concat())
+/// Reads fields of an earlier layout, which lacks only the last of the newest one's.
+fn fields_and<T: DeserializeOwned>(
+    payload: &[u8],
+    last: &impl Serialize,
+) -> Result<T, RecordError> {
+    fields(&[payload, &postcard::to_stdvec(last)?].concat())
 }
 
 /// Why bytes are no record.

@@ -238,6 +238,9 @@ async fn view_counters() {
         let status = show.stage.status().await;
         let why = status["why"].as_str().unwrap();
         assert!(why.contains("8 rewritten in nothing that a reader would see"), "{why}");
+        let quiet = status["no_news"].as_array().unwrap();
+        assert_eq!(quiet.len(), 8, "{status}");
+        assert!(quiet[0]["words"][0].as_str().unwrap().contains("counters"), "{quiet:?}");
         show.ends(&[], EIGHT).await;
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
     Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -77,6 +78,7 @@ impl Gate {
             snapshot: snapshot.as_ref(),
             now,
             window: 30 * DAY,
+            versions_per_day: VERSIONS_PER_DAY,
         });
         let change = verdict.change.take();
         if let Some(change) = change.clone() {

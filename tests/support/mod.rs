@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
 use tidegate::model::{
-    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time,
+    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -100,6 +100,7 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
+            versions_per_day: VERSIONS_PER_DAY,
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
     Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Item, Standing, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};
@@ -159,6 +160,7 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
             feed: feed.clone(),
             options: FeedOptions::default(),
             window: WINDOW,
+            versions_per_day: VERSIONS_PER_DAY,
             interval: &|_, _| APART,
         };
         replay::series(stage, series, print).await.unwrap();

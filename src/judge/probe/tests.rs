@@ -1,5 +1,7 @@
 use super::*;
-use crate::model::{Absence, Count, EndpointId, FeedState, Format, Heard, History, Stamp, Tick};
+use crate::model::{
+    Absence, Count, EndpointId, FeedState, Format, Heard, History, Noise, Stamp, Tick,
+};
 
 const FEED: &str = "https://feeds.example.org/news.xml";
 const NOW: i64 = 1_795_191_605;
@@ -34,6 +36,7 @@ fn known(name: &str, link: &str) -> Known {
         absence: None,
         prints: Vec::new(),
         bytes: 0,
+        noise: Noise::default(),
     }
 }
 

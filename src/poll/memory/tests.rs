@@ -35,6 +35,7 @@ fn blank() -> FeedState {
         site: None,
         source: 0,
         character: crate::model::Character::default(),
+        noise: crate::model::FeedNoise::default(),
         hold: None,
         ripens: None,
         current: 0,

@@ -186,6 +186,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         site: None,
         source: 0,
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         ripens: None,
         current: 1,

@@ -69,6 +69,8 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/pending/0/needed", 3.into()),
         ("/pending/0/decides_at", at(23 * 3600).to_string().into()),
         ("/pending/0/would", "deleted".into()),
+        ("/no_news/0/sync_id", "b".into()),
+        ("/noise", serde_json::json!([])),
         ("/pending/0/probe/asked", 2.into()),
         ("/pending/0/probe/answer", "gone".into()),
         ("/pending/0/probe/status", 404.into()),

@@ -101,6 +101,7 @@ pub(super) fn state(format: Format) -> FeedState {
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
         source: 0,
         character: Character::default(),
+        noise: FeedNoise::default(),
         hold: None,
         current: 2,
         living: 3,
@@ -159,6 +160,16 @@ fn known(item: &Item) -> Known {
         absence: (winner.id == id("a")).then_some(absence),
         prints: Vec::new(),
         bytes: 0,
+        noise: Noise {
+            unseen: (winner.id == id("b")).then_some(Unseen {
+                // Bit 1 is that of counters.
+                classes: NoiseClasses::from_bits(1 << 1),
+                count: 1,
+                since: at(-60),
+                last: at(-60),
+            }),
+            ..Noise::default()
+        },
     }
 }
 

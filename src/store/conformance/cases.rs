@@ -12,6 +12,7 @@ on_every_store! {
     older_fences_and_strange_claims_are_refused
     the_newest_bytes_are_answered
     tombstones_keep_the_last_bytes_and_come_back
+    a_version_may_keep_the_newest_bytes
     views_are_in_their_order
     a_change_that_contradicts_itself_is_refused
     epochs_are_numbered_and_closed
@@ -181,6 +182,34 @@ async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
     assert_eq!(deleted, [false, true, false]);
 }
 
+/// A change that waited comes out as a version of what was shown all along.
+async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let large = "0123456789abcdef".repeat(9_000);
+    for (seconds, step) in (1..).zip(["one", "+one", "+", &large, "+large", "+", "+", "two"]) {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = match step {
+            "+" => draft.ripe("a"),
+            "+one" => draft.latest("a", "counter"),
+            "+large" => draft.latest("a", &large.repeat(2)),
+            text => draft.item("a", text),
+        };
+        store.commit(&claim, draft.done()).await.unwrap();
+        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+        let bytes = match seconds {
+            2 | 3 => "counter",
+            5..=7 => &large.repeat(2),
+            _ => step,
+        };
+        assert_eq!(item.shared.winner.data, markup(bytes), "step {seconds}");
+        assert!(!item.shared.winner.deleted);
+    }
+    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
+    let ticks: Vec<Tick> = versions.iter().map(|note| note.tick).collect();
+    assert_eq!(ticks, [8, 7, 6, 4, 3, 1].map(tick));
+}
+
 async fn views_are_in_their_order(bench: impl Bench) {
     let store = bench.store();
     let claim = bench.claim().await;
@@ -223,7 +252,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
         ("it has two versions of a", |c| c.versions.push(c.versions[0].clone())),
         ("it has a version of a and no ledger entry for it", |c| drop(c.known.remove(0))),
         ("the version of a bears another tick than the change", |c| c.known[0].tick = tick(5)),
-        ("the version of a lives and has no bytes", |c| c.versions[0].markup = None),
+        ("the version of b has no bytes to keep", |c| c.versions[1].markup = None),
         ("newest bytes of x, which is not known", |c| c.latest = vec![(id("x"), markup("X"))]),
         ("it has newest bytes of y twice", |c| {
             c.latest = vec![(id("y"), markup("X")), (id("y"), markup("Y"))];
@@ -243,7 +272,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     }
     let strange = Draft::on(&*store, "news", 6).await.tombstone("x").done();
     let said = store.commit(&claim, strange).await.unwrap_err().to_string();
-    assert!(said.contains("the tombstone of x has no bytes to keep"), "{said}");
+    assert!(said.contains("the version of x has no bytes to keep"), "{said}");
     assert_eq!(*store.sealed().borrow(), Epoch(1));
     store.commit(&claim, good().await.done()).await.unwrap();
 }

@@ -69,6 +69,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         absence: None,
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
+        noise: Noise::default(),
     }
 }
 
@@ -189,6 +190,12 @@ impl Draft {
     pub(super) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
         known.standing = Standing::Deleted { since: self.tick.time() };
+        self.version(known, None)
+    }
+
+    /// A version of the newest bytes.
+    pub(super) fn ripe(mut self, name: &str) -> Self {
+        let known = self.entry(name);
         self.version(known, None)
     }
 

@@ -16,6 +16,7 @@ const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
 enum Act {
     Version(usize),
     Tombstone,
+    Ripe,
     Touch,
     Latest(usize),
 }
@@ -33,6 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
         4 => prop_oneof![9 => 0..300usize, 1 => 6_990..30_000usize].prop_map(Act::Version),
         1 => Just(Act::Tombstone),
+        1 => Just(Act::Ripe),
         1 => Just(Act::Touch),
         2 => (0..9_000usize).prop_map(Act::Latest),
     ];
@@ -144,6 +146,7 @@ impl Model {
                 Act::Version(length) => draft.item(name, &text(length)),
                 _ if !exists => draft.item(name, "first"),
                 Act::Tombstone => draft.tombstone(name),
+                Act::Ripe => draft.ripe(name),
                 Act::Touch => draft.touch(name, Standing::Retired { since: time(self.seconds) }),
                 Act::Latest(length) => draft.latest(name, &text(length)),
             };

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, on disk.
 
-use super::{Record, RecordError, newest, shorter};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
     Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
 };
@@ -23,13 +23,15 @@ pub(in crate::store) struct FeedRow {
     ignore: Vec<(String, Option<String>)>,
 }
 
+/// No noise of the operator's own.
+const NOTHING: Vec<(String, Option<String>)> = Vec::new();
+
 impl Record for FeedRow {
     const VERSION: u8 = 2;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // Without the order, the probe and the operator's noise.
-            1 => shorter(payload, 3),
+            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING)),
             _ => newest(version, payload),
         }
     }

@@ -66,6 +66,7 @@ proptest! {
     #[test]
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode::<KnownRecord>(&bytes);
+        let _ = decode::<KeptRecord>(&[&[1, 0], bytes.as_slice()].concat()).map(KeptRecord::read);
         let _ = decode::<MarkupRecord>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<StateRecord>(&[&[1, 1], bytes.as_slice()].concat());
     }

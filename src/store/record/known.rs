@@ -1,7 +1,8 @@
 //! Ledger entries on disk.
 
+use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
-use super::{Record, RecordError, newest, shorter};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Absence, Count, Evidence, Heard, Known, Probe, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -26,20 +27,21 @@ pub(in crate::store) struct KnownRecord {
     absence: Option<AbsenceRecord>,
     prints: Vec<(u64, u64)>,
     bytes: u64,
+    noise: NoiseRecord,
     /// What was seen of the absence, in words.
     seen: String,
     /// What the item's own address said of it.
     probe: Option<ProbeRecord>,
 }
 
+const NOT_ASKED: Option<ProbeRecord> = None;
+
 impl Record for KnownRecord {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 2;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // Without words for what was seen, and without what items' own addresses said.
-            1 => shorter(payload, 2),
-            2 => shorter(payload, 1),
+            1 => fields_and(payload, &(NoiseRecord::default(), String::new(), NOT_ASKED)),
             _ => newest(version, payload),
         }
     }
@@ -180,6 +182,7 @@ impl From<&Known> for KnownRecord {
             absence: known.absence.as_ref().map(AbsenceRecord::from),
             prints: known.prints.clone(),
             bytes: known.bytes,
+            noise: (&known.noise).into(),
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
             probe: known.absence.as_ref().and_then(|a| a.probe.as_ref()).map(ProbeRecord::from),
         }
@@ -213,6 +216,7 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(|absence| absence.with(record.seen, record.probe)),
             prints: record.prints,
             bytes: record.bytes,
+            noise: record.noise.into(),
         })
     }
 }

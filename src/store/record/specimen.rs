@@ -10,6 +10,8 @@ use proptest::sample::select;
 use std::ops::Range;
 use std::time::Duration;
 
+mod noise;
+
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"
 }
@@ -131,7 +133,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             probe,
         },
     );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>());
+    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise());
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -139,7 +141,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen),
             standing,
             absence,
-            (prints, bytes),
+            (prints, bytes, noise),
         )| Known {
             id,
             native,
@@ -159,6 +161,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             absence,
             prints,
             bytes,
+            noise,
         },
     )
 }
@@ -183,11 +186,12 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     );
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
     let seen = (seen, any::<u64>());
-    (marks, seen, any::<[u32; 9]>(), of(hold), of(time()), counts).prop_map(
+    let learned = (any::<[u32; 9]>(), noise::any_feed_noise());
+    (marks, seen, learned, of(hold), of(time()), counts).prop_map(
         |(
             (revision, tick, window_start, complete_start, render, shown),
             ((format, says_complete, wire, body, head, site), source),
-            learned,
+            (learned, noise),
             hold,
             ripens,
             (current, living, tombstones, minted),
@@ -219,6 +223,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                     left_middle,
                     left_end,
                 },
+                noise,
                 hold,
                 ripens,
                 current,

@@ -1,8 +1,9 @@
 //! Feed states on disk, and what is left of purged feeds.
 
 use super::markup::FormatRecord;
+use super::noise::FeedNoiseRecord;
 use super::sharing::Seconds;
-use super::{Record, RecordError, newest, shorter};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Character, Decision, FeedState, Hold, Revision};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,9 @@ pub(in crate::store) struct StateRecord {
     minted: u64,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
-    source: u64,
-    hold_source: u64,
-    hold_kept: u32,
+    noise: FeedNoiseRecord,
+    /// Where the last document came from, the one that is held, and what is kept of such.
+    sources: SourcesRecord,
 }
 
 impl Record for StateRecord {
@@ -41,8 +42,7 @@ impl Record for StateRecord {
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            // The first layout says neither where documents came from nor what is kept of them.
-            1 => shorter(payload, 3),
+            1 => fields_and(payload, &(FeedNoiseRecord::default(), SourcesRecord::default())),
             _ => newest(version, payload),
         }
     }
@@ -72,6 +72,13 @@ struct HoldRecord {
     decision: Option<bool>,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SourcesRecord {
+    last: u64,
+    held: u64,
+    kept: u32,
+}
+
 impl From<&Hold> for HoldRecord {
     fn from(hold: &Hold) -> Self {
         Self {
@@ -87,7 +94,7 @@ impl From<&Hold> for HoldRecord {
 }
 
 impl HoldRecord {
-    fn with(self, source: u64, kept: u32) -> Hold {
+    fn with(self, sources: &SourcesRecord) -> Hold {
         Hold {
             reason: self.reason,
             kind: self.kind,
@@ -95,8 +102,8 @@ impl HoldRecord {
             observations: self.observations,
             documents: self.documents,
             body: self.body,
-            source,
-            kept,
+            source: sources.held,
+            kept: sources.kept,
             decision: self.decision.map(
                 |release| {
                     if release { Decision::Release } else { Decision::Drop }
@@ -162,9 +169,12 @@ impl StateRecord {
             tombstones: state.tombstones,
             minted: state.minted,
             next_event,
-            source: state.source,
-            hold_source: state.hold.as_ref().map_or(0, |hold| hold.source),
-            hold_kept: state.hold.as_ref().map_or(0, |hold| hold.kept),
+            noise: (&state.noise).into(),
+            sources: SourcesRecord {
+                last: state.source,
+                held: state.hold.as_ref().map_or(0, |hold| hold.source),
+                kept: state.hold.as_ref().map_or(0, |hold| hold.kept),
+            },
         }
     }
 }
@@ -185,8 +195,9 @@ impl From<StateRecord> for FeedState {
             head: record.head,
             site: record.site,
             character: record.character.into(),
-            source: record.source,
-            hold: record.hold.map(|hold| hold.with(record.hold_source, record.hold_kept)),
+            source: record.sources.last,
+            noise: record.noise.into(),
+            hold: record.hold.map(|hold| hold.with(&record.sources)),
             ripens: record.ripens.map(Into::into),
             current: record.current,
             living: record.living,

@@ -80,6 +80,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         absence: None,
         prints: Vec::new(),
         bytes: 0,
+        noise: Noise::default(),
     };
     let markup = Markup {
         format: Format::Atom10,

@@ -145,6 +145,12 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
             version(trees, feed, known, reason, &mut head, writes)?;
             if let Some(body) = prepared.bodies.get(&known.id) {
                 new_body(trees, feed, known, body, &mut head, writes)?;
+            } else if head.latest && !known.is_deleted() {
+                // What waited for its version: the newest bytes become that version's.
+                let newest = trees.get(Class::Latest, &key)?;
+                let newest =
+                    newest.ok_or_else(|| trees.damaged(Class::Latest, &key, "it is missing"))?;
+                new_body(trees, feed, known, &newest, &mut head, writes)?;
             }
         }
         heads.insert(&known.id, head);

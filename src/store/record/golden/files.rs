@@ -70,7 +70,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(seen: &str, probe: Option<Probe>) -> KnownRecord {
+fn known(seen: &str, noise: Noise, probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -97,10 +97,70 @@ fn known(seen: &str, probe: Option<Probe>) -> KnownRecord {
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
+        noise,
     })
 }
 
-fn state() -> FeedState {
+fn noise() -> Noise {
+    Noise {
+        unseen: Some(Unseen {
+            classes: NoiseClasses::from_bits(0b1001),
+            count: 3,
+            since: at(31),
+            last: at(33),
+        }),
+        traces: [1, 2, 3, 4, 5, 6, 7, u32::MAX],
+        shape: u64::MAX,
+        restless: vec![Restless {
+            path: "title".to_owned(),
+            forms: vec![8, 9],
+            returns: 1,
+            changes: 3,
+            spans: vec![Span { before: 10, after: 11, value: 12, changes: 2, told: true }],
+            last: at(33),
+            pace: 60,
+            masked: Some(at(33)),
+        }],
+        held: true,
+        made: Some(Made { since: at(30), versions: 24 }),
+        waiting: Some(Waiting {
+            cause: WaitCause::Cap,
+            since: at(31),
+            due: at(90),
+            fields: "title".to_owned(),
+        }),
+    }
+}
+
+fn feed_noise() -> FeedNoise {
+    FeedNoise {
+        spans: vec![SharedSpan {
+            path: "title".to_owned(),
+            before: None,
+            after: Some(" view".to_owned()),
+            items: 3,
+            stamped: true,
+            since: at(31),
+            last: at(33),
+        }],
+        fields: vec![SharedField {
+            path: "media:keywords".to_owned(),
+            digest: 13,
+            documents: 4,
+            since: at(31),
+            last: at(33),
+        }],
+        ignored: 14,
+    }
+}
+
+fn probe() -> Probe {
+    let heard = Heard { gone: true, status: 410, first: at(21), last: at(25) };
+    let silence = Some("it answered 503".to_owned());
+    Probe { asked: 3, last: at(29), heard: Some(heard), silence }
+}
+
+fn state(noise: FeedNoise) -> FeedState {
     FeedState {
         revision: Revision(12),
         tick: Some(Tick::at(at(30))),
@@ -126,6 +186,7 @@ fn state() -> FeedState {
             left_middle: 8,
             left_end: 9,
         },
+        noise,
         hold: Some(Hold {
             reason: "empty".to_owned(),
             kind: "empty".to_owned(),
@@ -271,13 +332,9 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_3: "known-3.hex", known("gone while older items stay", Some(Probe {
-        asked: 3,
-        last: at(29),
-        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
-        silence: Some("it answered 503".to_owned()),
-    })), KnownRecord;
-    state_2: "state-2.hex", StateRecord::new(&state(), 40), StateRecord;
+    known_2: "known-2.hex",
+        known("gone while older items stay", noise(), Some(probe())), KnownRecord;
+    state_2: "state-2.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
     event_1: "event-1.hex", event(), EventRecord;
     note_1: "note-1.hex", note(), NoteRecord;
@@ -293,7 +350,7 @@ golden! {
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
-        FloorRecord::new(&crate::store::floor::Floor::under(&state(), None), true), FloorRecord;
+        FloorRecord::new(&crate::store::floor::Floor::under(&state(FeedNoise::default()), None), true), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
     identity_1: "identity-1.hex",
         IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
@@ -305,12 +362,10 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
     let stored = golden("known-1.hex", &[]);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", None));
-    let stored = golden("known-2.hex", &[]);
-    let second = known("gone while older items stay", None);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), second);
+    let first = known("", Noise::default(), None);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), first);
     let stored = golden("state-1.hex", &[]);
-    let mut first = FeedState { source: 0, ..state() };
+    let mut first = FeedState { source: 0, ..state(FeedNoise::default()) };
     if let Some(hold) = &mut first.hold {
         (hold.source, hold.kept) = (0, 0);
     }

@@ -1,0 +1,278 @@
+//! What one item shows of its own fields.
+
+use super::shared::{Learned, is_shared};
+use super::{LEAST_REST, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, short};
+use crate::diff::path_print;
+use crate::diff::portrait::{Portrait, Seen};
+use crate::diff::spans::{self, Placed};
+use crate::model::{FeedNoise, Known, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// An item that differs from what it was.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// What it looks like now.
+    pub portrait: &'a Portrait<'a>,
+    /// What is known of it.
+    pub known: &'a Known,
+    /// What was known of the feed before this document.
+    pub feed: &'a FeedNoise,
+    /// The fingerprints of the paths of fields that are volatile in the feed.
+    pub volatile: &'a BTreeSet<u64>,
+    /// The fingerprints of the paths of the fields that changed.
+    pub changed: &'a BTreeSet<u64>,
+    /// Whether both come from documents of one family of formats; else every change counts and
+    /// nothing is learned.
+    pub is_comparable: bool,
+    /// Whether the publisher's stamp says that this entry, unlike most, was updated.
+    pub is_stamped: bool,
+    /// Whether a document is held, so that what changed may have been seen changed before.
+    pub in_hold: bool,
+    /// The time of the observation.
+    pub now: Time,
+}
+
+/// What a look has taught.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lesson {
+    /// The paths of the changed fields that count.
+    pub loud: BTreeSet<u64>,
+    /// What changed without counting.
+    pub classes: NoiseClasses,
+    /// What is known of the item's restless fields from now on.
+    pub restless: Vec<Restless>,
+    /// The places of spans that turned out to never rest.
+    pub learned: Vec<Learned>,
+    /// When what this item alone has shown to be noise comes out if it rests.
+    pub due: Option<Time>,
+    /// The most changes in a row that a field that counts made in spans alone.
+    pub row: u8,
+}
+
+/// How a changed field is taken.
+enum Taken {
+    Loud,
+    Quiet { class: NoiseClass, due: Option<Time> },
+}
+
+/// Learns from an item that changed.
+pub fn learn(look: &Look<'_>) -> Lesson {
+    let known = &look.known.noise;
+    if !look.is_comparable {
+        return Lesson { loud: look.changed.clone(), ..Lesson::default() };
+    }
+    let changed: BTreeSet<u64> = look.changed.difference(look.volatile).copied().collect();
+    let mut lesson = Lesson { restless: known.restless.clone(), ..Lesson::default() };
+    lesson.restless.retain(|field| look.now.since(field.last) <= MOST_REST);
+    if changed.len() < look.changed.len() {
+        lesson.classes.insert(NoiseClass::Volatile);
+    }
+    let in_spans = known.shape != 0 && known.shape == look.portrait.shape;
+    for path in &changed {
+        match take_in(look, *path, in_spans, changed.len() == 1, &mut lesson) {
+            Taken::Loud => {
+                lesson.loud.insert(*path);
+            }
+            Taken::Quiet { class, due } => {
+                lesson.classes.insert(class);
+                lesson.due = lesson.due.max(due);
+            }
+        }
+    }
+    // What was held back with an earlier document has still to come out.
+    if known.held && look.in_hold {
+        lesson.loud.extend(look.changed);
+    }
+    if !in_spans && !lesson.loud.is_empty() {
+        for field in lesson.restless.iter_mut().filter(|field| field.masked.is_none()) {
+            end_row(field);
+        }
+    }
+    lesson.restless.sort_by(|one, other| one.path.cmp(&other.path));
+    lesson
+}
+
+/// Takes in the change of one field.
+fn take_in(
+    look: &Look<'_>,
+    path: u64,
+    in_spans: bool,
+    is_alone: bool,
+    lesson: &mut Lesson,
+) -> Taken {
+    let Some((seen, old)) = single(look, path) else {
+        lesson.restless.retain(|field| path_print(&field.path) != path);
+        return Taken::Loud;
+    };
+    let mut field = watched(&mut lesson.restless, seen.path, look.now);
+    let form = short(seen.print.1);
+    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
+    let taken = if before == form {
+        // The same held document once more.
+        Taken::Quiet { class: NoiseClass::Span, due: Some(field.last.plus(rest(&field))) }
+    } else {
+        begin_or_continue(&mut field, look.now);
+        let returned = field.forms.contains(&form);
+        remember(&mut field, before);
+        remember(&mut field, form);
+        if in_spans {
+            field.returns = 0;
+            spans_alone(look, seen, &mut field, lesson)
+        } else {
+            words(look, seen, &mut field, returned && is_alone)
+        }
+    };
+    lesson.restless.push(field);
+    taken
+}
+
+/// The words of a field changed: an edit, unless it goes back and forth.
+fn words(look: &Look<'_>, seen: &Seen<'_>, field: &mut Restless, returned: bool) -> Taken {
+    follow(field, seen);
+    field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
+    if field.returns < RETURNS || look.is_stamped {
+        return Taken::Loud;
+    }
+    field.masked.get_or_insert(look.now);
+    let due = Some(look.now.plus(rest(field)));
+    Taken::Quiet { class: NoiseClass::Alternating, due }
+}
+
+/// A field changed in spans alone.
+fn spans_alone(
+    look: &Look<'_>,
+    seen: &Seen<'_>,
+    field: &mut Restless,
+    lesson: &mut Lesson,
+) -> Taken {
+    let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
+    field.changes = field.changes.saturating_add(1);
+    let Some(placed) = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT) else {
+        field.spans.clear();
+        return Taken::Loud;
+    };
+    let old = std::mem::take(&mut field.spans);
+    let is_known = old.len() == placed.len();
+    let (mut varying, mut quiet, mut own) = (0, 0, 0);
+    for (at, place) in placed.iter().enumerate() {
+        let before = old.get(at).filter(|_| is_known);
+        let mut span = new_span(place, before);
+        // Which of several it was is not known of the first change; the second one tells.
+        if before.is_none_or(|before| before.value != span.value) {
+            varying += usize::from(is_known || placed.len() == 1);
+            span.changes = span.changes.saturating_add(1);
+            let is_proven = span.changes >= proof;
+            let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
+            quiet += usize::from(is_proven || is_shared);
+            own += usize::from(!is_shared);
+            if is_shared || (is_proven && !span.told) {
+                let is_new = is_proven && !span.told;
+                lesson.learned.push(Learned::new(seen.path, place, look.is_stamped, is_new));
+                span.told |= is_new;
+            }
+        } else if field.changes == 2 {
+            span.changes = 0;
+        }
+        field.spans.push(span);
+    }
+    if varying == 0 || quiet < varying {
+        lesson.row = lesson.row.max(field.changes);
+        return Taken::Loud;
+    }
+    field.masked.get_or_insert(look.now);
+    let due = (own > 0).then(|| look.now.plus(rest(field)));
+    Taken::Quiet { class: NoiseClass::Span, due }
+}
+
+/// The field of a path, and the fingerprint that it had, where both stand alone.
+fn single<'a>(look: &Look<'a>, path: u64) -> Option<(&'a Seen<'a>, u64)> {
+    let mut seen = look.portrait.seen.iter().filter(|seen| seen.print.0 == path);
+    let mut old = look.known.prints.iter().filter(|print| print.0 == path);
+    match (seen.next(), seen.next(), old.next(), old.next()) {
+        (Some(seen), None, Some(old), None) => Some((seen, old.1)),
+        _ => None,
+    }
+}
+
+/// Takes a field out of those that are watched; where it is new and there are too many, the one
+/// that has rested longest makes room.
+fn watched(restless: &mut Vec<Restless>, path: &str, now: Time) -> Restless {
+    if let Some(at) = restless.iter().position(|field| field.path == path) {
+        return restless.remove(at);
+    }
+    if restless.len() >= Noise::RESTLESS_LIMIT {
+        let oldest = restless.iter().enumerate();
+        let oldest = oldest.min_by_key(|(_, field)| (field.masked.is_some(), field.last));
+        if let Some(at) = oldest.map(|(at, _)| at) {
+            restless.remove(at);
+        }
+    }
+    Restless::new(path, now)
+}
+
+/// Notes that a field changes now, as one of a row or after a rest.
+fn begin_or_continue(field: &mut Restless, now: Time) {
+    let gap = now.since(field.last);
+    let patience = if field.masked.is_some() { rest(field) } else { ROW_GAP };
+    if gap > patience {
+        end_row(field);
+        field.returns = 0;
+        field.pace = 0;
+        field.masked = None;
+    }
+    field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
+    field.last = now;
+}
+
+fn end_row(field: &mut Restless) {
+    field.changes = 0;
+    for span in &mut field.spans {
+        span.changes = 0;
+    }
+}
+
+/// How long a field must rest before a change of it counts again.
+pub fn rest(field: &Restless) -> Duration {
+    Duration::from_secs(u64::from(field.pace.saturating_mul(RESTS))).clamp(LEAST_REST, MOST_REST)
+}
+
+fn remember(field: &mut Restless, form: u32) {
+    field.forms.retain(|old| *old != form);
+    field.forms.insert(0, form);
+    field.forms.truncate(Restless::FORM_LIMIT);
+}
+
+fn new_span(place: &Placed<'_>, old: Option<&Span>) -> Span {
+    Span {
+        before: print(&place.before),
+        after: print(&place.after),
+        value: print(place.value),
+        changes: old.map_or(0, |old| old.changes),
+        told: old.is_some_and(|old| old.told),
+    }
+}
+
+fn print(text: &str) -> u32 {
+    short(xxh3_64(text.as_bytes()))
+}
+
+/// Finds the spans of a field again after its words changed: those between the same words, else
+/// those with the same words on one side.
+fn follow(field: &mut Restless, seen: &Seen<'_>) {
+    if field.spans.is_empty() {
+        return;
+    }
+    let placed = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT).unwrap_or_default();
+    let mut old = std::mem::take(&mut field.spans);
+    for place in &placed {
+        let new = new_span(place, None);
+        let after = |old: &Span| !place.after.is_empty() && old.after == new.after;
+        let before = |old: &Span| !place.before.is_empty() && old.before == new.before;
+        let same = old.iter().position(|old| (old.before, old.after) == (new.before, new.after));
+        let same = same.or_else(|| old.iter().position(after));
+        let same = same.or_else(|| old.iter().position(before)).map(|at| old.remove(at));
+        field.spans.push(new_span(place, same.as_ref()));
+    }
+}

@@ -1,0 +1,431 @@
+//! What is no news: changes that nobody sees, spans that never rest, and changes that wait.
+//!
+//! The newest bytes of an item are served in any case; what stands here says why they made no
+//! version, what has been learned of how the item changes, and what is still to come out.
+
+use super::Time;
+use std::fmt;
+
+/// The most updates of one item in a day that make a version each, unless configured.
+pub const VERSIONS_PER_DAY: u32 = 24;
+
+/// A kind of change that makes no version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoiseClass {
+    /// Dates and times.
+    Dates,
+    /// Counters, ratings, ranks.
+    Counters,
+    /// Ids, which are judged elsewhere.
+    Ids,
+    /// Addresses of preview images.
+    Images,
+    /// Elements for machines: generators, keywords, addresses of comment feeds.
+    Machinery,
+    /// How an address is written: its scheme, host, or tracking parameters.
+    Addresses,
+    /// What the operator ignores.
+    Ignored,
+    /// Tags, attributes, prefixes, white space, the order of elements.
+    Markup,
+    /// A span within a text that changes again and again while nothing else does.
+    Span,
+    /// A field that goes back and forth between values that it had before.
+    Alternating,
+    /// A field that changes on most items of the feed in every document.
+    Volatile,
+}
+
+impl NoiseClass {
+    /// All classes, in the order in which they are told.
+    pub const ALL: [Self; 11] = [
+        Self::Dates,
+        Self::Counters,
+        Self::Ids,
+        Self::Images,
+        Self::Machinery,
+        Self::Addresses,
+        Self::Ignored,
+        Self::Markup,
+        Self::Span,
+        Self::Alternating,
+        Self::Volatile,
+    ];
+
+    /// The classes of which each item has a [trace](Noise::traces), in its order.
+    pub const TRACED: [Self; 8] = [
+        Self::Dates,
+        Self::Counters,
+        Self::Ids,
+        Self::Images,
+        Self::Machinery,
+        Self::Addresses,
+        Self::Ignored,
+        Self::Markup,
+    ];
+
+    /// What changed, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Dates => "dates",
+            Self::Counters => "counters",
+            Self::Ids => "ids",
+            Self::Images => "preview images",
+            Self::Machinery => "fields for machines",
+            Self::Addresses => "how addresses are written",
+            Self::Ignored => "what the configuration ignores",
+            Self::Markup => "markup",
+            Self::Span => "a span that keeps changing",
+            Self::Alternating => "a value that alternates",
+            Self::Volatile => "a field that changes on most items at once",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// A set of classes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct NoiseClasses(u16);
+
+impl NoiseClasses {
+    /// The set as a number: one bit for each class, in the order of [`NoiseClass::ALL`].
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set of a number; bits of no class are left out.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & ((1 << NoiseClass::ALL.len()) - 1))
+    }
+
+    /// Adds a class.
+    pub const fn insert(&mut self, class: NoiseClass) {
+        self.0 |= class.bit();
+    }
+
+    /// Takes a class out.
+    pub const fn remove(&mut self, class: NoiseClass) {
+        self.0 &= !class.bit();
+    }
+
+    /// Adds every class of another set.
+    pub const fn join(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Whether a class is in it.
+    pub const fn contains(self, class: NoiseClass) -> bool {
+        self.0 & class.bit() != 0
+    }
+
+    /// Whether it is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The classes in it.
+    pub fn iter(self) -> impl Iterator<Item = NoiseClass> {
+        NoiseClass::ALL.into_iter().filter(move |class| self.contains(*class))
+    }
+}
+
+impl fmt::Display for NoiseClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.iter().map(NoiseClass::words).collect();
+        match words.as_slice() {
+            [] => f.write_str("nothing that is told apart"),
+            [one] => f.write_str(one),
+            [all @ .., last] => write!(f, "{} and {last}", all.join(", ")),
+        }
+    }
+}
+
+impl fmt::Debug for NoiseClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// How an item's bytes changed since its current version without making another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Unseen {
+    /// In what.
+    pub classes: NoiseClasses,
+    /// How often.
+    pub count: u32,
+    /// The first time.
+    pub since: Time,
+    /// The last time.
+    pub last: Time,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { classes, count, since, last } = self;
+        match count {
+            1 => write!(f, "it changed in {classes} at {last}, which is no news"),
+            _ => write!(
+                f,
+                "it changed {count} times from {since} to {last} in {classes}, which is no news"
+            ),
+        }
+    }
+}
+
+/// A machine-like span (a number, a date, a token) of a restless field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Fingerprint of the words before it.
+    pub before: u32,
+    /// Fingerprint of the words after it.
+    pub after: u32,
+    /// Fingerprint of what it says.
+    pub value: u32,
+    /// How often it was seen changing in a row.
+    pub changes: u8,
+    /// Whether it counted for what all items of the feed share.
+    pub told: bool,
+}
+
+/// A field of one item that changed, and may go on changing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Restless {
+    /// Its path.
+    pub path: String,
+    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`].
+    pub forms: Vec<u32>,
+    /// How often in a row it went back to one of them.
+    pub returns: u8,
+    /// How often in a row it changed in spans alone, while nothing else of the item did.
+    pub changes: u8,
+    /// Its spans, in order, at most [`Restless::SPAN_LIMIT`]; none where there were more, or before
+    /// it changed in spans alone.
+    pub spans: Vec<Span>,
+    /// When it last changed.
+    pub last: Time,
+    /// The longest that it rested between two changes of the row, in seconds.
+    pub pace: u32,
+    /// Since when its changes make no version.
+    pub masked: Option<Time>,
+}
+
+impl Restless {
+    /// A field that just changed for the first time.
+    pub fn new(path: &str, now: Time) -> Self {
+        Self {
+            path: path.to_owned(),
+            forms: Vec::new(),
+            returns: 0,
+            changes: 0,
+            spans: Vec::new(),
+            last: now,
+            pace: 0,
+            masked: None,
+        }
+    }
+
+    /// The most values of a field that are remembered.
+    pub const FORM_LIMIT: usize = 6;
+    /// The most spans of a field that are told apart.
+    pub const SPAN_LIMIT: usize = 64;
+}
+
+/// Why a change waits for its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitCause {
+    /// As many versions as a day may have were made.
+    Cap,
+    /// It is in what never rests; it comes out when that rests.
+    Mask,
+}
+
+/// A change that made no version yet, and comes out as one although nothing else may change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// Why.
+    pub cause: WaitCause,
+    /// Since when.
+    pub since: Time,
+    /// When it comes out.
+    pub due: Time,
+    /// Which fields changed last, in words.
+    pub fields: String,
+}
+
+/// The versions of an item that count against a day's cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Made {
+    /// When the day began: with the first of them.
+    pub since: Time,
+    /// How many were made since.
+    pub versions: u32,
+}
+
+/// What is known of how an item changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Noise {
+    /// What changed since the current version without making another.
+    pub unseen: Option<Unseen>,
+    /// A fingerprint of the values of each class of [`NoiseClass::TRACED`].
+    pub traces: [u32; NoiseClass::TRACED.len()],
+    /// Fingerprint of what a reader sees but for machine-like spans; zero where it is not known.
+    pub shape: u64,
+    /// Fields that changed, at most [`Noise::RESTLESS_LIMIT`].
+    pub restless: Vec<Restless>,
+    /// Whether the newest document that is held back differs in what counts.
+    pub held: bool,
+    /// The versions of the present day.
+    pub made: Option<Made>,
+    /// A change that is still to come out.
+    pub waiting: Option<Waiting>,
+}
+
+impl Noise {
+    /// The most restless fields of an item that are watched.
+    pub const RESTLESS_LIMIT: usize = 4;
+
+    /// What is to be said of changes that made no version, in sentences without stops.
+    pub fn words(&self) -> Vec<String> {
+        let masked = self.restless.iter().filter_map(|field| {
+            let since = field.masked?;
+            let Restless { path, .. } = field;
+            Some(format!("{path} never rests; since {since} such a change makes no version"))
+        });
+        let waiting = self.waiting.iter().map(|waiting| {
+            let Waiting { since, due, fields, .. } = waiting;
+            let why = match waiting.cause {
+                WaitCause::Cap => "as many versions were made as a day may have",
+                WaitCause::Mask => "it never rests",
+            };
+            format!(
+                "a change of {fields} waits since {since}, for {why}; it comes out at {due} or \
+                 with the next version"
+            )
+        });
+        self.unseen.iter().map(Unseen::to_string).chain(masked).chain(waiting).collect()
+    }
+}
+
+/// A place in a field of all items in which a span never rests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedSpan {
+    /// The field's path.
+    pub path: String,
+    /// The words before it, where they are the same in all items.
+    pub before: Option<String>,
+    /// The words after it, where they are the same in all items.
+    pub after: Option<String>,
+    /// In how many items it was learned.
+    pub items: u32,
+    /// Whether it was learned although the publisher's stamps said that the entries were updated.
+    pub stamped: bool,
+    /// When it was learned in the first of them.
+    pub since: Time,
+    /// When one last changed.
+    pub last: Time,
+}
+
+/// A field that changed on most items at once while nothing else of them did.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedField {
+    /// Its path.
+    pub path: String,
+    /// Fingerprint of all its values in the last document.
+    pub digest: u64,
+    /// In how many different documents in a row.
+    pub documents: u32,
+    /// When it first did.
+    pub since: Time,
+    /// When it last did.
+    pub last: Time,
+}
+
+/// What has been learned of how all items of a feed change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct FeedNoise {
+    /// Spans, at most [`FeedNoise::SPAN_LIMIT`].
+    pub spans: Vec<SharedSpan>,
+    /// Whole fields, at most [`FeedNoise::FIELD_LIMIT`].
+    pub fields: Vec<SharedField>,
+    /// Fingerprint of what the operator ignored when the last document was taken in.
+    pub ignored: u64,
+}
+
+impl FeedNoise {
+    /// The most spans that a feed's items share.
+    pub const SPAN_LIMIT: usize = 32;
+    /// The most whole fields of a feed that are watched.
+    pub const FIELD_LIMIT: usize = 16;
+    /// A span that so many items had is that of all.
+    pub const ITEMS: u32 = 3;
+    /// A field that changed in so many documents in a row never rests.
+    pub const DOCUMENTS: u32 = 3;
+
+    /// What was learned, in sentences without stops.
+    pub fn words(&self) -> Vec<String> {
+        let spans = self.spans.iter().filter(|span| span.items >= Self::ITEMS).map(|span| {
+            let place = match (&span.before, &span.after) {
+                (Some(before), Some(after)) => format!("between {before:?} and {after:?}"),
+                (Some(before), None) => format!("after {before:?}"),
+                (None, Some(after)) => format!("before {after:?}"),
+                (None, None) => "that it is".to_owned(),
+            };
+            let SharedSpan { path, items, since, .. } = span;
+            format!(
+                "the number or token {place} in {path} never rests, as seen in {items} items \
+                 since {since}; its changes make no version"
+            )
+        });
+        let fields = self.fields.iter().filter(|field| field.documents >= Self::DOCUMENTS);
+        let fields = fields.map(|field| {
+            let SharedField { path, documents, since, .. } = field;
+            format!(
+                "{path} changed on most items in {documents} documents in a row since {since}, \
+                 while nothing else of them did; its changes make no version"
+            )
+        });
+        spans.chain(fields).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_a_set() {
+        let mut set = NoiseClasses::default();
+        assert_eq!(set.to_string(), "nothing that is told apart");
+        for class in NoiseClass::ALL {
+            assert!(!set.contains(class));
+            set.insert(class);
+            assert!(set.contains(class));
+        }
+        assert_eq!(set.iter().count(), NoiseClass::ALL.len());
+        assert_eq!(NoiseClasses::from_bits(set.bits()), set);
+        assert_eq!(NoiseClasses::from_bits(u16::MAX), set);
+    }
+
+    #[test]
+    fn what_is_no_news_is_told_in_words() {
+        let at = Time::from_unix;
+        let mut classes = NoiseClasses::default();
+        classes.insert(NoiseClass::Counters);
+        classes.insert(NoiseClass::Dates);
+        let unseen = Unseen { classes, count: 1, since: at(0), last: at(0) };
+        assert_eq!(
+            unseen.to_string(),
+            "it changed in dates and counters at 1970-01-01T00:00:00Z, which is no news"
+        );
+        classes.insert(NoiseClass::Markup);
+        let unseen = Unseen { classes, count: 3, since: at(0), last: at(60) };
+        assert_eq!(
+            unseen.to_string(),
+            "it changed 3 times from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z in dates, \
+             counters and markup, which is no news"
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! A document's entries beside the items that they are.
+
+use super::Round;
+use crate::diff::{self, Lesson, Look, Portrait, Swept};
+use crate::identity::Pair;
+use crate::model::{
+    Entry, FeedDocument, FeedNoise, Ignore, Known, NoiseClass, NoiseClasses, Restless, Snapshot,
+    Time, Unseen, WaitCause, Waiting,
+};
+use std::collections::BTreeSet;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Every pair compared, and what was learned of the feed.
+pub(super) struct Comparison {
+    /// Of each pair what differs; `None` where its bytes are the same.
+    pub(super) pairs: Vec<Option<Compared>>,
+    /// What is known of the feed's noise from now on.
+    pub(super) noise: FeedNoise,
+}
+
+/// An entry that differs from its item.
+pub(super) struct Compared {
+    /// Whether its bytes are the same after all, and only how it is looked at is not.
+    pub(super) same_bytes: bool,
+    prints: Vec<(u64, u64)>,
+    bytes: u64,
+    shape: u64,
+    traces: [u32; NoiseClass::TRACED.len()],
+    /// The names of the fields that changed in what counts.
+    names: Vec<String>,
+    /// The names of those that changed in what does not, by what was learned.
+    masked: Vec<String>,
+    /// In what else it changed.
+    classes: NoiseClasses,
+    /// What is known of its restless fields from now on.
+    pub(super) restless: Vec<Restless>,
+    /// When what is masked comes out if it rests.
+    due: Option<Time>,
+    /// How often in a row it changed in spans alone.
+    row: u8,
+}
+
+impl Compared {
+    /// Whether a reader sees a change.
+    pub(super) fn is_change(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// What changed, in words; empty where a reader sees no change.
+    pub(super) fn words(&self) -> String {
+        let names = self.names.join(", ");
+        match self.row {
+            0 | 1 => names,
+            row => format!("{names} (in a number or token alone, {row} times in a row)"),
+        }
+    }
+
+    /// Makes the item what the entry is now.
+    pub(super) fn settle(self, item: &mut Known, now: Time) {
+        let is_change = self.is_change();
+        item.prints = self.prints;
+        item.bytes = self.bytes;
+        let noise = &mut item.noise;
+        noise.shape = self.shape;
+        noise.traces = self.traces;
+        noise.restless = self.restless;
+        noise.held = false;
+        if is_change || self.same_bytes {
+            return;
+        }
+        let unseen = noise.unseen.get_or_insert(Unseen {
+            classes: NoiseClasses::default(),
+            count: 0,
+            since: now,
+            last: now,
+        });
+        unseen.classes.join(self.classes);
+        unseen.count = unseen.count.saturating_add(1);
+        unseen.last = now;
+        let Some(due) = self.due else { return };
+        match &mut noise.waiting {
+            Some(waiting) if waiting.cause == WaitCause::Mask => waiting.due = due,
+            Some(_) => {}
+            None => {
+                let fields = self.masked.join(", ");
+                let cause = WaitCause::Mask;
+                noise.waiting = Some(Waiting { cause, since: now, due, fields });
+            }
+        }
+    }
+}
+
+/// Compares every entry with its item.
+pub(super) fn compare(
+    round: &Round<'_>,
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    pairs: &[Pair],
+) -> Comparison {
+    let old = &snapshot.state.noise;
+    let ignore = Ignored::new(&round.options.ignore, old);
+    let same_family = snapshot.state.format.family() == document.format.family();
+    let seen: Vec<Option<Beside<'_>>> = pairs
+        .iter()
+        .map(|pair| Beside::new(snapshot, document, *pair, &ignore, same_family))
+        .collect();
+    let mut noise = old.clone();
+    noise.ignored = ignore.print;
+    if same_family {
+        let mut swept = Swept::default();
+        let volatile = diff::volatile(old);
+        for beside in seen.iter().flatten() {
+            let changed = beside.changed.difference(&volatile).copied().collect();
+            swept.add(&beside.portrait, &changed);
+        }
+        diff::sweep(&mut noise, &swept, pairs.len(), round.now);
+    }
+    let volatile = diff::volatile(&noise);
+    let is_stamped = |beside: &Beside<'_>| beside.entry.updated != beside.known.updated;
+    let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
+    let mut learned = Vec::new();
+    let mut compare = |beside: Beside<'_>| {
+        let mut lesson = diff::learn(&Look {
+            portrait: &beside.portrait,
+            known: beside.known,
+            feed: old,
+            volatile: &volatile,
+            changed: &beside.changed,
+            is_comparable: same_family,
+            is_stamped: is_stamped(&beside) && stamped * 2 <= pairs.len(),
+            in_hold: snapshot.state.hold.is_some(),
+            now: round.now,
+        });
+        learned.append(&mut lesson.learned);
+        beside.compared(lesson)
+    };
+    let pairs = seen.into_iter().map(|beside| beside.map(&mut compare)).collect();
+    for learned in &learned {
+        diff::vote(&mut noise, learned, round.now);
+    }
+    Comparison { pairs, noise }
+}
+
+/// What the operator ignores, and whether it is what was ignored before.
+struct Ignored<'a> {
+    list: &'a [Ignore],
+    print: u64,
+    is_other: bool,
+}
+
+impl<'a> Ignored<'a> {
+    fn new(list: &'a [Ignore], old: &FeedNoise) -> Self {
+        let mut hash = Xxh3::new();
+        for ignore in list {
+            for text in [Some(ignore.field()), ignore.pattern()] {
+                hash.update(text.unwrap_or_default().as_bytes());
+                hash.update(&[u8::from(text.is_some())]);
+            }
+        }
+        let print = if list.is_empty() { 0 } else { hash.digest() };
+        Self { list, print, is_other: print != old.ignored }
+    }
+
+    /// Leaves out of what changed what only changed because the operator ignores something else
+    /// than before.
+    fn settle(&self, entry: &Entry<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
+        if !self.is_other {
+            return;
+        }
+        let plain = diff::portrait(entry, &[]).prints;
+        let before = |path: u64| known.prints.iter().filter(move |print| print.0 == path);
+        changed.retain(|path| {
+            let now = plain.iter().filter(|print| print.0 == *path);
+            let was_ignored = before(*path).next().is_none() && now.clone().next().is_some();
+            !(was_ignored || before(*path).eq(now))
+        });
+    }
+}
+
+/// An entry beside its item.
+struct Beside<'a> {
+    entry: &'a Entry<'a>,
+    known: &'a Known,
+    portrait: Portrait<'a>,
+    bytes: u64,
+    changed: BTreeSet<u64>,
+}
+
+impl<'a> Beside<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        document: &'a FeedDocument<'a>,
+        pair: Pair,
+        ignore: &Ignored<'_>,
+        same_family: bool,
+    ) -> Option<Self> {
+        let entry = document.entries.get(pair.entry)?;
+        let known = snapshot.known.get(pair.known)?;
+        let bytes = diff::bytes_print(entry);
+        // Where something else is ignored than before, the item is looked at anew.
+        if bytes == known.bytes && !ignore.is_other {
+            return None;
+        }
+        let portrait = diff::portrait(entry, ignore.list);
+        let mut changed = if same_family {
+            diff::changed(&known.prints, &portrait.prints)
+        } else {
+            diff::changed_across_formats(&portrait, &known.prints)
+        };
+        if bytes == known.bytes {
+            changed.clear();
+        }
+        ignore.settle(entry, known, &mut changed);
+        Some(Self { entry, known, portrait, bytes, changed })
+    }
+
+    /// What differs, as it was taken.
+    fn compared(self, lesson: Lesson) -> Compared {
+        let masked = self.changed.difference(&lesson.loud).copied().collect();
+        let mut classes = lesson.classes;
+        classes.join(self.traced(!lesson.classes.is_empty()));
+        Compared {
+            same_bytes: self.bytes == self.known.bytes,
+            names: diff::names(self.entry, lesson.loud),
+            masked: diff::names(self.entry, masked),
+            prints: self.portrait.prints,
+            bytes: self.bytes,
+            shape: self.portrait.shape,
+            traces: self.portrait.traces,
+            classes,
+            restless: lesson.restless,
+            due: lesson.due,
+            row: lesson.row,
+        }
+    }
+
+    /// The classes of which the traces differ. A text that is masked differs as it is written too,
+    /// which says nothing more.
+    fn traced(&self, is_masked: bool) -> NoiseClasses {
+        let mut classes = NoiseClasses::default();
+        let old = &self.known.noise.traces;
+        if old.iter().all(|trace| *trace == 0) {
+            return classes;
+        }
+        let pairs = old.iter().zip(&self.portrait.traces).zip(NoiseClass::TRACED);
+        for (_, class) in pairs.filter(|((old, new), _)| old != new) {
+            classes.insert(class);
+        }
+        if is_masked {
+            classes.remove(NoiseClass::Markup);
+            classes.remove(NoiseClass::Addresses);
+        } else if classes.is_empty() {
+            classes.insert(NoiseClass::Markup);
+        }
+        classes
+    }
+}

@@ -1,0 +1,71 @@
+//! Changes that wait for their version: the cap on versions a day, and what was masked.
+
+use super::draft::{Draft, Said};
+use crate::model::{EventKind, Made, Noise, Snapshot, Time, WaitCause, Waiting};
+use std::time::Duration;
+
+/// The day that the cap is about; it begins with the first update in it.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Counts a version that is being made; whatever waited comes out with it.
+pub(super) fn made(noise: &mut Noise, now: Time) {
+    let day = noise.made.filter(|made| now.since(made.since) < DAY);
+    let mut day = day.unwrap_or(Made { since: now, versions: 0 });
+    day.versions = day.versions.saturating_add(1);
+    noise.made = Some(day);
+    noise.unseen = None;
+    noise.waiting = None;
+    noise.held = false;
+}
+
+/// What is said of an item's change where it may make a version. Where the day has had as many as
+/// it may, the change waits for the day's end, which is said once.
+pub(super) fn admit(draft: &mut Draft<'_>, index: usize, changes: String) -> Option<Said> {
+    let (now, limit) = (draft.round.now, draft.round.versions_per_day);
+    let noise = &draft.item(index)?.noise;
+    let day = noise.made.filter(|made| now.since(made.since) < DAY && made.versions >= limit);
+    let Some(day) = day else {
+        return Some(Said::new(EventKind::Updated, format!("changed: {changes}")));
+    };
+    let before = noise.waiting.as_ref().filter(|waiting| waiting.cause == WaitCause::Cap);
+    let (is_new, since) = (before.is_none(), before.map_or(now, |waiting| waiting.since));
+    let due = day.since.plus(DAY);
+    if is_new {
+        let reason = format!(
+            "changed: {changes}; it made {} versions since {}, as many as a day may have, so that \
+             what it is at {due} comes out then as one",
+            day.versions, day.since
+        );
+        let said = Said { makes_version: false, ..Said::new(EventKind::Updated, reason) };
+        draft.event(index, said);
+    }
+    draft.change(index, |item| {
+        let cause = WaitCause::Cap;
+        item.noise.waiting = Some(Waiting { cause, since, due, fields: changes });
+    });
+    None
+}
+
+/// What is said of an item that has a change to come out by now.
+pub(super) fn due(draft: &Draft<'_>, index: usize) -> Option<Said> {
+    let waiting = draft.item(index)?.noise.waiting.as_ref()?;
+    let Waiting { cause, since, due, fields } = waiting;
+    let why = match cause {
+        WaitCause::Cap => "when it had made as many versions as a day may have",
+        WaitCause::Mask => "in what never rested until now",
+    };
+    let reason = format!("changed since {since}, {why}: {fields}");
+    (*due <= draft.round.now).then(|| Said::new(EventKind::Updated, reason))
+}
+
+/// Lets come out what waited long enough, of items that are in no document at hand.
+pub(super) fn come_out(draft: &mut Draft<'_>, snapshot: &Snapshot) {
+    for (index, known) in snapshot.known.iter().enumerate() {
+        if known.noise.waiting.is_none() {
+            continue;
+        }
+        if let Some(said) = due(draft, index) {
+            draft.come_out(index, said);
+        }
+    }
+}

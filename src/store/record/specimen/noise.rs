@@ -1,0 +1,72 @@
+//! What is no news, in every shape.
+
+use super::{text, time};
+use crate::model::*;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn restless() -> impl Strategy<Value = Restless> {
+    let span = any::<([u32; 3], u8, bool)>().prop_map(|([before, after, value], changes, told)| {
+        Span { before, after, value, changes, told }
+    });
+    let field = (text(), vec(any::<u32>(), 0..4), any::<[u8; 2]>(), vec(span, 0..3));
+    (field, time(), any::<u32>(), of(time())).prop_map(
+        |((path, forms, [returns, changes], spans), last, pace, masked)| Restless {
+            path,
+            forms,
+            returns,
+            changes,
+            spans,
+            last,
+            pace,
+            masked,
+        },
+    )
+}
+
+pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
+    let classes = any::<u16>().prop_map(NoiseClasses::from_bits);
+    let unseen = (classes, any::<u32>(), time(), time())
+        .prop_map(|(classes, count, since, last)| Unseen { classes, count, since, last });
+    let cause = select(vec![WaitCause::Cap, WaitCause::Mask]);
+    let waiting = (cause, time(), time(), text()).prop_map(|(cause, since, due, fields)| Waiting {
+        cause,
+        since,
+        due,
+        fields,
+    });
+    let made = (time(), any::<u32>()).prop_map(|(since, versions)| Made { since, versions });
+    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), any::<bool>());
+    (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(
+        |(unseen, (traces, shape, held), restless, made, waiting)| Noise {
+            unseen,
+            traces,
+            shape,
+            restless,
+            held,
+            made,
+            waiting,
+        },
+    )
+}
+
+pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
+    let place = (text(), of(text()), of(text()), any::<u32>(), any::<bool>());
+    let span =
+        (place, time(), time()).prop_map(|((path, before, after, items, stamped), since, last)| {
+            SharedSpan { path, before, after, items, stamped, since, last }
+        });
+    let field = (text(), any::<u64>(), any::<u32>(), time(), time()).prop_map(
+        |(path, digest, documents, since, last)| SharedField {
+            path,
+            digest,
+            documents,
+            since,
+            last,
+        },
+    );
+    (vec(span, 0..3), vec(field, 0..3), any::<u64>())
+        .prop_map(|(spans, fields, ignored)| FeedNoise { spans, fields, ignored })
+}
