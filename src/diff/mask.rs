@@ -14,7 +14,7 @@
 mod item;
 mod shared;
 
-pub use item::{Lesson, Look, learn};
+pub use item::{Lesson, Look, learn, watch};
 pub use shared::{Swept, sweep, volatile, vote};
 
 use std::time::Duration;

@@ -4,8 +4,10 @@ use super::noise::{Weight, address, weight};
 use super::prints::path_print;
 use super::spans::{self, Kind};
 use super::visible::visible;
-use crate::model::{Entry, Field, Ignore, NoiseClass};
+use crate::model::{Entry, Field, Ignore, Known, NoiseClass};
+use regex::Regex;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 /// A field as a reader would see it.
@@ -15,10 +17,13 @@ pub struct Seen<'e> {
     pub path: &'e str,
     /// What its spans are.
     pub kind: Kind,
-    /// What a reader would see of it; never empty.
+    /// What a reader would see of it, but for what the operator ignores.
     pub text: Cow<'e, str>,
-    /// The fingerprints of its path and of that text.
+    /// The fingerprints of its path and of all that a reader would see of it.
     pub print: (u64, u64),
+    /// The fingerprint of what is left without the parts that the operator ignores; nothing where
+    /// no pattern is about the field.
+    pub left: Option<u64>,
 }
 
 /// An entry, as far as it is compared.
@@ -28,6 +33,9 @@ pub struct Portrait<'e> {
     pub seen: Vec<Seen<'e>>,
     /// Their fingerprints, sorted and each once: an order of elements leaves no trace.
     pub prints: Vec<(u64, u64)>,
+    /// Of the fields that the operator's patterns are about, the paths' fingerprints and those of
+    /// what the patterns leave, sorted.
+    pub left: Vec<(u64, u64)>,
     /// Fingerprint of what is left of them without machine-like spans; never zero.
     pub shape: u64,
     /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
@@ -40,28 +48,22 @@ pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
     let mut seen = Vec::with_capacity(entry.fields.len());
     let mut shapes = Vec::with_capacity(entry.fields.len());
     for field in &entry.fields {
-        let path = path_print(&field.path);
-        let Some((kind, text)) = said(field, path, ignore, &mut traces) else { continue };
-        if text.is_empty() {
-            continue;
-        }
-        shapes.push((path, spans::shape(&text, kind)));
-        let print = (path, xxh3_64(text.as_bytes()));
-        seen.push(Seen { path: &field.path, kind, text, print });
+        let Some(said) = said(field, ignore, &mut traces) else { continue };
+        shapes.push((said.print.0, spans::shape(&said.text, said.kind)));
+        seen.push(said);
     }
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
     prints.sort_unstable();
     prints.dedup();
-    Portrait { seen, prints, shape: joined(shapes), traces: traces.0 }
+    let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
+    let mut left: Vec<(u64, u64)> = left.collect();
+    left.sort_unstable();
+    Portrait { seen, prints, left, shape: joined(shapes), traces: traces.0 }
 }
 
 /// What a field says to a reader; nothing where it is noise.
-fn said<'e>(
-    field: &'e Field<'_>,
-    path: u64,
-    ignore: &[Ignore],
-    traces: &mut Traces,
-) -> Option<(Kind, Cow<'e, str>)> {
+fn said<'e>(field: &'e Field<'_>, ignore: &[Ignore], traces: &mut Traces) -> Option<Seen<'e>> {
+    let path = path_print(&field.path);
     let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
     if covering().any(|ignore| ignore.regex().is_none()) {
         traces.add(NoiseClass::Ignored, path, &field.value);
@@ -75,16 +77,43 @@ fn said<'e>(
             return None;
         }
     };
-    let mut left = text;
-    let mut is_cut = false;
-    for regex in covering().filter_map(Ignore::regex) {
-        if let Cow::Owned(rest) = regex.replace_all(&left, "") {
-            left = Cow::Owned(rest);
-            is_cut = true;
+    if text.is_empty() {
+        return None;
+    }
+    let print = (path, xxh3_64(text.as_bytes()));
+    let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
+        traces.add(class, path, &field.value);
+        return Some(Seen { path: &field.path, kind, text, print, left: None });
+    };
+    traces.add(NoiseClass::Ignored, path, &field.value);
+    let left = Some(xxh3_64(rest.as_bytes()));
+    Some(Seen { path: &field.path, kind, text: Cow::Owned(rest), print, left })
+}
+
+/// A text without what some patterns find, closed up; nothing where there is no pattern.
+fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<String> {
+    let mut rest: Option<String> = None;
+    for regex in patterns {
+        rest = Some(regex.replace_all(rest.as_deref().unwrap_or(text), "").into_owned());
+    }
+    Some(rest?.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
+/// was ignored before, what was there is what was left.
+pub fn settle_left(portrait: &Portrait<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
+    let of = |prints: &[(u64, u64)], path: u64| -> Vec<u64> {
+        prints.iter().filter(|print| print.0 == path).map(|print| print.1).collect()
+    };
+    for path in portrait.left.iter().map(|left| left.0) {
+        let mut old = of(&known.noise.left, path);
+        if old.is_empty() {
+            old = of(&known.prints, path);
+        }
+        if old == of(&portrait.left, path) {
+            changed.remove(&path);
         }
     }
-    traces.add(if is_cut { NoiseClass::Ignored } else { class }, path, &field.value);
-    Some((kind, left))
 }
 
 #[derive(Default)]
@@ -159,7 +188,7 @@ mod tests {
         let of = |fields: &str| {
             with(fields, |entry| {
                 let portrait = portrait(entry, &list);
-                (portrait.prints, portrait.shape, portrait.traces)
+                (portrait.left, portrait.shape, portrait.traces)
             })
         };
         let text = |views: u32, word: &str| {

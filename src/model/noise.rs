@@ -273,6 +273,9 @@ pub struct Noise {
     pub traces: [u32; NoiseClass::TRACED.len()],
     /// Fingerprint of what a reader sees but for machine-like spans; zero where it is not known.
     pub shape: u64,
+    /// Of the fields that the operator's patterns are about: fingerprints of the path and of what
+    /// the patterns leave.
+    pub left: Vec<(u64, u64)>,
     /// Fields that changed, at most [`Noise::RESTLESS_LIMIT`].
     pub restless: Vec<Restless>,
     /// Whether the newest document that is held back differs in what counts.

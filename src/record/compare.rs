@@ -25,6 +25,7 @@ pub(super) struct Compared {
     prints: Vec<(u64, u64)>,
     bytes: u64,
     shape: u64,
+    left: Vec<(u64, u64)>,
     traces: [u32; NoiseClass::TRACED.len()],
     /// The names of the fields that changed in what counts.
     names: Vec<String>,
@@ -62,6 +63,7 @@ impl Compared {
         item.bytes = self.bytes;
         let noise = &mut item.noise;
         noise.shape = self.shape;
+        noise.left = self.left;
         noise.traces = self.traces;
         noise.restless = self.restless;
         noise.held = false;
@@ -161,21 +163,24 @@ impl<'a> Ignored<'a> {
         Self { list, print, is_other: print != old.ignored }
     }
 
-    /// Leaves out of what changed what only changed because the operator ignores something else
-    /// than before.
-    fn settle(&self, entry: &Entry<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
-        if !self.is_other {
-            return;
+    /// Leaves out of what changed what the operator ignores, and what only appears because the
+    /// operator ignores it no more.
+    fn settle(&self, portrait: &Portrait<'_>, beside: (&Entry<'_>, &Known), changed: &mut Changed) {
+        let (entry, known) = beside;
+        let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
+        for field in &entry.fields {
+            if whole().any(|ignore| ignore.covers(&field.path)) {
+                changed.remove(&diff::path_print(&field.path));
+            }
         }
-        let plain = diff::portrait(entry, &[]).prints;
-        let before = |path: u64| known.prints.iter().filter(move |print| print.0 == path);
-        changed.retain(|path| {
-            let now = plain.iter().filter(|print| print.0 == *path);
-            let was_ignored = before(*path).next().is_none() && now.clone().next().is_some();
-            !(was_ignored || before(*path).eq(now))
-        });
+        diff::settle_left(portrait, known, changed);
+        if self.is_other {
+            changed.retain(|path| known.prints.iter().any(|print| print.0 == *path));
+        }
     }
 }
+
+type Changed = BTreeSet<u64>;
 
 /// An entry beside its item.
 struct Beside<'a> {
@@ -210,7 +215,7 @@ impl<'a> Beside<'a> {
         if bytes == known.bytes {
             changed.clear();
         }
-        ignore.settle(entry, known, &mut changed);
+        ignore.settle(&portrait, (entry, known), &mut changed);
         Some(Self { entry, known, portrait, bytes, changed })
     }
 
@@ -226,6 +231,7 @@ impl<'a> Beside<'a> {
             prints: self.portrait.prints,
             bytes: self.bytes,
             shape: self.portrait.shape,
+            left: self.portrait.left,
             traces: self.portrait.traces,
             classes,
             restless: lesson.restless,

@@ -18,7 +18,14 @@ pub(super) fn newcomer(
     let (updates, history) = first_history(&id, draft.stamp());
     let now = draft.round.now;
     let portrait = diff::portrait(entry, &draft.round.options.ignore);
-    let noise = Noise { traces: portrait.traces, shape: portrait.shape, ..Noise::default() };
+    let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);
+    let noise = Noise {
+        restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, now)),
+        traces: portrait.traces,
+        shape: portrait.shape,
+        left: portrait.left,
+        ..Noise::default()
+    };
     let mut known = Known {
         native: key.to_owned(),
         native_shown: native.shown.clone(),

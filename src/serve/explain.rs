@@ -1,7 +1,6 @@
 //! Why a feed is as it is, in one sentence.
 
 use super::operator::{Counts, FeedStatus, PollNote, PollOutcome};
-use crate::judge;
 use crate::model::FeedState;
 
 /// What came of the last poll and why, and what is still open.
@@ -13,8 +12,7 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     }
     let hold = state.and_then(|state| state.hold.as_ref());
     if let Some(hold) = hold {
-        let words = judge::hold_words(hold);
-        parts.push(format!("a document is held ({}: {}): {words}", hold.kind, hold.reason));
+        parts.push(format!("a document is held ({}: {})", hold.kind, hold.reason));
     }
     let partial = status.document.as_ref().and_then(|document| document.partial.as_ref());
     if let Some(reason) = partial {
@@ -42,7 +40,7 @@ fn last(note: &PollNote, status: &FeedStatus) -> String {
             "the publisher sent the same document again".to_owned()
         }
         PollOutcome::Unchanged if status.held.is_some() => {
-            "the publisher's document is not believed yet".to_owned()
+            "the publisher's document is not believed yet and changes nothing".to_owned()
         }
         PollOutcome::Unchanged => {
             "the document differs from the last one in nothing that is shown".to_owned()
@@ -60,7 +58,7 @@ fn changed(note: &PollNote) -> String {
         )),
     }
     if parts.is_empty() {
-        return "what stands around the items, or their order, changed".to_owned();
+        return "which items there are, their order, or what stands around them changed".to_owned();
     }
     parts.join(", ")
 }

@@ -148,7 +148,7 @@ async fn posts_seen_only_while_held_come_out_when_an_operator_releases() {
     assert!(stage.posts(&anew(2..=9)).await.held.is_some());
     let status = stage.status().await;
     assert_eq!(status["hold"]["kept"], 1);
-    assert!(status["why"].as_str().unwrap().contains("are kept: 1"), "{status}");
+    assert!(status["hold"]["words"].as_str().unwrap().contains("are kept: 1"), "{status}");
     let mut next = anew(3..=10);
     next.retain(|p| p.day != 9);
     assert!(stage.posts(&next).await.held.is_some());

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
 use tidegate::model::{
-    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Snapshot, Time, VERSIONS_PER_DAY,
+    Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -67,6 +68,7 @@ pub struct Gate {
     pub feed: FeedName,
     pub url: String,
     pub options: FeedOptions,
+    pub versions_per_day: u32,
     pub now: Time,
     same: u32,
 }
@@ -82,6 +84,7 @@ impl Gate {
             feed: FeedName::new("news").unwrap(),
             url: SITE.to_owned(),
             options: FeedOptions::default(),
+            versions_per_day: VERSIONS_PER_DAY,
             now: Time::from_unix(START + 400 * 24 * HOUR),
             same: 0,
         }
@@ -100,7 +103,7 @@ impl Gate {
             snapshot,
             now: self.now,
             window: Duration::from_secs(30 * 24 * 3600),
-            versions_per_day: VERSIONS_PER_DAY,
+            versions_per_day: self.versions_per_day,
         }
     }
 
@@ -136,6 +139,12 @@ impl Gate {
         let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
+    }
+
+    /// What is known of the item that is published with an id.
+    pub async fn known(&self, id: &str) -> Known {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
     }
 
     async fn commit(&mut self, verdict: &Verdict) {

@@ -51,6 +51,21 @@ pub struct Lesson {
     pub row: u8,
 }
 
+/// The fields of a new item in which what the feed's items share may change: they are watched from
+/// the start, so that even their first change is known for what it is.
+pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restless> {
+    let shared = feed.spans.iter().filter(|span| span.items >= FeedNoise::ITEMS);
+    let paths: BTreeSet<&str> = shared.map(|span| span.path.as_str()).collect();
+    let watched = paths.into_iter().filter_map(|path| {
+        let mut seen = portrait.seen.iter().filter(|seen| seen.path == path);
+        let (seen, None) = (seen.next()?, seen.next()) else { return None };
+        let placed = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT)?;
+        let spans = placed.iter().map(|place| new_span(place, None)).collect();
+        Some(Restless { spans, ..Restless::new(path, now) })
+    });
+    watched.take(Noise::RESTLESS_LIMIT).collect()
+}
+
 /// How a changed field is taken.
 enum Taken {
     Loud,

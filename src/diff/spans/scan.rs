@@ -180,10 +180,10 @@ impl Iterator for Spans<'_> {
                 b'0'..=b'9' => true,
                 b' ' => {
                     self.word = at + 1;
-                    if self.rest(at).starts_with(" ago") {
-                        if let Some(span) = self.one_ago(at) {
-                            return Some(self.found(span));
-                        }
+                    if self.rest(at).starts_with(" ago")
+                        && let Some(span) = self.one_ago(at)
+                    {
+                        return Some(self.found(span));
                     }
                     false
                 }

@@ -51,19 +51,20 @@ impl Pages {
         }
         self.at_once.lock().unwrap().0 -= 1;
         // The items with odd numbers are those that stay.
-        let stays =
-            path.rsplit('-').next().is_some_and(|n| n.parse().is_ok_and(|n: u32| n % 2 == 1));
+        let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
         Asked { status: if stays { 200 } else { *self.code.lock().unwrap() }, location: None }
     }
 
     /// The missing items that were asked about.
     fn items(&self) -> usize {
         let asked = self.asked.lock().unwrap();
-        let even = |path: &&String| {
-            path.rsplit('-').next().is_some_and(|n| n.parse().is_ok_and(|n: u32| n % 2 == 0))
-        };
-        asked.iter().filter(even).count()
+        asked.iter().filter_map(|path| number(path)).filter(|n| n.is_multiple_of(2)).count()
     }
+}
+
+/// The number of the item whose page it is; nothing for a made-up address.
+fn number(path: &str) -> Option<u32> {
+    path.rsplit('-').next()?.parse().ok()
 }
 
 /// The document of a feed: ten items on its host, or those with odd numbers alone.

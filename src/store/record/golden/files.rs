@@ -111,6 +111,7 @@ fn noise() -> Noise {
         }),
         traces: [1, 2, 3, 4, 5, 6, 7, u32::MAX],
         shape: u64::MAX,
+        left: vec![(15, 16)],
         restless: vec![Restless {
             path: "title".to_owned(),
             forms: vec![8, 9],

@@ -38,12 +38,14 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
         fields,
     });
     let made = (time(), any::<u32>()).prop_map(|(since, versions)| Made { since, versions });
-    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), any::<bool>());
+    let left = vec(any::<(u64, u64)>(), 0..2);
+    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<bool>());
     (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(
-        |(unseen, (traces, shape, held), restless, made, waiting)| Noise {
+        |(unseen, (traces, shape, left, held), restless, made, waiting)| Noise {
             unseen,
             traces,
             shape,
+            left,
             restless,
             held,
             made,
