@@ -116,13 +116,13 @@ pub struct Line {
     /// [`crate::judge::PENDING_SHOWN`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PrintedPending>,
-    /// What else there is to know of it, at most [`NOTES_SHOWN`].
+    /// What else there is to know of it, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 /// The most notes of a document.
-pub const NOTES_SHOWN: usize = 10;
+const NOTES_SHOWN: usize = 10;
 
 impl Line {
     /// Adds a note while there is room.
