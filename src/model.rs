@@ -24,8 +24,8 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{
-    FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span, Unseen,
-    VERSIONS_PER_DAY, WaitCause, Waiting,
+    FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
+    Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
 };
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

@@ -23,6 +23,8 @@ mod edges;
 mod formats;
 #[path = "e2e/identity.rs"]
 mod identity;
+#[path = "e2e/noise.rs"]
+mod noise;
 #[path = "e2e/outages.rs"]
 mod outages;
 #[path = "e2e/story.rs"]

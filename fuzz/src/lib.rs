@@ -12,7 +12,8 @@ use std::time::Duration;
 use tidegate::cli::merge::merged;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time, VERSIONS_PER_DAY,
+    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};

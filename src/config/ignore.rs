@@ -2,7 +2,6 @@
 
 use super::section::{Section, kind, unknown};
 use crate::model::{IGNORE_LIMIT, Ignore};
-use std::collections::BTreeSet;
 use toml::de::{DeTable, DeValue};
 
 const KEY: &str = "ignore";
@@ -12,12 +11,11 @@ const ENTRY_KEYS: &[&str] = &["field", "pattern"];
 /// Reads the list; an entry with a mistake is a fault at its own place.
 pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Vec<Ignore> {
     let elements = section.elements(KEY, IGNORE_LIMIT, WANTED).unwrap_or_default();
-    let mut read = BTreeSet::new();
     let mut list = Vec::new();
     for element in elements {
         let span = element.span();
         match entry(element.get_ref()) {
-            Ok(ignore) if read.insert(ignore.clone()) => list.push(ignore),
+            Ok(ignore) if !list.contains(&ignore) => list.push(ignore),
             Ok(ignore) => {
                 let message = format!("{:?} stands here twice", ignore.field());
                 section.fault_at(&span, KEY, message);

@@ -6,16 +6,15 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-pub(super) const KEYS: &[&str] =
-    &[
-        "endpoint",
-        "dialect",
-        "history_links",
-        "archive_entries",
-        "window",
-        "tombstones",
-        "versions_per_day",
-    ];
+pub(super) const KEYS: &[&str] = &[
+    "endpoint",
+    "dialect",
+    "history_links",
+    "archive_entries",
+    "window",
+    "tombstones",
+    "versions_per_day",
+];
 
 /// What the window and the keeping of tombstones may be.
 const KEEPING: RangeInclusive<Duration> =

@@ -29,6 +29,8 @@ const STAMPED_PROOF: u8 = 6;
 const RETURNS: u8 = 3;
 /// Changes that are further apart are no row.
 const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
+/// A field that goes back after a longer time than this is changed by somebody.
+const TURN_GAP: Duration = Duration::from_secs(DAY / 2);
 /// A mask is lifted, and what it hid comes out, when the field has rested for so many times the
 /// longest rest that it had before …
 const RESTS: u32 = 4;

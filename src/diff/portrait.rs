@@ -62,11 +62,7 @@ pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
 }
 
 /// What a field says to a reader; nothing where it is noise.
-fn said<'e>(
-    field: &'e Field<'_>,
-    ignore: &[Ignore],
-    traces: &mut Traces,
-) -> Option<Seen<'e>> {
+fn said<'e>(field: &'e Field<'_>, ignore: &[Ignore], traces: &mut Traces) -> Option<Seen<'e>> {
     let path = path_print(&field.path);
     let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
     if covering().any(|ignore| ignore.regex().is_none()) {
@@ -196,7 +192,9 @@ mod tests {
             })
         };
         let text = |views: u32, word: &str| {
-            format!("<description>{word}, {views} views</description><promotion>{views}</promotion>")
+            format!(
+                "<description>{word}, {views} views</description><promotion>{views}</promotion>"
+            )
         };
         let (old, new, edited) = (of(&text(1, "a")), of(&text(2, "a")), of(&text(1, "b")));
         assert_eq!((&old.0, old.1), (&new.0, new.1));

@@ -204,6 +204,9 @@ pub struct Restless {
     /// Its spans, in order, at most [`Restless::SPAN_LIMIT`]; none where there were more, or before
     /// it changed in spans alone.
     pub spans: Vec<Span>,
+    /// Whether any of them may have been what changed the first time, which counts for all until the
+    /// second change tells.
+    pub is_guess: bool,
     /// When it last changed.
     pub last: Time,
     /// The longest that it rested between two changes of the row, in seconds.
@@ -221,6 +224,7 @@ impl Restless {
             returns: 0,
             changes: 0,
             spans: Vec::new(),
+            is_guess: false,
             last: now,
             pace: 0,
             masked: None,
@@ -278,7 +282,7 @@ pub struct Noise {
     pub left: Vec<(u64, u64)>,
     /// Fields that changed, at most [`Noise::RESTLESS_LIMIT`].
     pub restless: Vec<Restless>,
-    /// Whether the newest document that is held back differs in what counts.
+    /// Whether a document that is held back differs in what is no noise whatever follows.
     pub held: bool,
     /// The versions of the present day.
     pub made: Option<Made>,

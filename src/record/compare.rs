@@ -39,6 +39,8 @@ pub(super) struct Compared {
     due: Option<Time>,
     /// How often in a row it changed in spans alone.
     row: u8,
+    /// Whether something of it is no noise whatever follows.
+    pub(super) is_sure: bool,
 }
 
 impl Compared {
@@ -79,12 +81,19 @@ impl Compared {
         unseen.classes.join(self.classes);
         unseen.count = unseen.count.saturating_add(1);
         unseen.last = now;
-        let Some(due) = self.due else { return };
+        let fields = self.masked.join(", ");
+        let Some(due) = self.due else {
+            // What turned out to be noise in all items has not to come out of this one.
+            let is_it = |waiting: &mut Waiting| {
+                waiting.cause == WaitCause::Mask && waiting.fields == fields
+            };
+            noise.waiting.take_if(is_it);
+            return;
+        };
         match &mut noise.waiting {
             Some(waiting) if waiting.cause == WaitCause::Mask => waiting.due = due,
             Some(_) => {}
             None => {
-                let fields = self.masked.join(", ");
                 let cause = WaitCause::Mask;
                 noise.waiting = Some(Waiting { cause, since: now, due, fields });
             }
@@ -237,6 +246,7 @@ impl<'a> Beside<'a> {
             restless: lesson.restless,
             due: lesson.due,
             row: lesson.row,
+            is_sure: lesson.is_sure,
         }
     }
 

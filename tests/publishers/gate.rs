@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time, VERSIONS_PER_DAY,
+    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time, VERSIONS_PER_DAY};
+use tidegate::model::{
+    EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, Time, VERSIONS_PER_DAY,
+};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Item, Standing, Time, VERSIONS_PER_DAY,
+    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Item, Standing, Time,
+    VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::render::{self, Addresses, Dialect, Page, ViewKind};

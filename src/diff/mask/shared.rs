@@ -159,7 +159,7 @@ pub fn sweep(feed: &mut FeedNoise, swept: &Swept, items: usize, now: Time) {
         }
     }
     feed.fields.retain(|field| field.documents > 0);
-    feed.fields.sort_by(|one, other| other.documents.cmp(&one.documents));
+    feed.fields.sort_by_key(|field| std::cmp::Reverse(field.documents));
     feed.fields.truncate(FeedNoise::FIELD_LIMIT);
 }
 

@@ -5,12 +5,64 @@ use std::ops::Range;
 
 /// Names that belong to the number beside them.
 pub(super) const TIME_WORDS: [&str; 58] = [
-    "jan", "january", "feb", "february", "mar", "march", "apr", "april", "may", "jun", "june",
-    "jul", "july", "aug", "august", "sep", "sept", "september", "oct", "october", "nov",
-    "november", "dec", "december", "mon", "monday", "tue", "tuesday", "wed", "wednesday", "thu",
-    "thursday", "fri", "friday", "sat", "saturday", "sun", "sunday", "second", "sec", "minute",
-    "min", "hour", "hr", "day", "week", "month", "year", "am", "pm", "gmt", "utc", "seconds",
-    "minutes", "hours", "days", "weeks", "months",
+    "jan",
+    "january",
+    "feb",
+    "february",
+    "mar",
+    "march",
+    "apr",
+    "april",
+    "may",
+    "jun",
+    "june",
+    "jul",
+    "july",
+    "aug",
+    "august",
+    "sep",
+    "sept",
+    "september",
+    "oct",
+    "october",
+    "nov",
+    "november",
+    "dec",
+    "december",
+    "mon",
+    "monday",
+    "tue",
+    "tuesday",
+    "wed",
+    "wednesday",
+    "thu",
+    "thursday",
+    "fri",
+    "friday",
+    "sat",
+    "saturday",
+    "sun",
+    "sunday",
+    "second",
+    "sec",
+    "minute",
+    "min",
+    "hour",
+    "hr",
+    "day",
+    "week",
+    "month",
+    "year",
+    "am",
+    "pm",
+    "gmt",
+    "utc",
+    "seconds",
+    "minutes",
+    "hours",
+    "days",
+    "weeks",
+    "months",
 ];
 
 /// Names of units of which there may be `an` one ago.
@@ -128,10 +180,9 @@ impl Iterator for Spans<'_> {
                 b'0'..=b'9' => true,
                 b' ' => {
                     self.word = at + 1;
-                    if self.rest(at).starts_with(" ago") {
-                        if let Some(span) = self.one_ago(at) {
-                            return Some(self.found(span));
-                        }
+                    let is_ago = self.rest(at).starts_with(" ago");
+                    if let Some(span) = is_ago.then(|| self.one_ago(at)).flatten() {
+                        return Some(self.found(span));
                     }
                     false
                 }

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn values(text: &str) -> Vec<&str> {
-    Spans::new(text, Kind::Text).map(|span| &text[span]).collect()
+    Spans::new(text, Kind::Text).map(|span| text.get(span).unwrap()).collect()
 }
 
 fn same_shape(one: &str, other: &str) -> bool {

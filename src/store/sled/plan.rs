@@ -132,8 +132,8 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
             } else if head.latest && !known.is_deleted() {
                 // What waited for its version: the newest bytes become that version's.
                 let newest = trees.get(Class::Latest, &key)?;
-                let newest = newest
-                    .ok_or_else(|| trees.damaged(Class::Latest, &key, "it is missing"))?;
+                let newest =
+                    newest.ok_or_else(|| trees.damaged(Class::Latest, &key, "it is missing"))?;
                 new_body(trees, feed, known, &newest, &mut head, writes)?;
             }
         }

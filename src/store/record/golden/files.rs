@@ -116,6 +116,7 @@ fn noise() -> Noise {
             returns: 1,
             changes: 3,
             spans: vec![Span { before: 10, after: 11, value: 12, changes: 2, told: true }],
+            is_guess: true,
             last: at(33),
             pace: 60,
             masked: Some(at(33)),

@@ -11,14 +11,15 @@ fn restless() -> impl Strategy<Value = Restless> {
     let span = any::<([u32; 3], u8, bool)>().prop_map(|([before, after, value], changes, told)| {
         Span { before, after, value, changes, told }
     });
-    let field = (text(), vec(any::<u32>(), 0..4), any::<[u8; 2]>(), vec(span, 0..3));
+    let field = (text(), vec(any::<u32>(), 0..4), any::<([u8; 2], bool)>(), vec(span, 0..3));
     (field, time(), any::<u32>(), of(time())).prop_map(
-        |((path, forms, [returns, changes], spans), last, pace, masked)| Restless {
+        |((path, forms, ([returns, changes], is_guess), spans), last, pace, masked)| Restless {
             path,
             forms,
             returns,
             changes,
             spans,
+            is_guess,
             last,
             pace,
             masked,
@@ -31,8 +32,12 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
     let unseen = (classes, any::<u32>(), time(), time())
         .prop_map(|(classes, count, since, last)| Unseen { classes, count, since, last });
     let cause = select(vec![WaitCause::Cap, WaitCause::Mask]);
-    let waiting = (cause, time(), time(), text())
-        .prop_map(|(cause, since, due, fields)| Waiting { cause, since, due, fields });
+    let waiting = (cause, time(), time(), text()).prop_map(|(cause, since, due, fields)| Waiting {
+        cause,
+        since,
+        due,
+        fields,
+    });
     let made = (time(), any::<u32>()).prop_map(|(since, versions)| Made { since, versions });
     let left = vec(any::<(u64, u64)>(), 0..2);
     let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<bool>());
@@ -52,17 +57,10 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
 
 pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
     let place = (text(), of(text()), of(text()), any::<u32>(), any::<bool>());
-    let span = (place, time(), time()).prop_map(
-        |((path, before, after, items, stamped), since, last)| SharedSpan {
-            path,
-            before,
-            after,
-            items,
-            stamped,
-            since,
-            last,
-        },
-    );
+    let span =
+        (place, time(), time()).prop_map(|((path, before, after, items, stamped), since, last)| {
+            SharedSpan { path, before, after, items, stamped, since, last }
+        });
     let field = (text(), any::<u64>(), any::<u32>(), time(), time()).prop_map(
         |(path, digest, documents, since, last)| SharedField {
             path,
