@@ -327,12 +327,21 @@ pub struct SharedSpan {
     pub after: Option<String>,
     /// In how many items it was learned.
     pub items: u32,
+    /// In how many documents in a row it changed in most items.
+    pub documents: u32,
     /// Whether it was learned although the publisher's stamps said that the entries were updated.
     pub stamped: bool,
     /// When it was learned in the first of them.
     pub since: Time,
     /// When one last changed.
     pub last: Time,
+}
+
+impl SharedSpan {
+    /// Whether enough was seen for it to hold for all items.
+    pub const fn in_force(&self) -> bool {
+        self.items >= FeedNoise::ITEMS || self.documents >= FeedNoise::DOCUMENTS
+    }
 }
 
 /// A field that changed on most items at once while nothing else of them did.
@@ -373,17 +382,21 @@ impl FeedNoise {
 
     /// What was learned, in sentences without stops.
     pub fn words(&self) -> Vec<String> {
-        let spans = self.spans.iter().filter(|span| span.items >= Self::ITEMS).map(|span| {
+        let spans = self.spans.iter().filter(|span| span.in_force()).map(|span| {
             let place = match (&span.before, &span.after) {
                 (Some(before), Some(after)) => format!("between {before:?} and {after:?}"),
                 (Some(before), None) => format!("after {before:?}"),
                 (None, Some(after)) => format!("before {after:?}"),
                 (None, None) => "that it is".to_owned(),
             };
-            let SharedSpan { path, items, since, .. } = span;
+            let SharedSpan { path, since, .. } = span;
+            let shown = match span.items {
+                items if items >= Self::ITEMS => format!("in {items} items"),
+                _ => format!("on most items in {} documents in a row", span.documents),
+            };
             format!(
-                "the number or token {place} in {path} never rests, as seen in {items} items \
-                 since {since}; its changes make no version"
+                "the number or token {place} in {path} never rests, as seen {shown} since {since}; \
+                 its changes make no version"
             )
         });
         let fields = self.fields.iter().filter(|field| field.documents >= Self::DOCUMENTS);

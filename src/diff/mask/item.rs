@@ -1,8 +1,8 @@
 //! What one item shows of its own fields.
 
-use super::shared::{Learned, is_shared};
+use super::shared::{Varied, is_shared};
 use super::{
-    LEAST_REST, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
+    LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
 use crate::diff::path_print;
 use crate::diff::portrait::{Portrait, Seen};
@@ -45,8 +45,8 @@ pub struct Lesson {
     pub classes: NoiseClasses,
     /// What is known of the item's restless fields from now on.
     pub restless: Vec<Restless>,
-    /// The places of spans that turned out to never rest.
-    pub learned: Vec<Learned>,
+    /// The places of the spans that varied.
+    pub varied: Vec<Varied>,
     /// When what this item alone has shown to be noise comes out if it rests.
     pub due: Option<Time>,
     /// The most changes in a row that a field that counts made in spans alone.
@@ -59,7 +59,7 @@ pub struct Lesson {
 /// The fields of a new item in which what the feed's items share may change: they are watched from
 /// the start, so that even their first change is known for what it is.
 pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restless> {
-    let shared = feed.spans.iter().filter(|span| span.items >= FeedNoise::ITEMS);
+    let shared = feed.spans.iter().filter(|span| span.in_force());
     let paths: BTreeSet<&str> = shared.map(|span| span.path.as_str()).collect();
     let watched = paths.into_iter().filter_map(|path| {
         let mut seen = portrait.seen.iter().filter(|seen| seen.path == path);
@@ -208,16 +208,16 @@ fn spans_alone(
         }
         // What was held back with earlier documents is no less a change.
         if varies || (look.in_hold && span.changes > 0) {
-            let is_proven = span.changes >= proof;
+            let is_proven = span.changes >= proof && field.changes >= proof;
             let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
-            varying += usize::from(varies && !is_untold);
             loud += usize::from(!is_proven && !is_shared);
             own += usize::from(!is_shared);
-            if is_shared || (is_proven && !span.told) {
-                let is_new = is_proven && !span.told;
-                lesson.learned.push(Learned::new(seen.path, place, look.is_stamped, is_new));
-                span.told |= is_new;
-            }
+        }
+        if varies && !is_untold {
+            varying += 1;
+            let is_first = span.changes >= proof && !span.told;
+            lesson.varied.push(Varied::new(seen.path, place, look.is_stamped, is_first));
+            span.told |= is_first;
         }
         field.spans.push(span);
     }
@@ -261,13 +261,16 @@ fn watched(restless: &mut Vec<Restless>, path: &str, now: Time) -> Restless {
 fn begin_or_continue(field: &mut Restless, now: Time) {
     let gap = now.since(field.last);
     let patience = if field.masked.is_some() { rest(field) } else { ROW_GAP };
-    if gap > patience {
-        end_row(field);
+    if gap <= patience {
+        field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
+    } else {
+        field.changes = 0;
         field.returns = 0;
         field.pace = 0;
         field.masked = None;
-    } else {
-        field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
+    }
+    if gap > patience.max(LONG_GAP) {
+        end_row(field);
     }
     field.last = now;
 }

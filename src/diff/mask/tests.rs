@@ -79,8 +79,8 @@ impl Watch {
             in_hold: self.in_hold,
             now: self.now,
         });
-        for learned in &lesson.learned {
-            vote(&mut self.feed, learned, self.now);
+        for varied in &lesson.varied {
+            vote(&mut self.feed, varied, self.now);
         }
         self.known.noise.restless.clone_from(&lesson.restless);
         if self.in_hold {
@@ -325,10 +325,45 @@ fn what_is_watched_is_bounded() {
     assert!(watch.known.noise.restless[0].spans.is_empty());
     for n in 0..200_u32 {
         let place = crate::diff::spans::placed("1 x", crate::diff::spans::Kind::Text, 9).unwrap();
-        let learned = shared::Learned::new(&format!("f{n}"), &place[0], false, true);
-        vote(&mut watch.feed, &learned, watch.now);
+        let varied = Varied::new(&format!("f{n}"), &place[0], false, true);
+        vote(&mut watch.feed, &varied, watch.now);
     }
     assert_eq!(watch.feed.spans.len(), FeedNoise::SPAN_LIMIT);
+}
+
+#[test]
+fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart() {
+    use crate::diff::spans::{Kind, placed};
+    let seen = |names: &[&str]| -> Vec<Vec<Varied>> {
+        let one = |name: &&str| {
+            let text = format!("{name} (7 views)");
+            let places = placed(&text, Kind::Text, 9).unwrap();
+            places.iter().map(|place| Varied::new("title", place, false, false)).collect()
+        };
+        names.iter().map(one).collect()
+    };
+    let sweep = |feed: &mut FeedNoise, names: &[&str], items: usize, days: u64| {
+        let varied = seen(names);
+        let varied: Vec<&[Varied]> = varied.iter().map(Vec::as_slice).collect();
+        let now = Time::from_unix(0).plus(Duration::from_secs(days * DAY));
+        sweep_spans(feed, &varied, items, now)
+    };
+    let names = ["One", "Two", "Six", "Ten"];
+    let mut feed = FeedNoise::default();
+    assert!(!sweep(&mut feed, &names, 7, 0) && !sweep(&mut feed, &names, 7, 9));
+    assert!(!sweep(&mut feed, &names[..3], 7, 12), "too few of them");
+    assert!(sweep(&mut feed, &names, 7, 20));
+    assert!(!sweep(&mut feed, &names, 7, 21), "it holds already");
+    let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
+    assert_eq!((span.before.as_deref(), span.after.as_deref()), (None, Some(" view")));
+    assert!(feed.words()[0].contains("on most items in 4 documents in a row"));
+    // Where both sides are the same, both are wanted.
+    let mut feed = FeedNoise::default();
+    for day in 0..3 {
+        sweep(&mut feed, &["One"; 4], 4, day);
+    }
+    let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
+    assert_eq!((span.before.as_deref(), span.after.as_deref()), (Some("One ("), Some(" view")));
 }
 
 /// The values of one field over all items of a document.

@@ -139,6 +139,7 @@ fn feed_noise() -> FeedNoise {
             before: None,
             after: Some(" view".to_owned()),
             items: 3,
+            documents: 2,
             stamped: true,
             since: at(31),
             last: at(33),

@@ -56,11 +56,19 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
 }
 
 pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
-    let place = (text(), of(text()), of(text()), any::<u32>(), any::<bool>());
-    let span =
-        (place, time(), time()).prop_map(|((path, before, after, items, stamped), since, last)| {
-            SharedSpan { path, before, after, items, stamped, since, last }
-        });
+    let place = (text(), of(text()), of(text()), any::<[u32; 2]>(), any::<bool>());
+    let span = (place, time(), time()).prop_map(
+        |((path, before, after, [items, documents], stamped), since, last)| SharedSpan {
+            path,
+            before,
+            after,
+            items,
+            documents,
+            stamped,
+            since,
+            last,
+        },
+    );
     let field = (text(), any::<u64>(), any::<u32>(), time(), time()).prop_map(
         |(path, digest, documents, since, last)| SharedField {
             path,
