@@ -15,11 +15,15 @@ pub(super) fn conclude(
     let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
     let stood = now.since(absence.since).as_secs() / 3600;
     let seen = absence.words();
-    let words = if stood > 0 {
+    let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
     } else {
         seen.to_owned()
     };
+    if let Some(probe) = &absence.probe {
+        let link = draft.item(at).and_then(|item| item.link.as_deref());
+        words = format!("{words}; {}", judge::probe::told(probe, link));
+    }
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {

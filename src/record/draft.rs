@@ -30,6 +30,8 @@ pub(super) struct Draft<'a> {
     pub(super) shown_changed: bool,
     /// Whether the state changes in something that must be kept.
     pub(super) state_changed: bool,
+    /// Whether its versions go into an archive at once: the reader view never shows them.
+    pub(super) seals_now: bool,
 }
 
 /// The words of an event that are not known from its item.
@@ -70,6 +72,7 @@ impl<'a> Draft<'a> {
             kept: None,
             shown_changed: false,
             state_changed: false,
+            seals_now: false,
         }
     }
 
@@ -156,6 +159,14 @@ impl<'a> Draft<'a> {
     /// Notes what happened to an item.
     pub(super) fn event(&mut self, index: usize, said: Said) {
         let Some(known) = self.item(index) else { return };
+        let makes_version = matches!(
+            said.kind,
+            EventKind::Created
+                | EventKind::Updated
+                | EventKind::Deleted
+                | EventKind::Undeleted
+                | EventKind::Backfilled
+        );
         let event = Event {
             kind: said.kind,
             id: known.id.clone(),

@@ -12,8 +12,8 @@ use super::{
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Snapshot, Standing,
-    SyncId,
+    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Snapshot, Stamp,
+    Standing, SyncId, Tick, Time,
 };
 use std::collections::{HashMap, HashSet};
 

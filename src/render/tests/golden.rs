@@ -55,6 +55,9 @@ fn every_format_and_view() {
             feed.items.push(deleted(last));
             insta::assert_snapshot!(format!("{name}-sync"), feed.render(ViewKind::Sync));
             insta::assert_snapshot!(format!("{name}-complete"), feed.render(ViewKind::Complete));
+            let gone = feed.items.pop().unwrap();
+            (feed.deleted, feed.history) = (vec![gone], super::history::place());
+            insta::assert_snapshot!(format!("{name}-archive"), feed.reader());
         }
     });
 }

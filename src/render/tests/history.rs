@@ -7,7 +7,8 @@ use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
 
 const AT: &str = "https://gate.example/feeds/news";
 
-fn place() -> HistoryPlace {
+/// The place of an archive between two others.
+pub(super) fn place() -> HistoryPlace {
     HistoryPlace {
         previous: Some(format!("{AT}/archive/b")),
         archive: Some(ArchiveDocument {

@@ -15,6 +15,7 @@ async fn nothing_is_answered_without_the_token() {
         ("POST", "/api/v1/feeds/news/poll"),
         ("POST", "/api/v1/feeds/news/hold"),
         ("GET", "/api/v1/feeds/news/items/a"),
+        ("POST", "/api/v1/feeds/news/backfill"),
         ("POST", "/api/v1/feeds/news/items/a/resolve"),
         ("GET", "/api/v1/nothing"),
         ("PATCH", "/api/v1/feeds"),
@@ -51,6 +52,10 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/next_poll/at", at(300).to_string().into()),
         ("/next_poll/why", "the feed's ttl".into()),
         ("/failures", 3.into()),
+        ("/backfill/state", "walking".into()),
+        ("/backfill/layout", "pages".into()),
+        ("/backfill/items", 17.into()),
+        ("/backfill/next", "https://upstream.example/?page=3".into()),
         ("/held", "<u>empty</u>".into()),
         ("/state/until", at(-10).to_string().into()),
         ("/state/window/since", at(-20 * DAY).to_string().into()),
@@ -248,4 +253,25 @@ async fn an_action_outlives_its_caller() {
         tokio::task::yield_now().await;
     }
     assert_eq!(*site.operator.asked.lock().unwrap(), ["delete news false"]);
+}
+
+#[tokio::test]
+async fn a_backfill_is_begun_and_stopped() {
+    let site = Site::new();
+    for (body, status) in [
+        ("", 202),
+        ("{}", 202),
+        (r#"{"action":"start"}"#, 202),
+        (r#"{"action":"stop"}"#, 202),
+        (r#"{"action":"pause"}"#, 400),
+        (r#"{"actoin":"stop"}"#, 400),
+        ("[]", 400),
+    ] {
+        let answer = site.call("POST", "/feeds/news/backfill", body).await;
+        assert_eq!(answer.status(), status, "{body}");
+    }
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Start").count(), 3);
+    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Stop").count(), 1);
+    problem(site.call("POST", "/feeds/nobody/backfill", "").await, 404).await;
 }

@@ -463,6 +463,13 @@ pub(super) fn status(feed: &str) -> FeedStatus {
             would: Conclusion::Delete,
         }],
         pending_absences: 1,
+        backfill: Some(Backfill {
+            trail: Some(Trail::Pages),
+            next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
+            documents: 2,
+            items: 17,
+            ..Backfill::begin(at(-30))
+        }),
     }
 }
 
@@ -527,6 +534,10 @@ impl Operator for TestOperator {
             versions: 3,
             before: false,
         })
+    }
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        self.note(format!("backfill {feed} {action:?}"));
+        Self::known(feed)
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;

@@ -21,12 +21,33 @@ enum Act {
     Latest(usize),
 }
 
+/// What a commit does to archives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Archiving {
+    Nothing,
+    Seal,
+    Drop,
+}
+
 #[derive(Debug, Clone)]
 enum Step {
-    Commit { feed: usize, acts: Vec<(usize, Act)>, order: Option<Vec<usize>>, stale: bool },
-    Checkpoint { feed: usize, failures: u32 },
-    PutFeed { feed: usize },
-    Purge { feed: usize },
+    Commit {
+        feed: usize,
+        acts: Vec<(usize, Act)>,
+        order: Option<Vec<usize>>,
+        archive: Archiving,
+        stale: bool,
+    },
+    Checkpoint {
+        feed: usize,
+        failures: u32,
+    },
+    PutFeed {
+        feed: usize,
+    },
+    Purge {
+        feed: usize,
+    },
     Reopen,
 }
 
@@ -40,10 +61,16 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let acts = vec((0..ITEMS.len(), act), 0..4);
     let order = proptest::option::of(vec(0..ITEMS.len(), 0..4));
+    let archiving = prop_oneof![
+        5 => Just(Archiving::Nothing),
+        2 => Just(Archiving::Seal),
+        1 => Just(Archiving::Drop),
+    ];
     let feed = || 0..FEEDS.len();
     prop_oneof![
-        12 => (feed(), acts, order, prop::bool::weighted(0.1))
-            .prop_map(|(feed, acts, order, stale)| Step::Commit { feed, acts, order, stale }),
+        12 => (feed(), acts, order, archiving, prop::bool::weighted(0.1)).prop_map(
+            |(feed, acts, order, archive, stale)| Step::Commit { feed, acts, order, archive, stale },
+        ),
         2 => (feed(), 0..9u32).prop_map(|(feed, failures)| Step::Checkpoint { feed, failures }),
         1 => feed().prop_map(|feed| Step::PutFeed { feed }),
         1 => feed().prop_map(|feed| Step::Purge { feed }),
@@ -55,6 +82,8 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Told {
     changes: Vec<Change>,
+    /// What was sealed, as of then.
+    archives: Vec<(ArchiveId, Archive)>,
     /// The revision that a purged predecessor had.
     floor: u64,
     /// The openings of the store that raised its render revision, with what each found.
@@ -106,6 +135,42 @@ impl Told {
     }
 }
 
+impl Told {
+    /// What the store has of the archives is what was sealed, and nothing of what was dropped.
+    async fn archives_agree(&self, store: &dyn Store, name: &FeedName) {
+        let chain = self.changes.last().map(|change| &change.state.archives).unwrap();
+        let notes = store.archives(name, usize::MAX).await.unwrap();
+        assert_eq!(notes.iter().map(|note| note.bytes).sum::<u64>(), chain.bytes);
+        assert!(notes.iter().map(|note| note.number).eq((chain.first..chain.next).rev()));
+        for (number, (id, archive)) in (0..).zip(&self.archives) {
+            let kept = store.archive(name, id).await.unwrap();
+            assert_eq!(kept.as_ref(), Some(archive).filter(|_| number >= chain.first));
+            let place = store.archive_place(name, id).await.unwrap().unwrap();
+            assert_eq!((place.note.number, place.note.dropped), (number, kept.is_none()));
+        }
+    }
+}
+
+/// Seals everything that no archive has.
+fn seal(change: &mut Change, mut ledger: HashMap<SyncId, Known>) {
+    ledger.extend(change.known.iter().map(|known| (known.id.clone(), known.clone())));
+    let chain = &mut change.state.archives;
+    let items: Vec<SyncId> = ledger
+        .into_values()
+        .filter(|known| !chain.is_sealed(known.tick))
+        .map(|known| known.id)
+        .collect();
+    if items.is_empty() {
+        return;
+    }
+    let id = ArchiveId::new(&format!("archive{}", change.at.unix())).unwrap();
+    let previous = chain.newest.replace(id.clone());
+    let upstream = "https://example.org/feed".to_owned();
+    change.seals.push(Seal { number: chain.next, id, previous, upstream, items });
+    chain.next += 1;
+    chain.sealed = change.state.tick;
+}
+
 #[derive(Default)]
 struct Model {
     feeds: BTreeMap<FeedName, Told>,
@@ -125,7 +190,7 @@ impl Model {
         feed: usize,
         acts: &[(usize, Act)],
         order: Option<&[usize]>,
-        stale: bool,
+        (archive, stale): (Archiving, bool),
     ) -> Change {
         self.seconds += 2;
         let told = self.feeds.entry(super::make::feed(FEEDS[feed])).or_default();
@@ -162,6 +227,14 @@ impl Model {
             draft = draft.order(&names);
         }
         let mut change = draft.done();
+        match archive {
+            Archiving::Nothing => {}
+            Archiving::Seal => seal(&mut change, ledger),
+            Archiving::Drop => {
+                let chain = &mut change.state.archives;
+                chain.first = chain.next.saturating_sub(1).max(chain.first);
+            }
+        }
         if stale {
             change.base = Revision(change.base.0 + 1);
         }
@@ -184,7 +257,13 @@ impl Model {
             self.log.push(Announced { feed: change.feed.clone(), tick, revision, versions });
             epoch = Some(Epoch(u64::try_from(self.log.len()).unwrap()));
         }
+        let seals = change.seals.clone();
         told.changes.push(change);
+        for seal in seals {
+            let items = seal.items.iter().map(|id| told.item(id).unwrap()).collect();
+            let archive = Archive::of(seal.upstream, skeleton("<feed/>"), items);
+            told.archives.push((seal.id, archive));
+        }
         Committed { revision, epoch }
     }
 
@@ -232,6 +311,7 @@ impl Model {
                 let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
                 assert_eq!(versions, told.versions(&item));
             }
+            told.archives_agree(store, &name).await;
             let events: Vec<_> =
                 told.changes.iter().flat_map(|change| change.events.clone()).collect();
             let newest: Vec<_> = events.into_iter().rev().collect();
@@ -246,8 +326,8 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
     for step in steps {
         let (store, claim) = (bench.store(), bench.claim().await);
         match step {
-            Step::Commit { feed, acts, order, stale } => {
-                let change = model.change(feed, &acts, order.as_deref(), stale);
+            Step::Commit { feed, acts, order, archive, stale } => {
+                let change = model.change(feed, &acts, order.as_deref(), (archive, stale));
                 let result = store.commit(&claim, change.clone()).await;
                 if stale {
                     assert!(matches!(result, Err(CommitError::Conflict(_))), "{result:?}");
@@ -263,6 +343,8 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     }
                     (change.state.render, change.state.shown) = (state.render, state.shown);
                     change.state.lineage = state.lineage;
+                    // How much an archive takes is up to the store.
+                    change.state.archives.bytes = state.archives.bytes;
                     assert_eq!(result.unwrap(), model.accept(change));
                 }
             }
@@ -279,6 +361,7 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     last_error: None,
                     refreshed: None,
                     not_before: None,
+                    backfill: None,
                 };
                 store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);
