@@ -116,7 +116,7 @@ pub struct Line {
     /// [`crate::judge::PENDING_SHOWN`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PrintedPending>,
-    /// What else there is to know of it, at most [`NOTES_SHOWN`].
+    /// What else there is to know of it, at most `NOTES_SHOWN`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -32,7 +32,7 @@ pub(super) fn prepare(
         return Ok(Vec::new());
     }
     if change.base == Revision(0) {
-        return first(trees, change);
+        return sealed(trees, change, false);
     }
     let segments = shared.reading(&change.feed, |state| {
         if state.revision != change.base {
@@ -45,13 +45,12 @@ pub(super) fn prepare(
     Ok(segments.unwrap_or_default())
 }
 
-/// The archives that the first change of a feed seals, from that change alone.
-pub(super) fn first(trees: &Trees, change: &Change) -> Result<Vec<Segment>, StoreError> {
-    sealed(trees, change, false)
-}
-
 /// The segments that a change seals. `stored`: items may be those of the store.
-fn sealed(trees: &Trees, change: &Change, stored: bool) -> Result<Vec<Segment>, StoreError> {
+pub(super) fn sealed(
+    trees: &Trees,
+    change: &Change,
+    stored: bool,
+) -> Result<Vec<Segment>, StoreError> {
     let source = Source::of(change);
     let mut segments = Vec::with_capacity(change.seals.len());
     for seal in &change.seals {

@@ -200,8 +200,13 @@ impl Committer {
                 base = floor.revision;
             }
             floor.lift(&mut prepared.change, state.is_none());
-            // What it seals bears the lifted ticks. Nothing was sealed before: all of it is new.
-            prepared.segments = archives::first(&self.trees, &prepared.change)?;
+            // What it seals bears the lifted ticks. Nothing was sealed before; but the document around
+            // the entries may be that of an earlier change, where this is not the first.
+            // Text is taken out of archives only where a tick was committed; nothing is lifted then.
+            if prepared.change.redacted.is_empty() {
+                let stored = state.is_some();
+                prepared.segments = archives::sealed(&self.trees, &prepared.change, stored)?;
+            }
         }
         let revision = Revision(base.0 + 1);
         prepared.change.state.revision = revision;
