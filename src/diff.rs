@@ -11,7 +11,7 @@ mod prints;
 mod spans;
 mod visible;
 
-pub use mask::{Lesson, Look, Swept, learn, sweep, volatile, vote, watch};
+pub use mask::{Lesson, Look, Swept, Varied, learn, sweep, sweep_spans, volatile, vote, watch};
 pub use noise::Weight;
 pub use portrait::{Portrait, portrait, settle_left};
 pub use prints::{bytes_print, changed, changed_across_formats, names, path_print, text_prints};

@@ -27,6 +27,8 @@ mod formats;
 mod identity;
 #[path = "e2e/moves.rs"]
 mod moves;
+#[path = "e2e/noise.rs"]
+mod noise;
 #[path = "e2e/outages.rs"]
 mod outages;
 #[path = "e2e/past.rs"]

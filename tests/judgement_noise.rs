@@ -123,6 +123,32 @@ async fn counters_in_every_title_are_learned_though_the_feed_is_held() {
 }
 
 #[tokio::test]
+async fn counters_in_every_title_that_has_no_other_number_make_no_version() {
+    let mut gate = Gate::new().await;
+    let names = ["keeper", "lamp", "ship", "storm", "clock", "log"];
+    let counted = |n: u32| -> Vec<Post> {
+        let titled = |(at, p): (usize, Post)| Post {
+            title: format!("About the {} ({n} views)", names[at]),
+            ..p
+        };
+        days(1..=6).into_iter().enumerate().map(titled).collect()
+    };
+    let mut held = Vec::new();
+    for n in 0..9 {
+        gate.later(1);
+        let verdict = gate.posts(&counted(n)).await;
+        assert_eq!(kinds(&verdict).len(), if n == 0 { 6 } else { 0 });
+        held.push(verdict.held.is_some());
+    }
+    // Two documents were held for changing everything; the third shows what it is.
+    assert_eq!(held[..4], [false, true, true, false]);
+    assert!(held[4..].iter().all(|held| !held));
+    assert_eq!(gate.known(&post(3).id).await.noise.waiting, None);
+    gate.later(24 * 40);
+    assert_eq!(kinds(&gate.same().await), []);
+}
+
+#[tokio::test]
 async fn a_field_of_advertisements_on_every_item() {
     let (mut gate, posts) = begun().await;
     let sponsored = |n: u32| -> Vec<Post> {

@@ -12,8 +12,6 @@ pub(super) const KEYS: &[&str] = &[
     "dialect",
     "history_links",
     "archive_entries",
-    "window",
-    "tombstones",
     "versions_per_day",
     "archives",
     "archive_age",

@@ -15,7 +15,7 @@ mod item;
 mod shared;
 
 pub use item::{Lesson, Look, learn, watch};
-pub use shared::{Swept, sweep, volatile, vote};
+pub use shared::{Swept, Varied, sweep, sweep_spans, volatile, vote};
 
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ const STAMPED_PROOF: u8 = 6;
 const RETURNS: u8 = 3;
 /// Changes that are further apart are no row.
 const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
+/// They may still show what the items of a feed share, where they are no further apart than this.
+const LONG_GAP: Duration = Duration::from_secs(8 * DAY);
+/// A field that goes back after a longer time than this is changed by somebody.
+const TURN_GAP: Duration = Duration::from_secs(DAY / 2);
 /// A mask is lifted, and what it hid comes out, when the field has rested for so many times the
 /// longest rest that it had before …
 const RESTS: u32 = 4;

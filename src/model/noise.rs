@@ -278,7 +278,7 @@ pub struct Noise {
     pub left: Vec<(u64, u64)>,
     /// Fields that changed, at most [`Noise::RESTLESS_LIMIT`].
     pub restless: Vec<Restless>,
-    /// Whether the newest document that is held back differs in what counts.
+    /// Whether a document that is held back differs in what is no noise whatever follows.
     pub held: bool,
     /// The versions of the present day.
     pub made: Option<Made>,
@@ -321,7 +321,8 @@ pub struct SharedSpan {
     pub before: Option<String>,
     /// The words after it, where they are the same in all items.
     pub after: Option<String>,
-    /// In how many items it was learned.
+    /// How often it was shown: by an item with a row of its own, or by a document in which it changed
+    /// on most items at once.
     pub items: u32,
     /// Whether it was learned although the publisher's stamps said that the entries were updated.
     pub stamped: bool,
@@ -329,6 +330,13 @@ pub struct SharedSpan {
     pub since: Time,
     /// When one last changed.
     pub last: Time,
+}
+
+impl SharedSpan {
+    /// Whether enough was seen for it to hold for all items.
+    pub const fn in_force(&self) -> bool {
+        self.items >= FeedNoise::ITEMS
+    }
 }
 
 /// A field that changed on most items at once while nothing else of them did.
@@ -362,14 +370,14 @@ impl FeedNoise {
     pub const SPAN_LIMIT: usize = 32;
     /// The most whole fields of a feed that are watched.
     pub const FIELD_LIMIT: usize = 16;
-    /// A span that so many items had is that of all.
+    /// What so many items or documents have shown of a span holds for all items.
     pub const ITEMS: u32 = 3;
     /// A field that changed in so many documents in a row never rests.
     pub const DOCUMENTS: u32 = 3;
 
     /// What was learned, in sentences without stops.
     pub fn words(&self) -> Vec<String> {
-        let spans = self.spans.iter().filter(|span| span.items >= Self::ITEMS).map(|span| {
+        let spans = self.spans.iter().filter(|span| span.in_force()).map(|span| {
             let place = match (&span.before, &span.after) {
                 (Some(before), Some(after)) => format!("between {before:?} and {after:?}"),
                 (Some(before), None) => format!("after {before:?}"),
@@ -378,8 +386,8 @@ impl FeedNoise {
             };
             let SharedSpan { path, items, since, .. } = span;
             format!(
-                "the number or token {place} in {path} never rests, as seen in {items} items \
-                 since {since}; its changes make no version"
+                "the number or token {place} in {path} never rests, as {items} items or whole \
+                 documents have shown since {since}; its changes make no version"
             )
         });
         let fields = self.fields.iter().filter(|field| field.documents >= Self::DOCUMENTS);

@@ -1,7 +1,7 @@
 //! A document's entries beside the items that they are.
 
 use super::Round;
-use crate::diff::{self, Lesson, Look, Portrait, Swept};
+use crate::diff::{self, Lesson, Look, Portrait, Swept, Varied};
 use crate::identity::Pair;
 use crate::model::{
     Entry, FeedDocument, FeedNoise, Ignore, Known, NoiseClass, NoiseClasses, Restless, Snapshot,
@@ -39,6 +39,8 @@ pub(super) struct Compared {
     due: Option<Time>,
     /// How often in a row it changed in spans alone.
     row: u8,
+    /// Whether something of it is no noise whatever follows.
+    pub(super) is_sure: bool,
 }
 
 impl Compared {
@@ -79,12 +81,19 @@ impl Compared {
         unseen.classes.join(self.classes);
         unseen.count = unseen.count.saturating_add(1);
         unseen.last = now;
-        let Some(due) = self.due else { return };
+        let fields = self.masked.join(", ");
+        let Some(due) = self.due else {
+            // What turned out to be noise in all items has not to come out of this one.
+            let is_it = |waiting: &mut Waiting| {
+                waiting.cause == WaitCause::Mask && waiting.fields == fields
+            };
+            noise.waiting.take_if(is_it);
+            return;
+        };
         match &mut noise.waiting {
             Some(waiting) if waiting.cause == WaitCause::Mask => waiting.due = due,
             Some(_) => {}
             None => {
-                let fields = self.masked.join(", ");
                 let cause = WaitCause::Mask;
                 noise.waiting = Some(Waiting { cause, since: now, due, fields });
             }
@@ -117,29 +126,36 @@ pub(super) fn compare(
         }
         diff::sweep(&mut noise, &swept, pairs.len(), round.now);
     }
-    let volatile = diff::volatile(&noise);
     let is_stamped = |beside: &Beside<'_>| beside.entry.updated != beside.known.updated;
     let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
-    let mut learned = Vec::new();
-    let mut compare = |beside: Beside<'_>| {
-        let mut lesson = diff::learn(&Look {
-            portrait: &beside.portrait,
-            known: beside.known,
-            feed: old,
-            volatile: &volatile,
-            changed: &beside.changed,
-            is_comparable: same_family,
-            is_stamped: is_stamped(&beside) && stamped * 2 <= pairs.len(),
-            in_hold: snapshot.state.hold.is_some(),
-            now: round.now,
-        });
-        learned.append(&mut lesson.learned);
-        beside.compared(lesson)
+    let learn = |noise: &FeedNoise| -> Vec<Option<Lesson>> {
+        let volatile = diff::volatile(noise);
+        let learn = |beside: &Beside<'_>| {
+            diff::learn(&Look {
+                portrait: &beside.portrait,
+                known: beside.known,
+                feed: noise,
+                volatile: &volatile,
+                changed: &beside.changed,
+                is_comparable: same_family,
+                is_stamped: is_stamped(beside) && stamped * 2 <= pairs.len(),
+                in_hold: snapshot.state.hold.is_some(),
+                now: round.now,
+            })
+        };
+        seen.iter().map(|beside| beside.as_ref().map(learn)).collect()
     };
-    let pairs = seen.into_iter().map(|beside| beside.map(&mut compare)).collect();
-    for learned in &learned {
-        diff::vote(&mut noise, learned, round.now);
+    let mut lessons = learn(&noise);
+    let varied: Vec<&[Varied]> = lessons.iter().flatten().map(|l| l.varied.as_slice()).collect();
+    if diff::sweep_spans(&mut noise, &varied, pairs.len(), round.now) {
+        // What has just come to hold for all items holds in this document.
+        lessons = learn(&noise);
     }
+    for varied in lessons.iter().flatten().flat_map(|lesson| &lesson.varied) {
+        diff::vote(&mut noise, varied, round.now);
+    }
+    let compared = seen.into_iter().zip(lessons);
+    let pairs = compared.map(|(beside, lesson)| Some(beside?.compared(lesson?))).collect();
     Comparison { pairs, noise }
 }
 
@@ -237,6 +253,7 @@ impl<'a> Beside<'a> {
             restless: lesson.restless,
             due: lesson.due,
             row: lesson.row,
+            is_sure: lesson.is_sure,
         }
     }
 

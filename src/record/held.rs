@@ -106,12 +106,11 @@ pub(super) fn hold(
 pub(super) fn learn(draft: &mut Draft<'_>, pairs: &[Pair], compared: &[Option<Compared>]) {
     for (pair, compared) in pairs.iter().zip(compared) {
         let Some(compared) = compared else { continue };
-        let teaches = |noise: &Noise| {
-            noise.held != compared.is_change() || noise.restless != compared.restless
-        };
+        let teaches =
+            |noise: &Noise| noise.held != compared.is_sure || noise.restless != compared.restless;
         if draft.item(pair.known).is_some_and(|item| teaches(&item.noise)) {
             draft.change(pair.known, |item| {
-                item.noise.held = compared.is_change();
+                item.noise.held = compared.is_sure;
                 item.noise.restless.clone_from(&compared.restless);
             });
         }

@@ -1,7 +1,9 @@
 //! What one item shows of its own fields.
 
-use super::shared::{Learned, is_shared};
-use super::{LEAST_REST, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, short};
+use super::shared::{Varied, is_shared};
+use super::{
+    LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
+};
 use crate::diff::path_print;
 use crate::diff::portrait::{Portrait, Seen};
 use crate::diff::spans::{self, Placed};
@@ -43,18 +45,21 @@ pub struct Lesson {
     pub classes: NoiseClasses,
     /// What is known of the item's restless fields from now on.
     pub restless: Vec<Restless>,
-    /// The places of spans that turned out to never rest.
-    pub learned: Vec<Learned>,
+    /// The places of the spans that varied.
+    pub varied: Vec<Varied>,
     /// When what this item alone has shown to be noise comes out if it rests.
     pub due: Option<Time>,
     /// The most changes in a row that a field that counts made in spans alone.
     pub row: u8,
+    /// Whether something changed that is no noise whatever follows, so that it must come out even
+    /// where the document is held.
+    pub is_sure: bool,
 }
 
 /// The fields of a new item in which what the feed's items share may change: they are watched from
 /// the start, so that even their first change is known for what it is.
 pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restless> {
-    let shared = feed.spans.iter().filter(|span| span.items >= FeedNoise::ITEMS);
+    let shared = feed.spans.iter().filter(|span| span.in_force());
     let paths: BTreeSet<&str> = shared.map(|span| span.path.as_str()).collect();
     let watched = paths.into_iter().filter_map(|path| {
         let mut seen = portrait.seen.iter().filter(|seen| seen.path == path);
@@ -68,15 +73,22 @@ pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restle
 
 /// How a changed field is taken.
 enum Taken {
+    /// It counts.
     Loud,
-    Quiet { class: NoiseClass, due: Option<Time> },
+    /// It counts until it turns out to never rest.
+    LoudYet,
+    Quiet {
+        class: NoiseClass,
+        due: Option<Time>,
+    },
 }
 
 /// Learns from an item that changed.
 pub fn learn(look: &Look<'_>) -> Lesson {
     let known = &look.known.noise;
     if !look.is_comparable {
-        return Lesson { loud: look.changed.clone(), ..Lesson::default() };
+        let is_sure = !look.changed.is_empty();
+        return Lesson { loud: look.changed.clone(), is_sure, ..Lesson::default() };
     }
     let changed: BTreeSet<u64> = look.changed.difference(look.volatile).copied().collect();
     let mut lesson = Lesson { restless: known.restless.clone(), ..Lesson::default() };
@@ -89,6 +101,10 @@ pub fn learn(look: &Look<'_>) -> Lesson {
         match take_in(look, *path, in_spans, changed.len() == 1, &mut lesson) {
             Taken::Loud => {
                 lesson.loud.insert(*path);
+                lesson.is_sure = true;
+            }
+            Taken::LoudYet => {
+                lesson.loud.insert(*path);
             }
             Taken::Quiet { class, due } => {
                 lesson.classes.insert(class);
@@ -99,6 +115,7 @@ pub fn learn(look: &Look<'_>) -> Lesson {
     // What was held back with an earlier document has still to come out.
     if known.held && look.in_hold {
         lesson.loud.extend(look.changed);
+        lesson.is_sure = true;
     }
     if !in_spans && !lesson.loud.is_empty() {
         for field in lesson.restless.iter_mut().filter(|field| field.masked.is_none()) {
@@ -124,34 +141,39 @@ fn take_in(
     let mut field = watched(&mut lesson.restless, seen.path, look.now);
     let form = short(seen.print.1);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
-    let taken = if before == form {
-        // The same held document once more.
-        Taken::Quiet { class: NoiseClass::Span, due: Some(field.last.plus(rest(&field))) }
-    } else {
+    // Of a held document that is seen once more nothing is learned.
+    let is_new = before != form;
+    let mut returned = is_new && field.forms.contains(&form);
+    if is_new {
+        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
+        returned &= is_quick;
         begin_or_continue(&mut field, look.now);
-        let returned = field.forms.contains(&form);
         remember(&mut field, before);
         remember(&mut field, form);
-        if in_spans {
-            field.returns = 0;
-            spans_alone(look, seen, &mut field, lesson)
-        } else {
-            words(look, seen, &mut field, returned && is_alone)
+    }
+    let taken = if in_spans {
+        field.returns = 0;
+        field.changes = field.changes.saturating_add(u8::from(is_new));
+        spans_alone(look, seen, &mut field, lesson, is_new)
+    } else {
+        if is_new {
+            follow(&mut field, seen);
+            let returns = field.returns.saturating_add(1);
+            field.returns = if returned && is_alone { returns } else { 0 };
         }
+        words(look, &mut field)
     };
     lesson.restless.push(field);
     taken
 }
 
 /// The words of a field changed: an edit, unless it goes back and forth.
-fn words(look: &Look<'_>, seen: &Seen<'_>, field: &mut Restless, returned: bool) -> Taken {
-    follow(field, seen);
-    field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
+fn words(look: &Look<'_>, field: &mut Restless) -> Taken {
     if field.returns < RETURNS || look.is_stamped {
         return Taken::Loud;
     }
     field.masked.get_or_insert(look.now);
-    let due = Some(look.now.plus(rest(field)));
+    let due = Some(field.last.plus(rest(field)));
     Taken::Quiet { class: NoiseClass::Alternating, due }
 }
 
@@ -161,43 +183,50 @@ fn spans_alone(
     seen: &Seen<'_>,
     field: &mut Restless,
     lesson: &mut Lesson,
+    is_new: bool,
 ) -> Taken {
     let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
-    field.changes = field.changes.saturating_add(1);
     let Some(placed) = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT) else {
         field.spans.clear();
         return Taken::Loud;
     };
     let old = std::mem::take(&mut field.spans);
     let is_known = old.len() == placed.len();
-    let (mut varying, mut quiet, mut own) = (0, 0, 0);
+    // Where there is but one span, it is that which changed, even for the first time; which of
+    // several it was, the second change tells.
+    let is_untold = is_new && !is_known && placed.len() != 1;
+    let was_guess = is_known && old.len() > 1 && old.iter().all(|span| span.changes == 1);
+    let (mut varying, mut loud, mut own) = (0, 0, 0);
     for (at, place) in placed.iter().enumerate() {
         let before = old.get(at).filter(|_| is_known);
         let mut span = new_span(place, before);
-        // Which of several it was is not known of the first change; the second one tells.
-        if before.is_none_or(|before| before.value != span.value) {
-            varying += usize::from(is_known || placed.len() == 1);
-            span.changes = span.changes.saturating_add(1);
-            let is_proven = span.changes >= proof;
-            let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
-            quiet += usize::from(is_proven || is_shared);
-            own += usize::from(!is_shared);
-            if is_shared || (is_proven && !span.told) {
-                let is_new = is_proven && !span.told;
-                lesson.learned.push(Learned::new(seen.path, place, look.is_stamped, is_new));
-                span.told |= is_new;
-            }
-        } else if field.changes == 2 {
+        let varies = before.is_none_or(|before| before.value != span.value);
+        span.changes = span.changes.saturating_add(u8::from(varies));
+        if was_guess && is_new && !varies {
             span.changes = 0;
+        }
+        // What was held back with earlier documents is no less a change.
+        if varies || (look.in_hold && span.changes > 0) {
+            let is_proven = span.changes >= proof && field.changes >= proof;
+            let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
+            loud += usize::from(!is_proven && !is_shared);
+            own += usize::from(!is_shared);
+        }
+        if varies && !is_untold {
+            varying += 1;
+            let is_first = span.changes >= proof && !span.told;
+            lesson.varied.push(Varied::new(seen.path, place, look.is_stamped, is_first));
+            span.told |= is_first;
         }
         field.spans.push(span);
     }
-    if varying == 0 || quiet < varying {
+    let is_unclear = is_new && varying == 0;
+    if is_unclear || loud > 0 {
         lesson.row = lesson.row.max(field.changes);
-        return Taken::Loud;
+        return if is_unclear { Taken::Loud } else { Taken::LoudYet };
     }
     field.masked.get_or_insert(look.now);
-    let due = (own > 0).then(|| look.now.plus(rest(field)));
+    let due = (own > 0).then(|| field.last.plus(rest(field)));
     Taken::Quiet { class: NoiseClass::Span, due }
 }
 
@@ -231,13 +260,17 @@ fn watched(restless: &mut Vec<Restless>, path: &str, now: Time) -> Restless {
 fn begin_or_continue(field: &mut Restless, now: Time) {
     let gap = now.since(field.last);
     let patience = if field.masked.is_some() { rest(field) } else { ROW_GAP };
-    if gap > patience {
-        end_row(field);
+    if gap <= patience {
+        field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
+    } else {
+        field.changes = 0;
         field.returns = 0;
         field.pace = 0;
         field.masked = None;
     }
-    field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
+    if gap > patience.max(LONG_GAP) {
+        end_row(field);
+    }
     field.last = now;
 }
 

@@ -80,12 +80,12 @@ impl Watch {
             in_hold: self.in_hold,
             now: self.now,
         });
-        for learned in &lesson.learned {
-            vote(&mut self.feed, learned, self.now);
+        for varied in &lesson.varied {
+            vote(&mut self.feed, varied, self.now);
         }
         self.known.noise.restless.clone_from(&lesson.restless);
         if self.in_hold {
-            self.known.noise.held = !lesson.loud.is_empty();
+            self.known.noise.held = lesson.is_sure;
         } else {
             self.known.noise.held = false;
             self.known.prints = portrait.prints;
@@ -239,6 +239,11 @@ fn a_field_that_goes_back_and_forth() {
     let mut watch = Watch::new("<title>A</title>");
     let told = ["B", "C", "A", "B", "C", "A"].map(|title| watch.title(title));
     assert_eq!(told, [true, true, true, true, false, false]);
+    let mut watch = Watch::new("<title>Open</title>");
+    for title in ["Closed", "Open", "Closed", "Open", "Closed"] {
+        let lesson = watch.after(16, &format!("<title>{title}</title>"));
+        assert!(!lesson.loud.is_empty(), "doors do so as well");
+    }
 }
 
 #[test]
@@ -274,7 +279,7 @@ fn what_three_items_have_shown_holds_for_all() {
 }
 
 #[test]
-fn a_held_document_is_counted_once_and_what_it_said_is_not_lost() {
+fn a_held_document_is_counted_once() {
     let title = |n: u32| format!("<title>{n} views</title>");
     let mut watch = Watch::new(&title(1));
     watch.in_hold = true;
@@ -282,13 +287,26 @@ fn a_held_document_is_counted_once_and_what_it_said_is_not_lost() {
         assert!(!watch.after(1, &title(2)).loud.is_empty());
     }
     assert_eq!(watch.known.noise.restless[0].changes, 1);
-    for n in 3..9 {
-        assert!(!watch.after(1, &title(n)).loud.is_empty(), "nothing of it went out yet");
+    assert!(!watch.after(1, &title(3)).loud.is_empty());
+    assert!(watch.after(1, &title(4)).loud.is_empty(), "different documents are the proof");
+}
+
+#[test]
+fn what_was_held_back_with_noise_is_not_lost() {
+    let title =
+        |words: &str, n: u32, views: u32| format!("<title>{n} {words}, {views} views</title>");
+    // Words, which changed in one of the held documents, and a number that did in another.
+    for (words, injured) in [("hurt", 5), ("injured", 6)] {
+        let mut watch = Watch::new(&title("injured", 5, 1));
+        // Its numbers were told apart before.
+        watch.after(1, &title("injured", 5, 2));
+        watch.in_hold = true;
+        watch.after(1, &title(words, injured, 3));
+        for views in 4..12 {
+            let lesson = watch.after(1, &title(words, injured, views));
+            assert!(!lesson.loud.is_empty(), "{words} {injured} {views}");
+        }
     }
-    // It goes out with the release; from then on it is known for what it is.
-    watch.in_hold = false;
-    watch.after(1, &title(9));
-    assert!(watch.after(1, &title(10)).loud.is_empty());
 }
 
 #[test]
@@ -308,10 +326,45 @@ fn what_is_watched_is_bounded() {
     assert!(watch.known.noise.restless[0].spans.is_empty());
     for n in 0..200_u32 {
         let place = crate::diff::spans::placed("1 x", crate::diff::spans::Kind::Text, 9).unwrap();
-        let learned = shared::Learned::new(&format!("f{n}"), &place[0], false, true);
-        vote(&mut watch.feed, &learned, watch.now);
+        let varied = Varied::new(&format!("f{n}"), &place[0], false, true);
+        vote(&mut watch.feed, &varied, watch.now);
     }
     assert_eq!(watch.feed.spans.len(), FeedNoise::SPAN_LIMIT);
+}
+
+#[test]
+fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart() {
+    use crate::diff::spans::{Kind, placed};
+    let seen = |names: &[&str]| -> Vec<Vec<Varied>> {
+        let one = |name: &&str| {
+            let text = format!("{name} (7 views)");
+            let places = placed(&text, Kind::Text, 9).unwrap();
+            places.iter().map(|place| Varied::new("title", place, false, false)).collect()
+        };
+        names.iter().map(one).collect()
+    };
+    let sweep = |feed: &mut FeedNoise, names: &[&str], items: usize, days: u64| {
+        let varied = seen(names);
+        let varied: Vec<&[Varied]> = varied.iter().map(Vec::as_slice).collect();
+        let now = Time::from_unix(0).plus(Duration::from_secs(days * DAY));
+        sweep_spans(feed, &varied, items, now)
+    };
+    let names = ["One", "Two", "Six", "Ten"];
+    let mut feed = FeedNoise::default();
+    assert!(!sweep(&mut feed, &names, 7, 0) && !sweep(&mut feed, &names, 7, 9));
+    assert!(!sweep(&mut feed, &names[..3], 7, 12), "too few of them");
+    assert!(sweep(&mut feed, &names, 7, 20));
+    assert!(!sweep(&mut feed, &names, 7, 21), "it holds already");
+    let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
+    assert_eq!((span.before.as_deref(), span.after.as_deref()), (None, Some(" view")));
+    assert!(feed.words()[0].contains("as 4 items or whole documents have shown since "));
+    // Where both sides are the same, both are wanted.
+    let mut feed = FeedNoise::default();
+    for day in 0..3 {
+        sweep(&mut feed, &["One"; 4], 4, day);
+    }
+    let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
+    assert_eq!((span.before.as_deref(), span.after.as_deref()), (Some("One ("), Some(" view")));
 }
 
 /// The values of one field over all items of a document.
