@@ -4,10 +4,11 @@
 //! feed settles later: the item waits as long as they are open.
 
 use super::absence::Judge;
-use super::window::Direction;
+use super::window::{Direction, date_of};
 use crate::identity::wording;
-use crate::model::{Character, Doubt, Doubts, Evidence, Known};
+use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Time};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What the rules say of a hole.
 pub(super) enum Objections {
@@ -235,19 +236,27 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
         let why = format!("the {gone} newest went at once and others took their place");
         return Some(Objection::Settled(why));
     }
-    let preliminary = is_preliminary(&known.title);
-    if !stood_newest && !preliminary {
+    let is_preliminary = is_preliminary(&known.title);
+    if !stood_newest && !is_preliminary {
         return None;
     }
+    let date = date_of(known);
     let entries = &judge.scene.document.entries;
-    let mut new = window.incoming.iter().filter_map(|at| entries.get(*at));
-    let like = new.find(|entry| {
-        let date = entry.published.or(entry.updated);
-        let dated = date.is_some() && date == super::window::date_of(known);
-        let title = entry.title.as_deref().unwrap_or_default();
-        (dated && stood_newest) || are_alike(&known.title, title)
+    let has_precedents = precedents(judge, place, known) >= PRECEDENTS;
+    let mut above = entries.iter().enumerate().filter(|(at, entry)| {
+        let is_new = window.incoming.binary_search(at).is_ok();
+        // The final version may have come before its last draft goes.
+        is_new || (is_preliminary && date.is_some() && dated(entry) > date)
     });
-    let like = like?.title.as_deref().unwrap_or("one without a title").to_owned();
+    let like = above.find(|(_, entry)| {
+        let new = dated(entry);
+        let title = entry.title.as_deref().unwrap_or_default();
+        let is_late = matches!((date, new), (Some(old), Some(new)) if new.since(old) > REWRITTEN);
+        let is_next = is_late && !is_preliminary && has_precedents;
+        (stood_newest && date.is_some() && date == new) || (!is_next && are_alike(&known.title, title))
+    });
+    let (_, like) = like?;
+    let like = like.title.as_deref().unwrap_or("one without a title").to_owned();
     let like: String = like.chars().take(TITLE_SHOWN).collect();
     Some(Objection::Settled(format!("a newer one like it took its place: {like:?}")))
 }
@@ -279,11 +288,32 @@ fn is_preliminary(title: &str) -> bool {
     })
 }
 
+/// What was written longer ago is not written anew under another name …
+const REWRITTEN: Duration = Duration::from_secs(14 * 24 * 3600);
+/// … in a feed that shows so many like it side by side, as releases do that follow each other.
+const PRECEDENTS: usize = 2;
+
+/// How many older ones like an item stay.
+fn precedents(judge: &Judge<'_>, place: usize, known: &Known) -> usize {
+    let window = judge.window;
+    let ledger = &judge.scene.snapshot.known;
+    let stay = window.older_that_stay(place).filter_map(|at| ledger.get(at));
+    stay.filter(|other| are_alike(&known.title, &other.title)).count()
+}
+
+fn dated(entry: &Entry) -> Option<Time> {
+    entry.published.or(entry.updated)
+}
+
 /// So much of a title is shown in a reason, in characters.
 const TITLE_SHOWN: usize = 60;
 
-/// Whether two titles share half of their words or more, numbers aside; those without words may be.
+/// Whether two titles share half of their words or more, numbers aside; those without words may be,
+/// those that are none are not.
 fn are_alike(a: &str, b: &str) -> bool {
+    if a.trim().is_empty() || b.trim().is_empty() {
+        return false;
+    }
     let (a, b) = (wording(a), wording(b));
     let shared = a.intersection(&b).count();
     a.is_empty() || b.is_empty() || shared * 2 >= a.len() + b.len() - shared

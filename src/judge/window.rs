@@ -184,6 +184,16 @@ impl Window {
         self.old.iter().skip(from).take(to.saturating_sub(from)).copied()
     }
 
+    /// The items that stood on the old side of this place and stay, by their index in the ledger.
+    pub fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
+        let (from, to) = match self.direction {
+            Direction::Up => (0, place),
+            _ => (place + 1, self.old.len()),
+        };
+        let stay = self.old.iter().zip(&self.kept).skip(from).take(to.saturating_sub(from));
+        stay.filter(|(_, kept)| **kept).map(|(at, _)| *at)
+    }
+
     /// How many of the newest items of the last document are gone.
     pub fn newest_gone(&self) -> usize {
         match self.direction {
