@@ -261,13 +261,18 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
     Some(Objection::Settled(format!("a newer one like it took its place: {like:?}")))
 }
 
+/// What stayed for longer than this between older and newer items was posted with an older date.
+const BREATH: Duration = Duration::from_secs(14 * 24 * 3600);
+
 /// A window that breathes shows older items for a while: what came in below newer ones that were
 /// known before may go from there again.
 fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
     let window = judge.window;
     let ledger = &judge.scene.snapshot.known;
-    let mut newer = window.newer_than(place);
-    let late = newer.any(|at| ledger.get(at).is_some_and(|k| k.first_seen < known.first_seen));
+    let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.first_seen < known.first_seen);
+    let stayed = judge.scene.now.since(known.first_seen) >= BREATH;
+    let late = window.newer_than(place).any(was_before)
+        && !(stayed && window.older_that_stay(place).any(was_before));
     let why = "it had come in below newer items, as a window that breathes shows older ones";
     late.then(|| Objection::Settled(why.to_owned()))
 }
