@@ -350,7 +350,8 @@ const CLEAR: u32 = 2;
 /// that have a window each; nothing where it has not shown it.
 fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
     let swaps = character.came_swapping;
-    let otherwise = character.came_alone.saturating_add(character.came_sliding);
+    let came = character.came_alone.saturating_add(character.came_sliding);
+    let otherwise = came.saturating_add(character.went_alone);
     if otherwise >= ARRIVALS_LEAST && otherwise >= swaps.saturating_mul(CLEAR) {
         return Some(false);
     }

@@ -8,6 +8,7 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
     let found = u32::try_from(scene.document.entries.len()).unwrap_or(u32::MAX);
     character.documents = character.documents.saturating_add(1);
     character.largest = character.largest.max(found);
+    let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
     let places: Vec<usize> =
         scene.matching.pairs.iter().filter_map(|pair| window.place(pair.known)).collect();
     if places.len() > 1 {
@@ -15,14 +16,16 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
         let count = if in_order { &mut character.kept_order } else { &mut character.reordered };
         *count = count.saturating_add(1);
     }
-    let first_old = scene.matching.pairs.iter().map(|p| p.entry).min();
-    if let (Some(first_old), false) = (first_old, scene.matching.fresh.is_empty()) {
-        let above = scene.matching.fresh.iter().all(|at| *at < first_old);
-        let count = if above { &mut character.grew_above } else { &mut character.grew_below };
-        *count = count.saturating_add(1);
+    let old = || scene.matching.pairs.iter().map(|pair| pair.entry);
+    if let (Some(first), Some(last), false) =
+        (old().min(), old().max(), scene.matching.fresh.is_empty())
+    {
+        // What comes between old ones says nothing of either end.
+        let fresh = || scene.matching.fresh.iter();
+        add(&mut character.grew_above, !fresh().all(|at| *at > last));
+        add(&mut character.grew_below, !fresh().all(|at| *at < first));
     }
     let holes = crate::judge::holes(window);
-    let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
     add(&mut character.left_middle, holes > 0);
     add(&mut character.left_end, window.outgoing > holes);
     let came = !window.incoming.is_empty();
