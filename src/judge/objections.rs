@@ -423,7 +423,7 @@ const YOUNG: u32 = 3;
 fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
     let young = judge.scene.snapshot.state.character.documents < YOUNG;
-    let shorter = window.incoming.len() < window.outgoing || window.backfill > 0;
+    let shorter = window.backfill > 0;
     let why = "too little is known of this feed and its dates are in no order";
     (young && !window.dated && !shorter).then(|| Objection::Open(Doubt::Young, why.to_owned()))
 }
