@@ -328,7 +328,7 @@ fn are_alike(a: &str, b: &str) -> bool {
 /// lose at its end.
 fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
-    let replaced = window.crowding() > 0;
+    let replaced = window.incoming.len() > window.backfill;
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
     let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);
