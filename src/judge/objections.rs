@@ -218,10 +218,13 @@ fn lost_at_its_end(character: &Character) -> bool {
 /// Arrivals that show how a feed works.
 const ARRIVALS_LEAST: u32 = 3;
 
+/// Documents that grew and lost nothing, which show that a feed keeps everything.
+const GROWTH_LEAST: u32 = 2;
+
 /// Whether new items came and came to the feed and nothing ever left at its end.
 fn keeps_everything(character: &Character) -> bool {
     !lost_at_its_end(character)
-        && character.came_alone >= ARRIVALS_LEAST
+        && character.came_alone >= GROWTH_LEAST
         && character.came_alone > character.came_swapping.saturating_mul(2)
 }
 
@@ -351,7 +354,8 @@ const CLEAR: u32 = 2;
 fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
     let swaps = character.came_swapping;
     let came = character.came_alone.saturating_add(character.came_sliding);
-    let otherwise = came.saturating_add(character.went_alone);
+    let gone = character.went_alone.saturating_sub(character.holes_returned);
+    let otherwise = came.saturating_add(gone);
     if otherwise >= ARRIVALS_LEAST && otherwise >= swaps.saturating_mul(CLEAR) {
         return Some(false);
     }

@@ -30,7 +30,9 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
     add(&mut character.left_end, window.outgoing > holes);
     let came = !window.incoming.is_empty();
     let at_head = came && window.came_at_head(scene);
-    add(&mut character.came_alone, at_head && window.outgoing == 0);
+    // What was lost and found is no arrival, and neither is a first document.
+    let is_new = at_head && !scene.matching.fresh.is_empty() && !window.old.is_empty();
+    add(&mut character.came_alone, is_new && window.outgoing == 0);
     add(&mut character.came_sliding, at_head && window.outgoing > 0 && window.only_slid());
     add(&mut character.came_swapping, came && holes > 0);
     add(&mut character.went_alone, !came && holes > 0);
