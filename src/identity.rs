@@ -12,7 +12,7 @@ mod rules;
 
 pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
-pub use native::{Keys, Native, native, natives};
+pub use native::{is_made_up, Keys, Native, native, natives};
 pub use rules::wording;
 
 use crate::model::{FeedDocument, Snapshot};

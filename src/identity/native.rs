@@ -21,6 +21,11 @@ pub fn native(entry: &Entry<'_>) -> Native {
     Native { shown: shown(entry) }
 }
 
+/// Whether a native id was made of an entry's title or text, for want of an id and a link.
+pub fn is_made_up(shown: &str) -> bool {
+    shown.starts_with("title:") || shown.starts_with("hash:")
+}
+
 fn shown(entry: &Entry<'_>) -> String {
     let said = |text: &Option<std::borrow::Cow<'_, str>>| {
         text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)

@@ -5,7 +5,7 @@
 
 use super::absence::Judge;
 use super::window::{Direction, date_of};
-use crate::identity::wording;
+use crate::identity::{is_made_up, wording};
 use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Time};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -42,9 +42,10 @@ type Rule = fn(&Judge<'_>, usize, &Known) -> Option<Objection>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
 /// ends the matter; doubts add up.
-const OBJECTIONS: [(&str, Rule); 11] = [
+const OBJECTIONS: [(&str, Rule); 12] = [
     ("new-address", new_address),
     ("still-there", still_there),
+    ("nameless", nameless),
     ("unsteady", unsteady),
     ("turned-over", turned_over),
     ("many-at-once", many_at_once),
@@ -133,6 +134,18 @@ fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> 
     there.then(|| Objection::Settled("another entry bears its id".to_owned()))
 }
 
+/// Where all others bear an id, an item without one was made of broken markup.
+fn nameless(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+    let why = "it had no id, unlike all others";
+    is_odd(judge, known).then(|| Objection::Settled(why.to_owned()))
+}
+
+/// Whether an item bears no id and all entries of the document do.
+pub(super) fn is_odd(judge: &Judge<'_>, known: &Known) -> bool {
+    let mut others = judge.scene.names.iter().map(|name| name.shown.as_str());
+    is_made_up(&known.native_shown) && !judge.scene.names.is_empty() && !others.any(is_made_up)
+}
+
 /// Ranked and hand-ordered lists have no middle.
 fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
@@ -149,7 +162,8 @@ fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let character = &judge.scene.snapshot.state.character;
     let (above, below) = (character.grew_above, character.grew_below);
     let mixed = above.min(below).saturating_mul(MIXED_PART) > above.max(below);
-    let disordered = (window.has_dates || mixed) && !is_orderly(judge);
+    let unknown = window.direction == Direction::None && character.documents < TELLING;
+    let disordered = (window.has_dates || mixed || unknown) && !is_orderly(judge);
     let why = "its items are in no order that says which is older";
     disordered.then(|| Objection::Open(Doubt::Unsteady, why.to_owned()))
 }
@@ -158,6 +172,8 @@ fn is_restless(character: &Character) -> bool {
     character.reordered > character.kept_order / 3
 }
 
+/// Until so many documents came, an end at which a feed grows may still show.
+const TELLING: u32 = 6;
 /// Growth on both sides shows that neither is the new end, where the lesser is so much of the other.
 const MIXED_PART: u32 = 4;
 /// Growth on one side alone shows an order where it happened so often.
