@@ -132,7 +132,9 @@ impl Judge<'_> {
             return Some(Seen::plain(Evidence::Unplaced, words));
         }
         if self.has_outlived(known) {
-            let documents = before.observations.saturating_add(1);
+            // An empty document says nothing of any item.
+            let adds = u32::from(!self.scene.document.entries.is_empty());
+            let documents = before.observations.saturating_add(adds);
             let stood = self.scene.now.since(before.since);
             let lasting = documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
             return match before.evidence {
@@ -178,8 +180,8 @@ impl Judge<'_> {
         let Some(date) = date_of(known) else { return false };
         let entries = &self.scene.document.entries;
         let mut dates = entries.iter().filter_map(|e| e.published.or(e.updated));
-        // A document of one entry is in any order.
-        (self.window.dated || entries.len() == 1) && !dates.any(|d| d < date)
+        // A document of one entry or none is in any order.
+        (self.window.dated || entries.len() <= 1) && !dates.any(|d| d < date)
     }
 }
 

@@ -56,6 +56,9 @@ pub struct Window {
     /// How many places at the old end the window has moved past: all there is gone, but for what
     /// may be pinned there.
     past: usize,
+    /// The places of items that stand at the new end now, above such as were newer: they are posted
+    /// anew, and do not tell what is older.
+    moved: HashSet<usize>,
 }
 
 /// At most so many items stay for good below what slides off …
@@ -104,7 +107,9 @@ impl Window {
             outgoing,
             backfill: 0,
             past: 0,
+            moved: HashSet::new(),
         };
+        window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
         window.past = window.moved_past();
         window
@@ -141,6 +146,9 @@ impl Window {
         let count = self.kept.len();
         for step in 0..count {
             let place = if self.direction == Direction::Up { step } else { count - 1 - step };
+            if self.moved.contains(&place) {
+                continue;
+            }
             if self.kept.get(place) == Some(&false) {
                 gone += 1;
                 if stay == 0 || gone <= self.incoming.len() {
@@ -154,6 +162,33 @@ impl Window {
             }
         }
         past
+    }
+
+    /// The old items that moved to the new end of the document, past others that stay.
+    fn moved(&self, scene: &Scene<'_>) -> HashSet<usize> {
+        let mut at: Vec<(usize, usize)> = scene
+            .matching
+            .pairs
+            .iter()
+            .filter_map(|pair| Some((pair.entry, self.place(pair.known)?)))
+            .collect();
+        at.sort_unstable();
+        if self.direction == Direction::Up {
+            at.reverse();
+        }
+        let mut moved = HashSet::new();
+        let mut rest = at.iter().map(|(_, place)| *place).peekable();
+        while let (Some(place), Some(next)) = (rest.next(), rest.peek()) {
+            let is_past = match self.direction {
+                Direction::Up => place < *next,
+                Direction::Down | Direction::None => place > *next,
+            };
+            if !is_past {
+                break;
+            }
+            moved.insert(place);
+        }
+        moved
     }
 
     /// Whether all that is new stands at the new end of the document.
