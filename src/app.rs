@@ -16,5 +16,5 @@ pub use demo::demo;
 pub use error::AppError;
 pub use gateway::{Gateway, Outside};
 pub use options::{DemoOptions, ReplayOptions, ServeOptions, Settings};
-pub use replay::replay;
+pub use replay::{replay, rule_names};
 pub use serve::serve;

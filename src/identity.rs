@@ -12,10 +12,10 @@ mod rules;
 
 pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
-pub use native::{is_made_up, Keys, Native, native, natives};
-pub use rules::wording;
+pub use native::{Keys, Native, is_made_up, native, natives};
+pub use rules::{rule_names, wording};
 
-use crate::model::{FeedDocument, Snapshot};
+use crate::model::{FeedDocument, Snapshot, Without};
 
 /// An entry of the document and the known item that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +47,16 @@ impl Matching {
     }
 }
 
-/// Matches a document's entries with the ledger. `names` are the entries' [`natives`].
-pub fn matching(snapshot: &Snapshot, document: &FeedDocument<'_>, names: &[Native]) -> Matching {
+/// Matches a document's entries with the ledger. `names` are the entries' [`natives`]; the rules in
+/// `without` are passed over.
+pub fn matching(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    names: &[Native],
+    without: &Without,
+) -> Matching {
     let mut sides = evidence::Sides::new(snapshot, document, names);
     group::same_id(&mut sides);
-    rules::second_round(&mut sides);
+    rules::second_round(&mut sides, without);
     sides.into_matching()
 }

@@ -11,7 +11,9 @@ mod objections;
 mod window;
 
 pub use absence::{Missing, holes, missing};
-pub use brake::{Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look};
+pub use brake::{
+    BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
+};
 pub use confirm::{Conclusion, conclude, ripens};
 pub use explain::{
     PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, character_words, hold_words, pending, quiet,

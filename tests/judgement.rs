@@ -7,6 +7,8 @@
 mod held;
 #[path = "judgement/moved.rs"]
 mod moved;
+#[path = "judgement/order.rs"]
+mod order;
 mod support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};

@@ -1,6 +1,7 @@
 //! What the subcommands are asked to do, already checked.
 
 use crate::config::{self, Checked, Config, ConfigError, Overrides};
+use crate::model::Without;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +60,8 @@ pub struct ReplayOptions {
     pub json: bool,
     /// Folders with an `index.jsonl`, or documents in order.
     pub sources: Vec<PathBuf>,
+    /// Rules of judgement that are switched off.
+    pub without: Without,
 }
 
 #[cfg(test)]

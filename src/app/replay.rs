@@ -3,7 +3,9 @@
 use super::{AppError, ReplayOptions};
 use crate::clock::ManualClock;
 use crate::config::{Polling, Publish};
-use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints};
+use crate::identity;
+use crate::judge;
+use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
 use crate::poll::{Bounds, Rhythm, replay_interval};
 use crate::replay::{self, Line, Series, Stage, Summary, sentence};
 use crate::store::{MemoryStore, Store};
@@ -16,6 +18,11 @@ use std::time::Duration;
 const ENDPOINT: &str = "replay";
 /// How long the claim on the passing store lasts; it is never contended.
 const CLAIM_TTL: Duration = Duration::from_secs(3600);
+
+/// The rules of judgement that a replay can do without, in the order in which they are asked.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    identity::rule_names().chain(judge::BRAKES).chain(judge::objection_names())
+}
 
 /// Replays the sources and prints what came of each document.
 pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
@@ -36,7 +43,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
                 unwritten.get_or_insert(error);
             }
         };
-        runtime.block_on(one(series, number, print))?;
+        runtime.block_on(one(series, number, &options.without, print))?;
         if let Some(error) = unwritten {
             return Err(AppError::run("standard output cannot be written", error));
         }
@@ -53,7 +60,12 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
 }
 
 /// Replays one series with a store, a clock and a feed of its own.
-async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<(), AppError> {
+async fn one(
+    series: &Series,
+    number: usize,
+    without: &Without,
+    print: impl FnMut(Line),
+) -> Result<(), AppError> {
     let failed =
         |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
@@ -79,7 +91,7 @@ async fn one(series: &Series, number: usize, print: impl FnMut(Line)) -> Result<
         store: &store,
         claim,
         feed: feed.clone(),
-        options: FeedOptions::default(),
+        options: FeedOptions { without: without.clone(), ..FeedOptions::default() },
         window: publish.window,
         versions_per_day: publish.versions_per_day,
         interval: &interval,

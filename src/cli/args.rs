@@ -1,7 +1,8 @@
 //! What can be typed.
 
-use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings};
+use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings, rule_names};
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
+use crate::model::Without;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -147,6 +148,9 @@ pub struct ReplayArgs {
     /// Print one line of JSON for each document, and one for the summary
     #[arg(long)]
     pub json: bool,
+    /// Switch a rule of judgement off, to see what it is worth; may be given more than once
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub without: Vec<String>,
     /// Folders with an index.jsonl, or XML files in order
     #[arg(value_name = "SOURCE", required = true)]
     pub sources: Vec<PathBuf>,
@@ -155,7 +159,16 @@ pub struct ReplayArgs {
 impl ReplayArgs {
     /// What the replay is asked to do.
     pub fn options(self) -> ReplayOptions {
-        ReplayOptions { json: self.json, sources: self.sources }
+        ReplayOptions { json: self.json, sources: self.sources, without: Without(self.without) }
+    }
+}
+
+/// A rule that can be switched off.
+fn rule(text: &str) -> Result<String, String> {
+    let names: Vec<&str> = rule_names().collect();
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("there is no such rule; the rules are {}", names.join(", "))),
     }
 }
 
@@ -233,7 +246,14 @@ mod tests {
         ] {
             assert!(serve(bad).is_err(), "{bad:?} was taken");
         }
-        for bad in [&["demo", "--every", "0s"][..], &["replay"], &["merge", "one"], &["fly"], &[]] {
+        for bad in [
+            &["demo", "--every", "0s"][..],
+            &["replay"],
+            &["replay", "--without", "luck", "a"],
+            &["merge", "one"],
+            &["fly"],
+            &[],
+        ] {
             let typed = std::iter::once(&"tidegate").chain(bad);
             assert!(Cli::try_parse_from(typed).is_err(), "{bad:?} was taken");
         }

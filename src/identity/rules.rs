@@ -4,11 +4,13 @@
 use super::Native;
 use super::address::{day, hostless, plain_link, slug};
 use super::evidence::{Basis, Sides};
-use crate::model::{Entry, Known, Standing};
+use crate::model::{Entry, Known, Standing, Without};
 use std::collections::{HashMap, HashSet};
 
 /// What must be equal on both sides, and what else must hold.
 struct Rule {
+    /// What it is called where it is switched off.
+    name: &'static str,
     basis: Basis,
     /// Whether retired and deleted items may be found as well as missing ones.
     reaches_back: bool,
@@ -26,6 +28,7 @@ struct Rule {
 
 /// What most rules are like.
 const PLAIN: Rule = Rule {
+    name: "",
     basis: Basis::SameId,
     reaches_back: false,
     theirs_alone: false,
@@ -103,6 +106,7 @@ fn known_date_or_day(known: &Known) -> Option<String> {
 /// Strongest first.
 const RULES: [Rule; 11] = [
     Rule {
+        name: "same-address",
         basis: Basis::SameAddress,
         reaches_back: true,
         entry: |_, native| hostless(&native.shown),
@@ -111,6 +115,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-title-and-date",
         basis: Basis::SameTitleAndDate,
         entry: |entry, native| {
             Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
@@ -119,6 +124,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-link",
         basis: Basis::SameLink,
         theirs_alone: true,
         entry: |entry, _| entry.link.as_deref().map(plain_link),
@@ -127,6 +133,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-enclosure",
         basis: Basis::SameEnclosure,
         entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
         known: |known| known.enclosure.as_deref().map(plain_link),
@@ -134,12 +141,14 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-title-and-slug",
         basis: Basis::SameTitleAndSlug,
         entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
         known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
         ..PLAIN
     },
     Rule {
+        name: "same-text",
         basis: Basis::SameText,
         entry: entry_title,
         known: known_title,
@@ -147,6 +156,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-title-and-place",
         basis: Basis::SameTitleAndPlace,
         entry: entry_title,
         known: known_title,
@@ -154,6 +164,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-slug",
         basis: Basis::SameSlug,
         theirs_alone: true,
         entry: entry_slug,
@@ -166,6 +177,7 @@ const RULES: [Rule; 11] = [
         ..PLAIN
     },
     Rule {
+        name: "same-day-and-like-title",
         basis: Basis::SameDayAndLikeTitle,
         theirs_alone: true,
         entry: |e, n| Some(format!("{} {}", day(&n.shown)?, plain_title(e.title.as_deref()?)?)),
@@ -175,6 +187,7 @@ const RULES: [Rule; 11] = [
     },
     // Where others bear the day too, it says little.
     Rule {
+        name: "same-date-and-wording",
         basis: Basis::SameDateAndPlace,
         theirs_alone: true,
         in_order: true,
@@ -188,6 +201,7 @@ const RULES: [Rule; 11] = [
     // A whole document translated or written anew keeps its dates and nothing else. Of a single
     // item that says nothing.
     Rule {
+        name: "same-dates-of-many",
         basis: Basis::SameDateAndPlace,
         theirs_alone: true,
         in_order: true,
@@ -219,9 +233,14 @@ fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
     crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
 }
 
+/// The names of the rules, strongest first.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.name)
+}
+
 /// Pairs what stayed unmatched, rule by rule.
-pub(super) fn second_round(sides: &mut Sides<'_>) {
-    for rule in &RULES {
+pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
+    for rule in RULES.iter().filter(|rule| !without.has(rule.name)) {
         if sides.is_settled() {
             return;
         }

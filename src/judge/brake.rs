@@ -34,8 +34,12 @@ const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 /// The rule for documents of another feed.
 pub const OTHER_FEED: &str = "other-feed";
 
+/// The names of the rules, in their order.
+pub const BRAKES: [&str; 5] = ["empty", OTHER_FEED, "shrunken", "re-keyed", "mass-changed"];
+
 /// Whether a document must be held, by the first rule that says so.
 pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
+    let is_on = |kind: &str| !scene.options.without.has(kind);
     let before = window.old.len();
     if before == 0 {
         return None;
@@ -46,18 +50,21 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
     let new_strangers = strangers && scene.moved && scene.matching.pairs.len() * 2 < found;
     if scene.document.completeness != Completeness::Full {
         // A part is as good as its address.
-        return new_strangers.then(|| another_feed(scene, before));
+        return (new_strangers && is_on(OTHER_FEED)).then(|| another_feed(scene, before));
     }
-    if found == 0 {
+    if found == 0 && is_on("empty") {
         let reason = format!("the document is empty, the last one had {before} items");
         return Some(Braked { kind: "empty", reason });
     }
-    if new_strangers || strangers && (is_another_site(scene) || has_other_past(scene, window)) {
+    let other =
+        new_strangers || strangers && (is_another_site(scene) || has_other_past(scene, window));
+    if other && is_on(OTHER_FEED) {
         return Some(another_feed(scene, before));
     }
     let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
-    if window.outgoing * 2 > before && incoming * 2 < window.outgoing && before >= 3 {
+    let shrank = window.outgoing * 2 > before && incoming * 2 < window.outgoing && before >= 3;
+    if shrank && is_on("shrunken") {
         let reason = format!(
             "{} of {before} items are gone at once and only {} came in their place",
             window.outgoing, incoming
@@ -65,12 +72,12 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
         return Some(Braked { kind: "shrunken", reason });
     }
     let renamed = renamed(scene);
-    if mostly(renamed) {
+    if mostly(renamed) && is_on("re-keyed") {
         let reason = format!("{renamed} of {before} items have other ids at once");
         return Some(Braked { kind: "re-keyed", reason });
     }
     let changed = scene.changed();
-    if mostly(changed) {
+    if mostly(changed) && is_on("mass-changed") {
         let reason = format!("{changed} of {before} items changed at once");
         return Some(Braked { kind: "mass-changed", reason });
     }

@@ -6,7 +6,7 @@
 use super::absence::Judge;
 use super::window::{Direction, date_of};
 use crate::identity::{is_made_up, wording};
-use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Time};
+use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Order, Time};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -149,7 +149,11 @@ pub(super) fn is_odd(judge: &Judge<'_>, known: &Known) -> bool {
 /// Ranked and hand-ordered lists have no middle.
 fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
-    if window.dated {
+    if judge.scene.options.order == Order::None {
+        let why = "the order of its items says nothing of their age, as configured";
+        return Some(Objection::Settled(why.to_owned()));
+    }
+    if window.ordered {
         return None;
     }
     if is_restless(&judge.scene.snapshot.state.character) {
@@ -186,7 +190,7 @@ fn is_orderly(judge: &Judge<'_>) -> bool {
     let (above, below) = (character.grew_above, character.grew_below);
     let grows = above.max(below) >= ORDERLY_GROWTH && above.min(below) == 0;
     let window = judge.window;
-    window.dated
+    window.ordered
         || (grows
             && window.steady
             && (window.mostly_dated || !window.has_dates)
@@ -272,7 +276,8 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
         let title = entry.title.as_deref().unwrap_or_default();
         let is_late = matches!((date, new), (Some(old), Some(new)) if new.since(old) > REWRITTEN);
         let is_next = is_late && !is_preliminary && has_precedents;
-        (stood_newest && date.is_some() && date == new) || (!is_next && are_alike(&known.title, title))
+        (stood_newest && date.is_some() && date == new)
+            || (!is_next && are_alike(&known.title, title))
     });
     let (_, like) = like?;
     let like = like.title.as_deref().unwrap_or("one without a title").to_owned();
@@ -352,7 +357,7 @@ fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     // A window that had more items before is not full, and has no need to push any out.
     let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);
     let room = character.came_alone.saturating_add(character.came_sliding);
-    let has_room = window.dated && !full && room >= ROOM_LEAST.max(character.came_swapping);
+    let has_room = window.ordered && !full && room >= ROOM_LEAST.max(character.came_swapping);
     if !replaced || has_room || pushes_out_of_its_middle(character) == Some(false) {
         return None;
     }
@@ -445,5 +450,5 @@ fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection
     let young = judge.scene.snapshot.state.character.documents < YOUNG;
     let shorter = window.backfill > 0;
     let why = "too little is known of this feed and its dates are in no order";
-    (young && !window.dated && !shorter).then(|| Objection::Open(Doubt::Young, why.to_owned()))
+    (young && !window.ordered && !shorter).then(|| Objection::Open(Doubt::Young, why.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
 use super::Scene;
-use crate::model::{Known, Standing, Time};
+use crate::model::{Known, Order, Standing, Time};
 use std::collections::{HashMap, HashSet};
 
 /// Which way a document's entries run.
@@ -35,10 +35,13 @@ pub struct Window {
     places: HashMap<usize, usize>,
     /// For each of [`Window::old`]: whether the new document has it.
     pub kept: Vec<bool>,
-    /// Which way the feed runs: by its dates, else by where new items came so far.
+    /// Which way the feed runs: as the operator says, else by its dates, else by where new items
+    /// came so far.
     pub direction: Direction,
     /// Whether both documents run in order of date.
     pub dated: bool,
+    /// Whether they do, or the operator says how they run.
+    pub ordered: bool,
     /// Whether most of both documents runs in order of date.
     pub mostly_dated: bool,
     /// Whether most entries bear dates.
@@ -86,11 +89,17 @@ impl Window {
         incoming.sort_unstable();
         let by_date = dates_run(scene, &old, AGREEING_TENTHS);
         let mostly_dated = dates_run(scene, &old, MOSTLY_TENTHS) != Direction::None;
-        let direction = if by_date == Direction::None { by_growth(scene) } else { by_date };
+        let (direction, said) = match scene.options.order {
+            Order::NewestFirst | Order::Updated => (Direction::Down, true),
+            Order::OldestFirst => (Direction::Up, true),
+            Order::None => (Direction::None, false),
+            Order::Auto if by_date == Direction::None => (by_growth(scene), false),
+            Order::Auto => (by_date, false),
+        };
         let places: HashMap<usize, usize> =
             old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
         let steady = is_steady(scene, &places);
-        let dated = by_date != Direction::None;
+        let dated = by_date != Direction::None && by_date == direction;
         let has_dates = has_dates(scene);
         let has_new_head = has_new_head(scene, direction, &incoming);
         let mut window = Self {
@@ -99,6 +108,7 @@ impl Window {
             kept,
             direction,
             dated,
+            ordered: dated || said,
             mostly_dated,
             has_dates,
             has_new_head,
@@ -305,8 +315,10 @@ fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> Direction {
         (run(old.iter().map(published), tenths), run(entries.iter().map(|e| e.published), tenths));
     let second =
         (run(old.iter().map(updated), tenths), run(entries.iter().map(|e| e.updated), tenths));
-    [first, second]
+    let by_publication = (scene.options.order != Order::Updated).then_some(first);
+    by_publication
         .into_iter()
+        .chain([second])
         .find(|(before, after)| before == after && *before != Direction::None)
         .map_or(Direction::None, |(before, _)| before)
 }

@@ -25,7 +25,12 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
         kept.retain(|kept| !kept.foreign);
     }
     let document = scene.document;
-    let seen = identity::matching(&ledger(&kept, draft), document, scene.names);
+    let seen = identity::matching(
+        &ledger(&kept, draft),
+        document,
+        scene.names,
+        &draft.round.options.without,
+    );
     for pair in &seen.pairs {
         if let (Some(kept), Some(entry)) =
             (kept.get_mut(pair.known), document.entries.get(pair.entry))
@@ -71,7 +76,8 @@ pub(super) fn left(
     if kept.is_empty() {
         return Vec::new();
     }
-    let there = identity::matching(&ledger(&kept, draft), document, names);
+    let there =
+        identity::matching(&ledger(&kept, draft), document, names, &draft.round.options.without);
     let mut at = 0..;
     kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
     // What stays is looked at as if it stood below the document, so that an entry whose item is in
@@ -80,7 +86,7 @@ pub(super) fn left(
     let mut joined = document.clone();
     joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
     let natives = identity::natives(&joined);
-    let found = identity::matching(snapshot, &joined, &natives);
+    let found = identity::matching(snapshot, &joined, &natives, &draft.round.options.without);
     let said = |native: &Native| document.tombstones.iter().any(|t| t.native_id == native.shown);
     let new = found.fresh.into_iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();

@@ -3,7 +3,7 @@
 
 use crate::diff;
 use crate::identity;
-use crate::model::{FeedDocument, Known, Snapshot};
+use crate::model::{FeedDocument, Known, Snapshot, Without};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -32,7 +32,7 @@ pub(super) fn without<'a>(
         return None;
     }
     let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names);
+    let matching = identity::matching(snapshot, document, &names, &Without::default());
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(Known::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();

@@ -34,7 +34,7 @@ pub fn take_in(
     let rest = kept_out::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names);
+    let matching = identity::matching(snapshot, document, &names, &round.options.without);
     let found = snapshot.known.len() + matching.fresh.len();
     if found > ITEMS_LIMIT {
         return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
