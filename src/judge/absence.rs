@@ -1,8 +1,9 @@
 //! Why an item is missing: one piece of evidence each, in the order of the rules below.
 
 use super::Scene;
-use super::objections::{self, Objections, Settled};
+use super::objections::{self, Objections, Settled, Sources};
 use super::window::{Window, date_of};
+use crate::identity::is_made_up;
 use crate::model::{Absence, Doubts, Evidence, Known};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,9 +19,21 @@ pub struct Missing {
 
 /// The evidence for each missing item of a full document, in the order of the last document.
 pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
+    if scene.matching.missing.is_empty() {
+        return Vec::new();
+    }
     let said: HashSet<&str> =
         scene.document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
-    let judge = Judge { scene, window, said, holes: holes(window) };
+    let judge = Judge {
+        scene,
+        window,
+        said,
+        shown: scene.names.iter().map(|name| name.shown.as_str()).collect(),
+        all_named: !scene.names.is_empty()
+            && !scene.names.iter().any(|name| is_made_up(&name.shown)),
+        sources: Sources::of(scene, window),
+        holes: holes(window),
+    };
     let missing = scene.matching.missing.iter();
     missing.filter_map(|at| Some(judge.one(*at, scene.snapshot.known.get(*at)?))).collect()
 }
@@ -36,6 +49,11 @@ pub(super) struct Judge<'a> {
     pub(super) scene: &'a Scene<'a>,
     pub(super) window: &'a Window,
     said: HashSet<&'a str>,
+    /// The ids that the document shows.
+    pub(super) shown: HashSet<&'a str>,
+    /// Whether all of its entries have ids.
+    pub(super) all_named: bool,
+    pub(super) sources: Sources,
     /// How many items are missing from the middle.
     pub(super) holes: usize,
 }

@@ -3,8 +3,9 @@
 //! Some objections are settled when they are made. Others are doubts that what is learned of the
 //! feed settles later: the item waits as long as they are open.
 
+use super::Scene;
 use super::absence::Judge;
-use super::window::{Direction, date_of};
+use super::window::{Direction, Window, date_of};
 use crate::identity::{is_made_up, wording};
 use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Order, Time};
 use std::collections::HashSet;
@@ -128,9 +129,7 @@ fn new_address(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
 
 /// An id that the document still shows is no id that went.
 fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
-    let shown = &known.native_shown;
-    let mut names = judge.scene.names.iter();
-    let there = names.any(|n| n.shown == *shown);
+    let there = judge.shown.contains(known.native_shown.as_str());
     there.then(|| Objection::Settled("another entry bears its id".to_owned()))
 }
 
@@ -142,8 +141,7 @@ fn nameless(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
 
 /// Whether an item bears no id and all entries of the document do.
 pub(super) fn is_odd(judge: &Judge<'_>, known: &Known) -> bool {
-    let mut others = judge.scene.names.iter().map(|name| name.shown.as_str());
-    is_made_up(&known.native_shown) && !judge.scene.names.is_empty() && !others.any(is_made_up)
+    is_made_up(&known.native_shown) && judge.all_named
 }
 
 /// Ranked and hand-ordered lists have no middle.
@@ -265,17 +263,17 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
     }
     let date = date_of(known);
     let entries = &judge.scene.document.entries;
-    let has_precedents = precedents(judge, place, known) >= PRECEDENTS;
     let mut above = entries.iter().enumerate().filter(|(at, entry)| {
         let is_new = window.incoming.binary_search(at).is_ok();
         // The final version may have come before its last draft goes.
         is_new || (is_preliminary && date.is_some() && dated(entry) > date)
     });
+    let mut above = above.by_ref().take(LOOKED_AT);
     let like = above.find(|(_, entry)| {
         let new = dated(entry);
         let title = entry.title.as_deref().unwrap_or_default();
         let is_late = matches!((date, new), (Some(old), Some(new)) if new.since(old) > REWRITTEN);
-        let is_next = is_late && !is_preliminary && has_precedents;
+        let is_next = is_late && !is_preliminary && has_precedents(judge, place, known);
         (stood_newest && date.is_some() && date == new)
             || (!is_next && are_alike(&known.title, title))
     });
@@ -317,20 +315,22 @@ fn is_preliminary(title: &str) -> bool {
     })
 }
 
+/// Among so many something like an item is looked for.
+const LOOKED_AT: usize = 100;
 /// What was written longer ago is not written anew under another name …
 const REWRITTEN: Duration = Duration::from_secs(14 * 24 * 3600);
 /// … in a feed that shows so many like it side by side, as releases do that follow each other.
 const PRECEDENTS: usize = 2;
 
-/// How many older ones like an item stay.
-fn precedents(judge: &Judge<'_>, place: usize, known: &Known) -> usize {
-    let window = judge.window;
+/// Whether older ones like an item stay side by side.
+fn has_precedents(judge: &Judge<'_>, place: usize, known: &Known) -> bool {
     let ledger = &judge.scene.snapshot.known;
-    let stay = window.older_that_stay(place).filter_map(|at| ledger.get(at));
-    stay.filter(|other| are_alike(&known.title, &other.title)).count()
+    let stay = judge.window.older_that_stay(place).filter_map(|at| ledger.get(at)).take(LOOKED_AT);
+    let like = stay.filter(|other| are_alike(&known.title, &other.title));
+    like.take(PRECEDENTS).count() == PRECEDENTS
 }
 
-fn dated(entry: &Entry) -> Option<Time> {
+fn dated(entry: &Entry<'_>) -> Option<Time> {
     entry.published.or(entry.updated)
 }
 
@@ -387,22 +387,33 @@ fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
 /// pushes out an old one of the same.
 fn own_window_of_its_source(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
     let source = host(known.link.as_deref()?)?;
-    let entries = &judge.scene.document.entries;
-    let sources: HashSet<String> =
-        entries.iter().filter_map(|e| host(e.link.as_deref()?)).collect();
-    let joined = judge.window.incoming.iter().any(|at| {
-        let link = entries.get(*at).and_then(|e| e.link.as_deref());
-        link.and_then(host).is_some_and(|h| h == source)
-    });
-    // A feed of links leads to other sites than its own, and none of them often.
-    let merged = sources.len() > 1 && sources.len() * 2 <= entries.len();
-    if !(merged && joined)
+    if !(judge.sources.is_merged && judge.sources.joined.contains(&source))
         || pushes_out_of_its_middle(&judge.scene.snapshot.state.character) == Some(false)
     {
         return None;
     }
     let why = format!("a new item of the same source, {source}, came");
     Some(Objection::Open(Doubt::PushedOut, why))
+}
+
+/// The sites that a document's entries lead to.
+pub(super) struct Sources {
+    /// Whether there are several, which most entries share.
+    is_merged: bool,
+    /// Those of new entries.
+    joined: HashSet<String>,
+}
+
+impl Sources {
+    pub(super) fn of(scene: &Scene<'_>, window: &Window) -> Self {
+        let entries = &scene.document.entries;
+        let of = |entry: &Entry<'_>| host(entry.link.as_deref()?);
+        let all: HashSet<String> = entries.iter().filter_map(of).collect();
+        let new = window.incoming.iter().filter_map(|at| entries.get(*at));
+        // A feed of links leads to other sites than its own, and none of them often.
+        let is_merged = all.len() > 1 && all.len() * 2 <= entries.len();
+        Self { is_merged, joined: new.filter_map(of).collect() }
+    }
 }
 
 fn host(link: &str) -> Option<String> {
