@@ -212,5 +212,52 @@ fn fastest(one: impl Fn() -> usize, other: impl Fn() -> usize) -> (Duration, Dur
         .fold((Duration::MAX, Duration::MAX), |(a, b), (c, d)| (a.min(c), b.min(d)))
 }
 
-criterion_group!(benches, pipeline, parsers);
+/// What a document costs after it was parsed, by what its publisher did, for feeds of 50 and of
+/// 1,000 entries. The change that comes of it is made, not stored.
+fn judgement(c: &mut Criterion) {
+    let gate = Gate {
+        endpoint: EndpointId::own("bench.example").unwrap(),
+        feed: FeedName::new("light").unwrap(),
+        options: FeedOptions::default(),
+    };
+    let now = Time::from_unix(1_800_000_000);
+    for entries in [50, 1000] {
+        let first = atom(entries, false);
+        let (snapshot, _) = taken(&gate, &first, now);
+        let cut = |from: usize, count: usize| {
+            let mut rest = first.clone();
+            for _ in 0..count {
+                let starts: Vec<usize> = rest.match_indices("<entry>").map(|(at, _)| at).collect();
+                let end = starts.get(from + 1).copied().unwrap_or(rest.len() - "</feed>\n".len());
+                rest.replace_range(starts[from]..end, "");
+            }
+            rest
+        };
+        let cases = [
+            ("stamps alone", first.replacen("<updated>2026-01-01T00", "<updated>2026-01-01T01", 1)),
+            ("one edit", atom(entries, true)),
+            ("one gone from the middle", cut(entries / 2, 1)),
+            ("ten slid off", cut(entries - 10, 10)),
+            ("all edited", first.replace("wound the clock", "wound the clocks")),
+            (
+                "all under other ids",
+                first.replace("tag:light.example,2026", "tag:lamp.example,2026"),
+            ),
+        ];
+        let mut group = c.benchmark_group(format!("judgement, {entries} entries"));
+        group.throughput(Throughput::Elements(1));
+        for (name, text) in &cases {
+            let document = parse::document(text, None, &Limits::default()).unwrap();
+            let round = gate.round(Some(&snapshot), now.plus(Duration::from_secs(3600)));
+            group.bench_function(*name, |b| {
+                b.iter(|| {
+                    black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap())
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, pipeline, judgement, parsers);
 criterion_main!(benches);

@@ -2,7 +2,7 @@
 # Scores `tidegate replay` against recorded feeds whose changes are known, and holds the line that
 # corpus_figures.py names.
 #
-# Needs python3, TIDEGATE_CORPUS (a folder with replay/), TIDEGATE_BIN (default: the release build)
+# Needs python3, the network for lxml, TIDEGATE_CORPUS (a folder with replay/), TIDEGATE_BIN (default: the release build)
 # and the scorer (TIDEGATE_SCORE, default ../shared/corpus/score.py). Without a corpus or a scorer it
 # says so and passes.
 set -euo pipefail
@@ -14,5 +14,20 @@ if [ ! -d "${TIDEGATE_CORPUS:-}/replay" ] || [ ! -f "$score" ]; then
     echo 'skipped: TIDEGATE_CORPUS names no corpus, or there is no scorer'
     exit 0
 fi
-exec python3 tests/scripts/corpus_figures.py \
-    --bin "$bin" --corpus "$TIDEGATE_CORPUS/replay" --score "$score"
+given=(--bin "$bin" --corpus "$TIDEGATE_CORPUS/replay" --score "$score")
+
+# Copies of the feeds in which items are really deleted.
+inject=$(dirname "$score")/inject.py
+if [ -f "$inject" ]; then
+    venv=${CARGO_TARGET_DIR:-target}/lxml-venv
+    if ! "$venv/bin/python" -c 'import lxml' 2>/dev/null; then
+        rm -rf "$venv"
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check 'lxml>=5,<7'
+    fi
+    copies=$(mktemp -d)
+    trap 'rm -rf "$copies"' EXIT
+    "$venv/bin/python" "$inject" --corpus "$TIDEGATE_CORPUS/replay" --out "$copies" >/dev/null
+    given+=(--injected "$copies")
+fi
+python3 tests/scripts/corpus_figures.py "${given[@]}"
