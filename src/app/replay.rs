@@ -80,11 +80,11 @@ async fn one(
     let polling = Polling::default();
     let bounds = Bounds::new(polling.min_interval, polling.max_interval);
     let hints = UpdateHints::default();
-    let interval = |changes: &[Time], now: Time| {
+    let interval = |changes: &[Time], look_again: Option<Time>, now: Time| {
         let mut oldest_first = changes.iter().rev();
         let mut rhythm = Rhythm::since(oldest_first.next().copied().unwrap_or(now));
         oldest_first.for_each(|change| rhythm.changed(*change));
-        replay_interval(&feed, bounds, rhythm, &hints, None, now)
+        replay_interval(&feed, bounds, rhythm, &hints, look_again, now)
     };
     let publish = Publish::default();
     let stage = Stage {

@@ -284,7 +284,7 @@ fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objectio
 }
 
 /// What stayed for longer than this between older and newer items was posted with an older date.
-const BREATH: Duration = Duration::from_secs(14 * 24 * 3600);
+const BREATH: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A window that breathes shows older items for a while: what came in below newer ones that were
 /// known before may go from there again.

@@ -16,6 +16,9 @@ pub const POLLS_PER_CHANGE: u32 = 4;
 pub const FLOOR: Duration = Duration::from_secs(1);
 /// The soonest poll to decide something that is pending.
 pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
+/// What is to be decided in a longer time than this is looked at once more on half of the way: what
+/// must be confirmed by several polls is then confirmed in time, however seldom a feed is polled.
+const HALFWAY: Duration = Duration::from_secs(12 * 3600);
 /// The first pause for a publisher that is overloaded and does not say for how long.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// The share by which feeds are spread, in thousandths of the interval.
@@ -157,7 +160,7 @@ impl Plan<'_> {
             } else {
                 self.bounds.min
             };
-            let wanted = look_again.max(now.plus(soonest));
+            let wanted = before(look_again, now).max(now.plus(soonest));
             if wanted < at {
                 at = wanted;
                 "something pending can be decided then".clone_into(&mut reason);
@@ -222,6 +225,12 @@ pub fn replay_interval(
 ) -> Duration {
     let plan = Plan { feed, bounds, rhythm, hints, freshness: None };
     plan.next(After::Read(look_again), now).at.since(now)
+}
+
+/// When to look next at what can be decided at `by`.
+fn before(by: Time, now: Time) -> Time {
+    let rest = by.since(now);
+    if rest > HALFWAY { now.plus(rest / 2) } else { by }
 }
 
 /// A number that belongs to a feed: its place in everything that is spread out.

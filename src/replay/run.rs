@@ -43,6 +43,8 @@ const LOOKS_LIMIT: u32 = 200;
 
 /// The most warnings of a document that are told.
 const WARNINGS_SHOWN: usize = 5;
+/// Polls are no closer than this.
+const LEAST_APART: Duration = Duration::from_secs(60);
 
 /// Where a series is replayed to, and under which settings.
 pub struct Stage<'a> {
@@ -58,8 +60,9 @@ pub struct Stage<'a> {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
-    /// How far polls are apart, given the times of the last changes, newest first, and the time.
-    pub interval: &'a dyn Fn(&[Time], Time) -> Duration,
+    /// How far off the next poll is, given the times of the last changes, newest first, when
+    /// something can be decided, and the time.
+    pub interval: &'a dyn Fn(&[Time], Option<Time>, Time) -> Duration,
 }
 
 /// A series that is being replayed.
@@ -260,15 +263,22 @@ impl Replayed<'_> {
         for _ in 0..LOOKS_LIMIT {
             let state = self.stage.store.state(&self.stage.feed).await?;
             let Some(ripens) = state.and_then(|s| s.ripens) else { return Ok(()) };
-            let apart = (self.stage.interval)(&self.changes, now).max(Duration::from_secs(60));
-            // The polls until the evidence is ripe, at least one.
-            let wait = ripens.since(now).as_secs().div_ceil(apart.as_secs()).max(1);
-            let step = Duration::from_secs(apart.as_secs().saturating_mul(wait));
+            let next = |by| (self.stage.interval)(&self.changes, by, now).max(LEAST_APART);
+            let (apart, rest) = (next(None), ripens.since(now));
+            // Of ordinary polls on the way to it only the number matters.
+            let polls = rest.as_secs() / apart.as_secs();
+            let (step, polls) = match u32::try_from(polls).unwrap_or(u32::MAX) {
+                0 | 1 => (next(Some(ripens)), 1),
+                polls => (apart.saturating_mul(polls), polls),
+            };
             now = now.plus(step);
             if now >= until {
                 return Ok(());
             }
-            self.same = self.same.saturating_add(u32::try_from(wait).unwrap_or(u32::MAX));
+            self.same = self.same.saturating_add(polls);
+            if now < ripens {
+                continue;
+            }
             let verdict = self.look(now).await?;
             self.keep(verdict, now, line).await?;
         }
