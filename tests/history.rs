@@ -8,6 +8,7 @@
     clippy::indexing_slicing,
     clippy::string_slice
 )]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
 
 #[path = "history/consumers.rs"]
 mod consumers;

@@ -7,6 +7,8 @@
 mod held;
 #[path = "judgement/moved.rs"]
 mod moved;
+#[path = "judgement/probe.rs"]
+mod probe;
 mod support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};

@@ -10,11 +10,11 @@ use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
 };
-use crate::poll::{self, PollError, Poller};
+use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
-    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
-    PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
+    OperatorError, PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use async_trait::async_trait;
@@ -109,9 +109,9 @@ impl Desk {
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
-        let fetch = translate::fetch(config, &self.public_url)?;
+        let services = translate::fetch(config, &self.public_url)?;
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(translate::polling(config), fetch).await.map_err(stopped)?;
+        self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
@@ -152,6 +152,7 @@ impl Desk {
             same: polled.same,
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
+            backfill: polled.backfill,
         })
     }
 
@@ -307,6 +308,18 @@ impl Operator for Desk {
         reason: Option<String>,
     ) -> Result<Redacted, OperatorError> {
         self.take_out(feed, item, reason).await
+    }
+
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing != FeedStanding::Active {
+            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
+        }
+        let order = match action {
+            BackfillAction::Start => WalkOrder::Start,
+            BackfillAction::Stop => WalkOrder::Stop,
+        };
+        self.poller.walk(feed, order).await.map_err(stopped)
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

@@ -1,9 +1,11 @@
 //! What the subcommands are asked to do, already checked.
 
 use crate::config::{self, Checked, Config, ConfigError, Overrides};
+use crate::pull::Limits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use url::Url;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +61,17 @@ pub struct ReplayOptions {
     pub json: bool,
     /// Folders with an `index.jsonl`, or documents in order.
     pub sources: Vec<PathBuf>,
+}
+
+/// What `tidegate pull` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullOptions {
+    /// The feed.
+    pub url: Url,
+    /// The folder of the replica.
+    pub into: PathBuf,
+    /// What it may take.
+    pub limits: Limits,
 }
 
 #[cfg(test)]

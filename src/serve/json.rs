@@ -1,10 +1,11 @@
 //! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
 
+use super::address::without_credentials;
 use super::operator::{Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState,
-    Hold, Known, Tick, Time,
+    Backfill, Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding,
+    FeedState, Hold, Known, Tick, Time, Trail,
 };
 use crate::store::{Holdings, VersionNote};
 use serde_json::{Map, Value, json};
@@ -58,6 +59,7 @@ fn options(options: &FeedOptions) -> Value {
         },
         "order": options.order.name(),
         "probe": options.probe,
+        "backfill": options.backfill,
         "ignore": super::ignore::written(&options.ignore),
         "min_interval": duration(options.min_interval),
         "max_interval": duration(options.max_interval),
@@ -122,11 +124,29 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "moved_to": status.moved_to,
         "held": status.held,
         "pending_absences": status.pending_absences,
+        "backfill": status.backfill.as_ref().map(backfill),
     });
     match object {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// How far the walk through older documents has come.
+pub(super) fn backfill(walk: &Backfill) -> Value {
+    json!({
+        "state": walk.standing.name(),
+        "layout": walk.trail.map(Trail::name),
+        "documents": walk.documents,
+        "items": walk.items,
+        "known": walk.known,
+        "bytes": walk.bytes,
+        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(without_credentials),
+        "failures": walk.failures,
+        "started": time(Some(walk.started)),
+        "ended": time(walk.ended),
+        "note": walk.note,
+    })
 }
 
 /// What has been learned of a feed.

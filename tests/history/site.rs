@@ -12,8 +12,8 @@ use tidegate::clock::ManualClock;
 use tidegate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, FeedStatus, HoldAction, Operator, OperatorError, PollReport, Put, PutFeed,
-    Redacted, Settings, Totals,
+    self, AdminToken, BackfillAction, FeedStatus, HoldAction, Operator, OperatorError, PollReport,
+    Put, PutFeed, Redacted, Settings, Totals,
 };
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
@@ -63,6 +63,9 @@ impl Operator for Nobody {
         never()
     }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
+        never()
+    }
+    async fn backfill(&self, _: &FeedName, _: BackfillAction) -> Result<(), OperatorError> {
         never()
     }
 }

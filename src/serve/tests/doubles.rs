@@ -1,9 +1,6 @@
 //! A store with one hand-made feed, and an operator who writes down what is asked.
 
 use super::{DAY, at, endpoint};
-mod operator;
-
-pub(super) use self::operator::*;
 use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
@@ -395,5 +392,158 @@ impl Store for TestStore {
     }
     async fn close(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// Answers for `news` only; `file` stands in the configuration file.
+#[derive(Default)]
+pub(super) struct TestOperator {
+    pub(super) asked: Mutex<Vec<String>>,
+    pub(super) idle: AtomicBool,
+    /// An action gives way this often before it is done.
+    pub(super) slow: AtomicUsize,
+}
+
+impl TestOperator {
+    fn note(&self, what: String) {
+        self.asked.lock().unwrap().push(what);
+    }
+
+    fn known(feed: &FeedName) -> Result<(), OperatorError> {
+        match feed.as_str() {
+            "file" => Err(OperatorError::ConfiguredByFile(feed.clone())),
+            "news" | "fresh" => Ok(()),
+            _ => Err(OperatorError::UnknownFeed(feed.clone())),
+        }
+    }
+}
+
+pub(super) fn status(feed: &str) -> FeedStatus {
+    let record = record(feed, FeedStanding::Active);
+    FeedStatus {
+        name: record.name,
+        url: record.url,
+        source: record.source,
+        standing: record.standing,
+        options: record.options,
+        last_polls: vec![PollNote {
+            at: at(-60),
+            outcome: PollOutcome::Failed,
+            error: Some("<script>alert('upstream')</script>".to_owned()),
+            blame: Some(Blame::Upstream),
+            status: Some(503),
+            duration: Duration::from_millis(1234),
+            bytes: 99,
+            counts: Counts { created: 2, ..Counts::default() },
+            rewritten: 1,
+            entries: None,
+            notes: vec!["<em>an odd redirect</em>".to_owned()],
+        }],
+        next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
+        failures: 3,
+        moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
+        held: Some("<u>empty</u>".to_owned()),
+        document: Some(DocumentNote {
+            at: at(-600),
+            entries: 9,
+            partial: Some("it breaks off <b>here</b>".to_owned()),
+            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }),
+        same: 2,
+        pending: vec![Pending {
+            id: id("a"),
+            native_id: "urn:<s>a</s>".to_owned(),
+            title: "<u>A</u>".to_owned(),
+            evidence: Evidence::Hole,
+            seen: "gone while <tt>older</tt> items stay".to_owned(),
+            since: at(-3600),
+            observations: 2,
+            needed: 3,
+            decides_at: at(23 * 3600),
+            would: Conclusion::Delete,
+        }],
+        pending_absences: 1,
+        backfill: Some(Backfill {
+            trail: Some(Trail::Pages),
+            next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
+            documents: 2,
+            items: 17,
+            ..Backfill::begin(at(-30))
+        }),
+    }
+}
+
+#[async_trait]
+impl Operator for TestOperator {
+    fn ready(&self) -> Result<(), String> {
+        if self.idle.load(Ordering::SeqCst) {
+            Err("polling has not begun".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+    fn totals(&self) -> Totals {
+        Totals { failed: 11, commits: 12, ..Totals::default() }
+    }
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        Ok(vec![status("news")])
+    }
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        Self::known(feed)?;
+        Ok(status(feed.as_str()))
+    }
+    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
+        self.note(format!("put {feed} {} {:?}", put.url, put.options.deletions));
+        match feed.as_str() {
+            "fresh" => Ok(Put::Created),
+            _ => Self::known(feed).map(|()| Put::Changed),
+        }
+    }
+    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        for _ in 0..self.slow.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+        self.note(format!("delete {feed} {purge}"));
+        Self::known(feed)
+    }
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+        Self::known(feed)?;
+        Ok(PollReport {
+            outcome: PollOutcome::NotModified,
+            counts: Counts { updated: 3, ..Counts::default() },
+            held: None,
+            until: Some(tick(-10)),
+            error: None,
+        })
+    }
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        Self::known(feed)?;
+        self.note(format!("redact {feed} {item} {reason:?}"));
+        if item.as_str() == "nothing" {
+            return Err(OperatorError::UnknownItem(feed.clone()));
+        }
+        Ok(Redacted {
+            published_id: "urn:a".to_owned(),
+            native_id: "urn:a".to_owned(),
+            tick: Some(tick(0)),
+            versions: 3,
+            before: false,
+        })
+    }
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        self.note(format!("backfill {feed} {action:?}"));
+        Self::known(feed)
+    }
+    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+        Self::known(feed)?;
+        match action {
+            HoldAction::Release => Ok(()),
+            HoldAction::Drop => Err(OperatorError::Conflict("nothing is held".to_owned())),
+        }
     }
 }

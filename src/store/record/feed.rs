@@ -21,6 +21,16 @@ pub(in crate::store) struct FeedRow {
     order: OrderWord,
     probe: bool,
     ignore: Vec<(String, Option<String>)>,
+    backfill: bool,
+}
+
+/// The second layout: without the walk through older documents.
+#[derive(Deserialize)]
+struct Second {
+    first: First,
+    order: OrderWord,
+    probe: bool,
+    ignore: Vec<(String, Option<String>)>,
 }
 
 /// The first layout: without the order, the probe and the operator's noise.
@@ -37,13 +47,17 @@ struct First {
 }
 
 impl Record for FeedRow {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
-        }
-        let first: First = fields(payload)?;
+        let Second { first, order, probe, ignore } = match version {
+            1 => {
+                let first = fields(payload)?;
+                Second { first, order: OrderWord::Auto, probe: false, ignore: Vec::new() }
+            }
+            2 => fields(payload)?,
+            _ => return newest(version, payload),
+        };
         Ok(Self {
             name: first.name,
             url: first.url,
@@ -53,9 +67,10 @@ impl Record for FeedRow {
             deletions: first.deletions,
             min_interval: first.min_interval,
             max_interval: first.max_interval,
-            order: OrderWord::Auto,
-            probe: false,
-            ignore: Vec::new(),
+            order,
+            probe,
+            ignore,
+            backfill: false,
         })
     }
 }
@@ -121,6 +136,7 @@ impl From<&FeedRecord> for FeedRow {
                 Order::None => OrderWord::None,
             },
             probe: feed.options.probe,
+            backfill: feed.options.backfill,
             ignore: (feed.options.ignore.iter())
                 .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
                 .collect(),
@@ -163,6 +179,7 @@ impl TryFrom<FeedRow> for FeedRecord {
                 },
                 probe: row.probe,
                 without: Without::default(),
+                backfill: row.backfill,
                 ignore: (row.ignore.iter())
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,
