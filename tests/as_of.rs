@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use support::Gate;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, SyncId, Time};
+use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
 use tidegate::replay::{self, Line, Recorded, Series, Stage};
 use tidegate::store::{Past, PastSelect, Select, SledStore, Store};
 
@@ -221,6 +221,17 @@ struct Cost {
     stored: u64,
 }
 
+/// About what is stored of a version: its text, what it inherits, its card, and some numbers.
+fn record(markup: &Markup) -> Vec<u8> {
+    let Markup { xml, context, card, .. } = markup;
+    let names = context.namespaces.iter().flat_map(|(prefix, name)| [prefix, name]);
+    let more = [&context.base, &context.lang, &card.link, &card.author].into_iter().flatten();
+    let texts = [xml].into_iter().chain(names).chain(more).chain([&card.title]);
+    let mut record = vec![0; 24];
+    texts.for_each(|text| record.extend_from_slice(text.as_bytes()));
+    record
+}
+
 /// Replays a series into a store on disk; what all versions cost, and those that have a successor.
 async fn cost(series: &Series) -> (Cost, Cost) {
     let folder = tempfile::tempdir().unwrap();
@@ -237,11 +248,10 @@ async fn cost(series: &Series) -> (Cost, Cost) {
         let live = notes.iter().filter(|note| !note.deleted);
         for (place, note) in live.enumerate() {
             let found = store.version(&feed, &known.id, note.updates).await.unwrap().unwrap();
-            let xml = found.markup.unwrap().xml;
-            let written = u64::try_from(xml.len()).unwrap();
-            let packed = zstd::bulk::compress(xml.as_bytes(), 3).unwrap().len() + 6;
-            // What a version takes beside its text is in both.
-            let alone = u64::try_from(packed).unwrap();
+            let record = record(&found.markup.unwrap());
+            let written = u64::try_from(record.len()).unwrap();
+            let packed = zstd::bulk::compress(&record, 3).unwrap().len() + 6;
+            let alone = u64::try_from(packed.min(record.len())).unwrap();
             all.versions += 1;
             all.written += written;
             all.alone += alone;

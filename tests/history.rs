@@ -8,7 +8,6 @@
     clippy::indexing_slicing,
     clippy::string_slice
 )]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
 
 #[path = "history/consumers.rs"]
 mod consumers;

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::string_slice)]
 
+#[path = "judgement/backfill.rs"]
+mod backfill;
 #[path = "judgement/held.rs"]
 mod held;
 #[path = "judgement/moved.rs"]

@@ -80,7 +80,9 @@ async fn what_lived_becomes_a_tombstone_and_does_not_come_back() {
         gate.later(hours);
         let mut posts = listed(again);
         // Something else changes, so that the document is looked at.
-        posts[0].text = format!("{} {hours}", posts[0].text);
+        let what = ["nothing", "one", "two", "three", "four", "five"];
+        let more = what.get(usize::try_from(hours).unwrap()).unwrap();
+        posts[0].text = format!("{} Then {more} of them came home.", posts[0].text);
         let verdict = gate.posts(&posts).await;
         assert_eq!(kinds(&verdict), [EventKind::Updated], "{hours}: {:?}", verdict.events());
         assert_eq!(gate.reader().await.len(), 7);

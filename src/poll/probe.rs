@@ -40,7 +40,7 @@ pub struct Probed {
 }
 
 /// What is to be asked of a feed now; at most `room` items.
-pub(super) async fn plan(bench: &Bench, feed: &FeedRecord, room: usize) -> Option<ProbePlan> {
+pub(super) async fn plan(bench: &Bench, feed: &Arc<FeedRecord>, room: usize) -> Option<ProbePlan> {
     let snapshot = match bench.store.snapshot(&feed.name).await {
         Ok(snapshot) => snapshot?,
         Err(error) => {
@@ -48,8 +48,15 @@ pub(super) async fn plan(bench: &Bench, feed: &FeedRecord, room: usize) -> Optio
             return None;
         }
     };
-    let now = bench.clock.now();
-    probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
+    let (feed, now) = (Arc::clone(feed), bench.clock.now());
+    // A ledger of many thousand items takes its time.
+    let planned = tokio::task::spawn_blocking(move || {
+        probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
+    });
+    planned.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "what is missing could not be looked through");
+        None
+    })
 }
 
 /// Asks what was planned and commits what it means.

@@ -2,6 +2,7 @@
 
 mod double;
 mod gateway;
+mod probes;
 mod restart;
 
 use super::*;

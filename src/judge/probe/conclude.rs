@@ -29,8 +29,8 @@ pub fn conclude(
     let ordinary = confirm::conclude(absence, observations, deletions, now);
     let Some(heard) = heard(absence, deletions) else { return ordinary };
     match absence.evidence {
-        Evidence::Hole | Evidence::Mass | Evidence::Complete if heard.gone => Conclusion::Delete,
-        Evidence::Hole | Evidence::Mass if ordinary == Conclusion::Delete => Conclusion::Retire,
+        Evidence::Hole | Evidence::Complete if heard.gone => Conclusion::Delete,
+        Evidence::Hole if ordinary == Conclusion::Delete => Conclusion::Retire,
         Evidence::Unplaced if heard.gone && is_confirmed(heard) => {
             if observations >= OBSERVATIONS {
                 Conclusion::Delete
@@ -126,7 +126,14 @@ mod tests {
             Some(taken(probe.as_ref(), answer.clone(), at(*when)))
         };
         let probe = answers.iter().fold(None, taken);
-        Absence { evidence, since: at(0), observations: 1, backfilled: false, probe }
+        Absence {
+            evidence,
+            since: at(0),
+            observations: 1,
+            backfilled: false,
+            seen: String::new(),
+            probe,
+        }
     }
 
     fn of(absence: &Absence, observations: u32, now: i64) -> Conclusion {

@@ -78,17 +78,13 @@ fn registrable(host: &str) -> Option<&str> {
     std::str::from_utf8(domain.as_bytes()).ok()
 }
 
-/// An address of the same kind that nobody ever published: the last step of the path, or the last
-/// value of the query where there is one, is replaced by `token`.
+/// An address of the same form that nobody ever published: the last step of the path, or the last
+/// value of the query where there is one, is made up from `token`.
 pub fn made_up(page: &Url, token: u64) -> Url {
     let mut url = page.clone();
     if let Some(query) = page.query().filter(|query| query.contains('=')) {
         let (before, value) = query.rsplit_once('=').unwrap_or((query, ""));
-        // Of the same form: a program that wants a number refuses anything else for that alone.
-        let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
-        let made =
-            if digits { format!("9{:08}", token % 100_000_000) } else { format!("{token:016x}") };
-        url.set_query(Some(&format!("{before}={made}")));
+        url.set_query(Some(&format!("{before}={}", alike(value, token))));
         return url;
     }
     let path = page.path();
@@ -97,15 +93,55 @@ pub fn made_up(page: &Url, token: u64) -> Url {
         None => (path, ""),
     };
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let extension = match name.rsplit_once('.') {
+    let (stem, extension) = match name.rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() && extension.len() <= 5 => {
-            format!(".{extension}")
+            (stem, format!(".{extension}"))
         }
-        _ => String::new(),
+        _ => (name, String::new()),
     };
-    url.set_path(&format!("{folder}/{token:016x}{extension}{slash}"));
+    url.set_path(&format!("{folder}/{}{extension}{slash}", alike(stem, token)));
     url.set_query(None);
     url
+}
+
+/// How many digits stand for a number: more than ids in use have.
+const MADE_UP_DIGITS: usize = 12;
+/// How many letters the first word has.
+const MADE_UP_LETTERS: usize = 12;
+
+/// A name of the same form, so that a site that looks at the form does not refuse it for that alone:
+/// digits for digits, letters for letters, and what parts them as it was.
+fn alike(name: &str, token: u64) -> String {
+    let mut state = token;
+    let mut next = |from: u8, count: u8| {
+        // The generator of Knuth's MMIX; its upper bits are the better ones.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let drawn = u8::try_from((state >> 33) % u64::from(count)).unwrap_or(0);
+        char::from(from.saturating_add(drawn))
+    };
+    // What is percent-encoded has no form to keep.
+    let form = if name.contains('%') || name.is_empty() { "a" } else { name };
+    let (mut made, mut words, mut before) = (String::new(), 0, ' ');
+    for c in form.chars() {
+        let begins = c.is_ascii_digit() != before.is_ascii_digit()
+            || c.is_ascii_alphabetic() != before.is_ascii_alphabetic();
+        match c {
+            '0'..='9' if begins => {
+                made.push('9');
+                made.extend((1..MADE_UP_DIGITS).map(|_| next(b'0', 10)));
+            }
+            '0'..='9' => {}
+            'a'..='z' | 'A'..='Z' => {
+                words += usize::from(begins);
+                let length = if begins && words == 1 { MADE_UP_LETTERS } else { 1 };
+                made.extend((0..length).map(|_| next(b'a', 26)));
+            }
+            other => made.push(other),
+        }
+        before = c;
+    }
+    made
 }
 
 #[cfg(test)]
@@ -179,17 +215,36 @@ mod tests {
         }
     }
 
+    /// A text with every digit as 0 and every letter as a.
+    fn form(text: &str) -> String {
+        let form = |c: char| match c {
+            '0'..='9' => '0',
+            'a'..='z' => 'a',
+            other => other,
+        };
+        text.chars().map(form).collect()
+    }
+
     #[test]
-    fn made_up_addresses_are_of_the_same_kind() {
+    fn made_up_addresses_are_of_the_same_form() {
         for (page, made) in [
-            ("https://e.org/2026/a-story", "https://e.org/2026/00000000000000ff"),
-            ("https://e.org/2026/a-story/", "https://e.org/2026/00000000000000ff/"),
-            ("https://e.org/a.html", "https://e.org/00000000000000ff.html"),
-            ("https://e.org/?p=77", "https://e.org/?p=900000255"),
-            ("https://e.org/show?in=x&id=abc", "https://e.org/show?in=x&id=00000000000000ff"),
-            ("https://e.org/a?print", "https://e.org/00000000000000ff"),
+            ("https://e.org/2026/story", "/0000/aaaaaaaaaaaaaaaa"),
+            ("https://e.org/2026/a-story/", "/0000/aaaaaaaaaaaa-aaaaa/"),
+            ("https://e.org/a.html", "/aaaaaaaaaaaa.aaaa"),
+            ("https://e.org/p/7", "/a/000000000000"),
+            ("https://e.org/77-the-end", "/000000000000-aaaaaaaaaaaaaa-aaa"),
+            ("https://e.org/%C3%A9t%C3%A9", "/aaaaaaaaaaaa"),
+            ("https://e.org/?p=77", "/?a=000000000000"),
+            ("https://e.org/show?in=x&id=abc", "/aaaa?aa=a&aa=aaaaaaaaaaaaaa"),
+            ("https://e.org/a?print", "/aaaaaaaaaaaa"),
+            ("https://e.org/show?id=", "/aaaa?aa=aaaaaaaaaaaa"),
         ] {
-            assert_eq!(made_up(&Url::parse(page).unwrap(), 255).as_str(), made);
+            let page = Url::parse(page).unwrap();
+            let (one, two) = (made_up(&page, 255), made_up(&page, 256));
+            assert_eq!(form(one.as_str()), format!("aaaaa://a.aaa{made}"), "{page}");
+            assert_ne!(one, two, "{page}");
+            assert_eq!(one, made_up(&page, 255));
+            assert_eq!(one.host(), page.host());
         }
     }
 }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::model::{Absence, Count, EndpointId, FeedState, Format, Heard, History, Stamp, Tick};
+use crate::model::{
+    Absence, Count, EndpointId, FeedState, Format, Heard, History, Noise, Stamp, Tick,
+};
 
 const FEED: &str = "https://feeds.example.org/news.xml";
 const NOW: i64 = 1_795_191_605;
@@ -34,12 +36,19 @@ fn known(name: &str, link: &str) -> Known {
         absence: None,
         prints: Vec::new(),
         bytes: 0,
-        touched: 0,
+        noise: Noise::default(),
     }
 }
 
 fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> Known {
-    let absence = Absence { evidence, since: at(0), observations: 1, backfilled: false, probe };
+    let absence = Absence {
+        evidence,
+        since: at(0),
+        observations: 1,
+        backfilled: false,
+        seen: String::new(),
+        probe,
+    };
     Known { absence: Some(absence), ..known(name, link) }
 }
 
@@ -51,7 +60,7 @@ fn snapshot(others: Vec<Known>) -> Snapshot {
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     state.ripens = Some(at(60));
-    Snapshot { state, known, order, archives: Vec::new() }
+    Snapshot { state, known, order, kept: Vec::new() }
 }
 
 fn asking() -> FeedOptions {

@@ -4,9 +4,11 @@ use crate::judge::probe::Scope;
 use crate::model::SyncId;
 use std::sync::Mutex;
 
+type Script = dyn Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync;
+
 /// A site that answers by method and path, and what it was asked.
 struct Site {
-    script: Box<dyn Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync>,
+    script: Box<Script>,
     asked: Mutex<Vec<String>>,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Differences {
 }
 
 /// The kinds of fields, in the order to show them: a name, and whether it is a text for people.
-const TITLE: (u8, &str, bool) = (0, "Title", true);
+const TITLE: (u8, &str, bool) = (0, "Title", false);
 const TEXT: (u8, &str, bool) = (1, "Text", true);
 const SUMMARY: (u8, &str, bool) = (2, "Summary", true);
 const LINK: (u8, &str, bool) = (3, "Link", false);
@@ -52,7 +52,7 @@ fn kind(path: &str) -> (u8, &'static str, bool) {
         return ENCLOSURE;
     }
     match top.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "title" | "itunes:title" => TITLE,
+        "title" => TITLE,
         "content" | "content:encoded" | "description" | "content_html" | "content_text" => TEXT,
         "summary" | "itunes:summary" | "itunes:subtitle" => SUMMARY,
         "link" | "url" | "external_url" | "comments" | "source" => LINK,
@@ -67,8 +67,18 @@ fn kind(path: &str) -> (u8, &'static str, bool) {
 
 /// Compares two versions; `None` where one of them cannot be read.
 pub(super) fn versions(old: &Markup, new: &Markup) -> Option<Differences> {
-    let (old, new) = (crate::parse::again(old)?, crate::parse::again(new)?);
-    Some(fields(&old, &new))
+    Some(fields(&said(old)?, &said(new)?))
+}
+
+/// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
+/// whether a title is markup.
+fn said(markup: &Markup) -> Option<Vec<Field<'static>>> {
+    let mut fields = crate::parse::again(markup)?;
+    let mut titles = fields.iter_mut().filter(|field| field.path == "title");
+    if let (Some(title), None) = (titles.next(), titles.next()) {
+        title.value = markup.card.title.clone().into();
+    }
+    Some(fields)
 }
 
 /// The values of each path, in document order.

@@ -74,7 +74,40 @@ pub(super) fn compare(old: &str, new: &str) -> Compared {
             TIME_LIMIT.as_millis()
         )
     });
-    Compared { pieces: shortened(pieces), limit }
+    Compared { pieces: shortened(gathered(pieces)), limit }
+}
+
+/// Changes that only white space parts are one change: what went, then what came.
+fn gathered(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let (mut gone, mut new) = (String::new(), String::new());
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(piece) = pieces.next() {
+        match piece.fate {
+            Fate::Gone => gone.push_str(&piece.text),
+            Fate::New => new.push_str(&piece.text),
+            _ => {
+                let between = !(gone.is_empty() && new.is_empty()) && pieces.peek().is_some();
+                if between && piece.text.trim().is_empty() {
+                    gone.push_str(&piece.text);
+                    new.push_str(&piece.text);
+                    continue;
+                }
+                flush(&mut out, &mut gone, &mut new);
+                out.push(piece);
+            }
+        }
+    }
+    flush(&mut out, &mut gone, &mut new);
+    out
+}
+
+fn flush(out: &mut Vec<Piece>, gone: &mut String, new: &mut String) {
+    for (fate, text) in [(Fate::Gone, gone), (Fate::New, new)] {
+        if !text.is_empty() {
+            out.push(Piece { fate, text: std::mem::take(text) });
+        }
+    }
 }
 
 /// The pieces without the words that stayed and stand far from any change.
@@ -117,8 +150,8 @@ mod tests {
             fates,
             [Fate::Skipped(84), Fate::Same, Fate::Gone, Fate::New, Fate::Same, Fate::Skipped(84)]
         );
-        assert_eq!(compared.pieces[2].text, "word100 ");
-        assert_eq!(compared.pieces[3].text, "changed ");
+        assert_eq!(compared.pieces[2].text, "word100");
+        assert_eq!(compared.pieces[3].text, "changed");
         assert_eq!(compared.limit, None);
     }
 

@@ -15,7 +15,6 @@ async fn nothing_is_answered_without_the_token() {
         ("POST", "/api/v1/feeds/news/poll"),
         ("POST", "/api/v1/feeds/news/hold"),
         ("GET", "/api/v1/feeds/news/items/a"),
-        ("POST", "/api/v1/feeds/news/backfill"),
         ("POST", "/api/v1/feeds/news/items/a/resolve"),
         ("GET", "/api/v1/nothing"),
         ("PATCH", "/api/v1/feeds"),
@@ -52,10 +51,6 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/next_poll/at", at(300).to_string().into()),
         ("/next_poll/why", "the feed's ttl".into()),
         ("/failures", 3.into()),
-        ("/backfill/state", "walking".into()),
-        ("/backfill/layout", "pages".into()),
-        ("/backfill/items", 17.into()),
-        ("/backfill/next", "https://upstream.example/?page=3".into()),
         ("/held", "<u>empty</u>".into()),
         ("/state/until", at(-10).to_string().into()),
         ("/state/window/since", at(-20 * DAY).to_string().into()),
@@ -256,22 +251,37 @@ async fn an_action_outlives_its_caller() {
 }
 
 #[tokio::test]
-async fn a_backfill_is_begun_and_stopped() {
+async fn a_redaction_is_asked_for_with_its_reason() {
     let site = Site::new();
-    for (body, status) in [
-        ("", 202),
-        ("{}", 202),
-        (r#"{"action":"start"}"#, 202),
-        (r#"{"action":"stop"}"#, 202),
-        (r#"{"action":"pause"}"#, 400),
-        (r#"{"actoin":"stop"}"#, 400),
-        ("[]", 400),
+    let path = "/feeds/news/items/a/redact";
+    let said = json(site.call("POST", path, r#"{"reason":" by court order "}"#).await).await;
+    for (key, value) in [
+        ("standing", serde_json::json!("redacted")),
+        ("sync_id", "a".into()),
+        ("kept_out", true.into()),
+        ("deleted", true.into()),
+        ("versions", 3.into()),
     ] {
-        let answer = site.call("POST", "/feeds/news/backfill", body).await;
-        assert_eq!(answer.status(), status, "{body}");
+        assert_eq!(said[key], value, "{key}");
     }
+    assert_eq!(site.call("POST", path, "").await.status(), 200);
     let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Start").count(), 3);
-    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Stop").count(), 1);
-    problem(site.call("POST", "/feeds/nobody/backfill", "").await, 404).await;
+    assert_eq!(asked, ["redact news a Some(\"by court order\")", "redact news a None"]);
+    let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(501));
+    for (body, parameter) in
+        [(r#"{"reason":7}"#, "reason"), (r#"{"why":"x"}"#, "why"), (&*long, "reason")]
+    {
+        let wrong = problem(site.call("POST", path, body).await, 400).await;
+        assert_eq!(wrong["parameter"], parameter, "{body}");
+    }
+    problem(site.call("POST", "/feeds/news/items/nothing/redact", "").await, 404).await;
+    problem(site.call("POST", "/feeds/other/items/a/redact", "").await, 404).await;
+    problem(site.ask(request("POST", &format!("/api/v1{path}"), &[], "")).await, 401).await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_told() {
+    let feed = json(Site::new().call("GET", "/feeds/news", "").await).await;
+    assert_eq!(feed["kept"]["versions"], 4);
+    assert_eq!(feed["kept"]["version_bytes"], 1234);
 }

@@ -110,7 +110,7 @@ impl Publisher {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Sets what a path answers from now on.
+    /// Sets what a path answers from now on; what is set for a path with a query goes before it.
     pub fn set(&self, path: &str, answer: Answer) {
         self.script.lock().unwrap().answers.insert(path.to_owned(), answer);
     }
@@ -118,6 +118,11 @@ impl Publisher {
     /// How often it was asked so far.
     pub fn requests(&self) -> usize {
         self.script.lock().unwrap().asked.len()
+    }
+
+    /// How often a path was asked for so far, with this query where it has one.
+    pub fn asked(&self, path: &str) -> usize {
+        self.script.lock().unwrap().asked.iter().filter(|(asked, _)| asked == path).count()
     }
 
     /// The path and the headers of the last request.
@@ -134,8 +139,9 @@ impl Drop for Publisher {
 
 async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
     let mut script = script.lock().unwrap();
-    let path = request.uri().path().to_owned();
-    script.asked.push((path.clone(), request.headers().clone()));
-    let answer = script.answers.get(&path).cloned().unwrap_or_else(|| Answer::status(503));
+    let whole = request.uri().path_and_query().map_or("/", |whole| whole.as_str()).to_owned();
+    let answer = script.answers.get(&whole).or_else(|| script.answers.get(request.uri().path()));
+    let answer = answer.cloned().unwrap_or_else(|| Answer::status(503));
+    script.asked.push((whole, request.headers().clone()));
     answer.response(request.headers())
 }

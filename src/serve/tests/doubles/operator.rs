@@ -1,0 +1,145 @@
+//! An operator that notes what it was asked.
+
+use super::*;
+
+/// Answers for `news` only; `file` stands in the configuration file.
+#[derive(Default)]
+pub(in crate::serve::tests) struct TestOperator {
+    pub(in crate::serve::tests) asked: Mutex<Vec<String>>,
+    pub(in crate::serve::tests) idle: AtomicBool,
+    /// An action gives way this often before it is done.
+    pub(in crate::serve::tests) slow: AtomicUsize,
+}
+
+impl TestOperator {
+    fn note(&self, what: String) {
+        self.asked.lock().unwrap().push(what);
+    }
+
+    fn known(feed: &FeedName) -> Result<(), OperatorError> {
+        match feed.as_str() {
+            "file" => Err(OperatorError::ConfiguredByFile(feed.clone())),
+            "news" | "fresh" => Ok(()),
+            _ => Err(OperatorError::UnknownFeed(feed.clone())),
+        }
+    }
+}
+
+pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
+    let record = record(feed, FeedStanding::Active);
+    FeedStatus {
+        name: record.name,
+        url: record.url,
+        source: record.source,
+        standing: record.standing,
+        options: record.options,
+        last_polls: vec![PollNote {
+            at: at(-60),
+            outcome: PollOutcome::Failed,
+            error: Some("<script>alert('upstream')</script>".to_owned()),
+            blame: Some(Blame::Upstream),
+            status: Some(503),
+            duration: Duration::from_millis(1234),
+            bytes: 99,
+            counts: Counts { created: 2, ..Counts::default() },
+            rewritten: 1,
+            entries: None,
+            notes: vec!["<em>an odd redirect</em>".to_owned()],
+        }],
+        next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
+        failures: 3,
+        moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
+        held: Some("<u>empty</u>".to_owned()),
+        document: Some(DocumentNote {
+            at: at(-600),
+            entries: 9,
+            partial: Some("it breaks off <b>here</b>".to_owned()),
+            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }),
+        same: 2,
+        pending: vec![Pending {
+            id: id("a"),
+            native_id: "urn:<s>a</s>".to_owned(),
+            title: "<u>A</u>".to_owned(),
+            evidence: Evidence::Hole,
+            seen: "gone while <tt>older</tt> items stay".to_owned(),
+            since: at(-3600),
+            observations: 2,
+            needed: 3,
+            decides_at: at(23 * 3600),
+            would: Conclusion::Delete,
+        }],
+        pending_absences: 1,
+    }
+}
+
+#[async_trait]
+impl Operator for TestOperator {
+    fn ready(&self) -> Result<(), String> {
+        if self.idle.load(Ordering::SeqCst) {
+            Err("polling has not begun".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+    fn totals(&self) -> Totals {
+        Totals { failed: 11, commits: 12, ..Totals::default() }
+    }
+    async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        Ok(vec![status("news")])
+    }
+    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        Self::known(feed)?;
+        Ok(status(feed.as_str()))
+    }
+    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
+        self.note(format!("put {feed} {} {:?}", put.url, put.options.deletions));
+        match feed.as_str() {
+            "fresh" => Ok(Put::Created),
+            _ => Self::known(feed).map(|()| Put::Changed),
+        }
+    }
+    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        for _ in 0..self.slow.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+        self.note(format!("delete {feed} {purge}"));
+        Self::known(feed)
+    }
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+        Self::known(feed)?;
+        Ok(PollReport {
+            outcome: PollOutcome::NotModified,
+            counts: Counts { updated: 3, ..Counts::default() },
+            held: None,
+            until: Some(tick(-10)),
+            error: None,
+        })
+    }
+    async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        Self::known(feed)?;
+        self.note(format!("redact {feed} {item} {reason:?}"));
+        if item.as_str() == "nothing" {
+            return Err(OperatorError::UnknownItem(feed.clone()));
+        }
+        Ok(Redacted {
+            published_id: "urn:a".to_owned(),
+            native_id: "urn:a".to_owned(),
+            tick: Some(tick(0)),
+            versions: 3,
+            before: false,
+        })
+    }
+    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+        Self::known(feed)?;
+        match action {
+            HoldAction::Release => Ok(()),
+            HoldAction::Drop => Err(OperatorError::Conflict("nothing is held".to_owned())),
+        }
+    }
+}
