@@ -40,7 +40,7 @@ pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
 };
 
 use crate::clock::Clock;

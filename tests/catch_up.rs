@@ -202,8 +202,17 @@ fn part(bytes: u64, of: u64) -> String {
 fn print(sums: &Sums) {
     println!(
         "{:12} {:9} {:>7} | {:>12} {:>12} {:>7} | {:>12} {:>12} {:>7} {:>12} {:>7}",
-        "comes", "encoding", "changed", "reader", "A-IM: feed", "", "sync", "A-IM: feed", "",
-        "?since=", ""
+        "comes",
+        "encoding",
+        "changed",
+        "reader",
+        "A-IM: feed",
+        "",
+        "sync",
+        "A-IM: feed",
+        "",
+        "?since=",
+        ""
     );
     for (every, (words, _)) in EVERY.iter().enumerate() {
         for (encoding, name) in ENCODINGS.iter().enumerate() {

@@ -33,6 +33,8 @@ mod moves;
 mod outages;
 #[path = "e2e/past.rs"]
 mod past;
+#[path = "e2e/probes.rs"]
+mod probes;
 #[path = "e2e/shows.rs"]
 mod shows;
 #[path = "e2e/story.rs"]

@@ -14,7 +14,7 @@ use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use async_trait::async_trait;
@@ -144,6 +144,8 @@ impl Desk {
             standing: record.standing,
             options: record.options,
             last_polls: polled.polls.iter().map(note).collect(),
+            probing: polled.probing,
+            last_probes: polled.probes.iter().map(asked).collect(),
             next_poll: polled.next.map(|next| NextPoll { at: next.at, why: next.reason }),
             failures: polled.failures,
             moved_to: polled.moved_to,
@@ -380,6 +382,15 @@ fn note(note: &poll::PollNote) -> PollNote {
 fn document(note: poll::DocumentNote) -> DocumentNote {
     let poll::DocumentNote { at, entries, partial, warnings } = note;
     DocumentNote { at, entries, partial, warnings }
+}
+
+fn asked(note: &poll::ProbeNote) -> ProbeNote {
+    ProbeNote {
+        at: note.at,
+        requests: note.requests,
+        said: note.said.clone(),
+        counts: counts(&note.counts),
+    }
 }
 
 const fn blame(of: crate::fetch::Blame) -> Blame {

@@ -54,6 +54,7 @@ fn content(
             p.quiet { (judge::hold_words(hold)) "." }
         }
         @if !status.pending.is_empty() { (missing(&status.name, status)) }
+        @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
         @if let Some(state) = state {
             h2 { "What was learned of it" }
             p { (judge::character_words(&state.character)) "." }
@@ -122,6 +123,19 @@ fn last_document(document: &DocumentNote) -> Markup {
         @if !document.warnings.is_empty() {
             ul { @for warning in &document.warnings { li { (text(warning)) } } }
         }
+    }
+}
+
+fn probes(status: &FeedStatus) -> Markup {
+    html! {
+        h2 { "Items' own addresses" }
+        @if status.probing { p { "Some are being asked now, or wait to be." } }
+        ul { @for probe in &status.last_probes {
+            li {
+                time { (probe.at) } span.quiet { " " (probe.requests) " requests" }
+                @for said in &probe.said { br; (text(said)) }
+            }
+        } }
     }
 }
 

@@ -247,6 +247,19 @@ pub struct DocumentNote {
     pub warnings: Vec<String>,
 }
 
+/// A round that asked missing items' own addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProbeNote {
+    /// When it was over.
+    pub at: Time,
+    /// Requests that were made.
+    pub requests: u32,
+    /// What was heard, in words, an item each.
+    pub said: Vec<String>,
+    /// What happened to items.
+    pub counts: Counts,
+}
+
 /// When a feed is polled next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NextPoll {
@@ -271,6 +284,10 @@ pub struct FeedStatus {
     pub options: FeedOptions,
     /// The last polls, newest first; how many is up to the operator's side.
     pub last_polls: Vec<PollNote>,
+    /// Whether missing items' own addresses are asked now, or wait to be.
+    pub probing: bool,
+    /// The last rounds that asked them, newest first.
+    pub last_probes: Vec<ProbeNote>,
     /// The next poll; `None` where none is planned.
     pub next_poll: Option<NextPoll>,
     /// Failures in a row.

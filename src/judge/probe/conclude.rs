@@ -114,6 +114,7 @@ pub fn told(probe: &Probe, link: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Doubts;
 
     const HOUR: i64 = 3600;
 
@@ -131,6 +132,7 @@ mod tests {
             since: at(0),
             observations: 1,
             backfilled: false,
+            doubts: Doubts::NONE,
             seen: String::new(),
             probe,
         }

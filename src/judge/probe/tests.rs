@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::{
-    Absence, Count, EndpointId, FeedState, Format, Heard, History, Noise, Stamp, Tick,
+    Absence, Count, Doubts, EndpointId, FeedState, Format, Heard, History, Noise, Stamp, Tick,
 };
 
 const FEED: &str = "https://feeds.example.org/news.xml";
@@ -37,6 +37,7 @@ fn known(name: &str, link: &str) -> Known {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        touched: 0,
     }
 }
 
@@ -46,6 +47,7 @@ fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> 
         since: at(0),
         observations: 1,
         backfilled: false,
+        doubts: Doubts::NONE,
         seen: String::new(),
         probe,
     };
@@ -60,7 +62,7 @@ fn snapshot(others: Vec<Known>) -> Snapshot {
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     state.ripens = Some(at(60));
-    Snapshot { state, known, order, kept: Vec::new() }
+    Snapshot { state, known, order, kept: Vec::new(), archives: Vec::new() }
 }
 
 fn asking() -> FeedOptions {

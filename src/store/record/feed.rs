@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, on disk.
 
-use super::{Record, RecordError, fields, newest};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
     Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order, Without,
 };
@@ -24,54 +24,18 @@ pub(in crate::store) struct FeedRow {
     backfill: bool,
 }
 
-/// The second layout: without the walk through older documents.
-#[derive(Deserialize)]
-struct Second {
-    first: First,
-    order: OrderWord,
-    probe: bool,
-    ignore: Vec<(String, Option<String>)>,
-}
-
-/// The first layout: without the order, the probe and the operator's noise.
-#[derive(Deserialize)]
-struct First {
-    name: String,
-    url: String,
-    source: SourceRecord,
-    standing: StandingRecord,
-    complete: bool,
-    deletions: DeletionsRecord,
-    min_interval: Option<Duration>,
-    max_interval: Option<Duration>,
-}
+/// No noise of the operator's own.
+const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 
 impl Record for FeedRow {
     const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        let Second { first, order, probe, ignore } = match version {
-            1 => {
-                let first = fields(payload)?;
-                Second { first, order: OrderWord::Auto, probe: false, ignore: Vec::new() }
-            }
-            2 => fields(payload)?,
-            _ => return newest(version, payload),
-        };
-        Ok(Self {
-            name: first.name,
-            url: first.url,
-            source: first.source,
-            standing: first.standing,
-            complete: first.complete,
-            deletions: first.deletions,
-            min_interval: first.min_interval,
-            max_interval: first.max_interval,
-            order,
-            probe,
-            ignore,
-            backfill: false,
-        })
+        match version {
+            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING, false)),
+            2 => fields_and(payload, &false),
+            _ => newest(version, payload),
+        }
     }
 }
 

@@ -41,11 +41,12 @@ pub(in crate::store) struct KnownRecord {
 type Since = (NoiseRecord, String, u8, u64, Option<ProbeRecord>);
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => fields_and(payload, &Since::default()),
+            2 => fields_and(payload, &None::<ProbeRecord>),
             _ => newest(version, payload),
         }
     }

@@ -1,7 +1,7 @@
 //! What polling remembers, on disk.
 
 use super::sharing::Seconds;
-use super::{Record, RecordError, fields, newest};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Backfill, FeedName, PollState, Trail, WalkStanding};
 use serde::{Deserialize, Serialize};
 
@@ -54,51 +54,18 @@ enum TrailRecord {
     Numbered,
 }
 
-/// The second layout: without the walk through older documents.
-#[derive(Deserialize)]
-struct Second {
-    first: First,
-    url: String,
-    body: Option<u128>,
-}
-
-/// The first layout: it says neither which address it is about nor which document.
-#[derive(Deserialize)]
-struct First {
-    feed: String,
-    etag: Option<String>,
-    last_modified: Option<String>,
-    answered_by: Option<String>,
-    moved_to: Option<String>,
-    failures: u32,
-    last_error: Option<String>,
-    refreshed: Option<Seconds>,
-    not_before: Option<Seconds>,
-}
-
 impl Record for PollRecord {
     const VERSION: u8 = 3;
 
+    /// The first layout says neither which address it is about nor which document, and none before
+    /// the third tells of a walk.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        let Second { first, url, body } = match version {
-            1 => Second { first: fields(payload)?, url: String::new(), body: None },
-            2 => fields(payload)?,
-            _ => return newest(version, payload),
-        };
-        Ok(Self {
-            feed: first.feed,
-            etag: first.etag,
-            last_modified: first.last_modified,
-            answered_by: first.answered_by,
-            moved_to: first.moved_to,
-            failures: first.failures,
-            last_error: first.last_error,
-            refreshed: first.refreshed,
-            not_before: first.not_before,
-            url,
-            body,
-            backfill: None,
-        })
+        const NO_WALK: Option<BackfillRecord> = None;
+        match version {
+            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK)),
+            2 => fields_and(payload, &NO_WALK),
+            _ => newest(version, payload),
+        }
     }
 }
 

@@ -369,7 +369,7 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_2: "known-2.hex", known("gone while older items stay", noise(), 9, Some(Probe {
+    known_3: "known-3.hex", known("gone while older items stay", noise(), 9, Some(Probe {
         asked: 3,
         last: at(29),
         heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
@@ -409,6 +409,9 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None, None));
     let stored = golden("known-1.hex", &[]);
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", Noise::default(), 0, None));
+    let stored = golden("known-2.hex", &[]);
+    let second = known("gone while older items stay", noise(), 9, None);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), second);
     let stored = golden("note-1.hex", &[]);
     assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
     let stored = golden("poll-2.hex", &[]);
