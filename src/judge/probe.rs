@@ -14,7 +14,7 @@ mod scope;
 pub use answer::{
     Answer, End, Replies, Reply, answers, heard, is_alive, is_echo, is_refusal, wants_get,
 };
-pub use conclude::{conclude, ripens, taken, told};
+pub use conclude::{conclude, ripens, ripens_from, taken, told};
 pub use scope::{Scope, made_up};
 
 use crate::identity::plain_link;
@@ -99,7 +99,7 @@ fn candidate<'a>(known: &'a Known, scope: &Scope, now: Time) -> Option<Candidate
     let rank = match (absence.evidence, &absence.probe) {
         // What one more answer may decide comes first.
         (Evidence::Unplaced, Some(Probe { heard: Some(heard), .. })) if heard.gone => 0,
-        (Evidence::Hole | Evidence::Complete, _) => 1,
+        (Evidence::Hole | Evidence::Mass | Evidence::Complete, _) => 1,
         (Evidence::Unplaced, _) => 2,
         _ => return None,
     };

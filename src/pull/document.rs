@@ -138,10 +138,19 @@ fn sharing(feed: &SseFeed<'_>, id: usize, url: &Url) -> Sharing {
         let is_complete = tree.name(related).1 == "related"
             && element.attribute("type").map(str::trim) == Some("complete");
         let link = element.attribute("link").filter(|_| is_complete)?;
-        url.join(link.trim()).ok()
+        url.join(link.trim()).ok().map(bare)
     });
     let bounds = bounds.map(|(since, until)| (since.to_owned(), until.to_owned()));
     Sharing { bounds, complete }
+}
+
+/// A link as it is followed and kept: what a document says of credentials is neither.
+fn bare(mut link: Url) -> Url {
+    // Both fail only for addresses that cannot have any.
+    let _ = link.set_username("");
+    let _ = link.set_password(None);
+    link.set_fragment(None);
+    link
 }
 
 /// References in what is taken elsewhere are relative to where it came from.
@@ -208,14 +217,15 @@ fn repaired(document: &FeedDocument<'_>) -> String {
 
 fn history(document: &FeedDocument<'_>, walked: Option<Older>) -> History {
     let links: &FeedLinks = &document.head.links;
-    let address = |link: &Option<String>| link.as_deref().and_then(|at| Url::parse(at).ok());
+    let parsed = |at: &str| Url::parse(at).ok().map(bare);
+    let address = |link: &Option<String>| link.as_deref().and_then(parsed);
     let older = links.older(walked);
     History {
         own: address(&links.own),
         current: address(&links.current),
         older: older
             .filter(|(layout, _)| *layout == Older::Archives)
-            .and_then(|(_, at)| Url::parse(at).ok()),
+            .and_then(|(_, at)| parsed(at)),
         has_pages: older.is_some_and(|(layout, _)| layout == Older::Pages),
         is_complete: document.head.complete,
         deleted: document.tombstones.iter().map(|gone| gone.native_id.clone()).collect(),

@@ -225,13 +225,13 @@ impl<'a> Draft<'a> {
     /// The verdict: a change where anything is worth a write.
     pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
         let deletions = self.round.options.deletions;
+        let now = self.round.now;
         let pending = self.ledger().filter(|k| k.standing == Standing::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::judge::ripens(absence, deletions))
+            .map(|absence| crate::judge::ripens_from(absence, deletions, now))
             .min();
         let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
-        let now = self.round.now;
         let look_again = if held.is_some() {
             Some(crate::judge::next_look(now))
         } else {

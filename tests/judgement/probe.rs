@@ -115,7 +115,10 @@ async fn without_a_second_answer_it_is_retired_in_the_end() {
     gate.options.probe = true;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
-    let mut without = days(1..=8);
+    // The feed loses items at its end, so that many holes at once are no deletions.
+    gate.posts(&days(2..=9)).await;
+    gate.later(1);
+    let mut without = days(2..=9);
     without.drain(2..5);
     gate.posts(&without).await;
     answer(&mut gate, 404).await;

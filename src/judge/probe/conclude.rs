@@ -46,13 +46,21 @@ pub fn conclude(
 /// The earliest time at which the evidence can have stood long enough, or another answer of the
 /// item's own address can be had that decides.
 pub fn ripens(absence: &Absence, deletions: Deletions) -> Time {
+    let asked = absence.probe.as_ref().map_or(absence.since, |probe| probe.last);
+    ripens_from(absence, deletions, asked)
+}
+
+/// The same as it stands at `now`, when another answer may be waited for no more.
+pub fn ripens_from(absence: &Absence, deletions: Deletions, now: Time) -> Time {
     let ordinary = confirm::ripens(absence, deletions);
     match (heard(absence, deletions), &absence.probe) {
         (Some(heard), Some(probe))
-            if heard.gone && absence.evidence == Evidence::Unplaced && !is_confirmed(heard) =>
+            if heard.gone
+                && absence.evidence == Evidence::Unplaced
+                && !is_confirmed(heard)
+                && is_awaited(absence, heard, now) =>
         {
-            let most = heard.first.plus(PATIENCE);
-            ordinary.max(probe.last.plus(APART).min(most))
+            probe.last.plus(APART).min(heard.first.plus(PATIENCE))
         }
         _ => ordinary,
     }
@@ -159,6 +167,7 @@ mod tests {
         assert_eq!(of(&once, 5, 3 * HOUR), Conclusion::Wait, "the second answer is waited for");
         assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Retire, "but not for ever");
         assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
+        assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), at(HOUR), "as without it");
 
         let soon = [(60, Answer::Gone(404)), (60 + HOUR - 1, Answer::Gone(404))];
         assert_eq!(of(&absence(Evidence::Unplaced, &soon), 5, 2 * HOUR), Conclusion::Wait);
@@ -167,6 +176,28 @@ mod tests {
         let twice = absence(Evidence::Unplaced, &twice);
         assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
         assert_eq!(of(&twice, 1, 60 + HOUR), Conclusion::Wait, "one document is not enough");
+    }
+
+    /// What waits for the feed to show how it works is decided sooner by two answers.
+    #[test]
+    fn a_doubt_gives_way_to_two_answers() {
+        let doubtful = |answers: &[(i64, Answer)]| Absence {
+            doubts: Doubts::from_bits(1),
+            ..absence(Evidence::Unplaced, answers)
+        };
+        let once = doubtful(&[(60, Answer::Gone(404))]);
+        assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
+        assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Wait);
+        let year = confirm::ripens(&once, Deletions::Safe);
+        assert!(year > at(300 * 24 * HOUR));
+        assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), year);
+        let twice = doubtful(&[(60, Answer::Gone(404)), (60 + HOUR, Answer::Gone(404))]);
+        assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
+        let there = doubtful(&[(60, Answer::There(200))]);
+        assert_eq!(
+            (of(&there, 5, 7 * HOUR), ripens(&there, Deletions::Safe)),
+            (Conclusion::Wait, year)
+        );
     }
 
     #[test]

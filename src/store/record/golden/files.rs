@@ -5,12 +5,13 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
+use super::admin::{feed, poll, walk};
 use super::*;
 use std::path::Path;
 
-const URL: &str = "https://example.org/";
+pub(super) const URL: &str = "https://example.org/";
 
-fn at(seconds: i64) -> Time {
+pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(1_795_191_605 + seconds)
 }
 
@@ -263,61 +264,6 @@ fn note(shown: Time, size: u64) -> NoteRecord {
         reason: "hole".to_owned(),
         shown,
         size,
-    })
-}
-
-fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
-    PollRecord::from(&PollState {
-        feed: FeedName::new("news").unwrap(),
-        url: url.to_owned(),
-        body,
-        etag: Some("W/\"1\"".to_owned()),
-        last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
-        answered_by: Some(URL.to_owned()),
-        moved_to: Some("https://example.net/".to_owned()),
-        failures: 3,
-        last_error: Some("timeout".to_owned()),
-        refreshed: Some(at(4)),
-        not_before: Some(at(5)),
-        backfill,
-    })
-}
-
-fn walk() -> Backfill {
-    Backfill {
-        standing: WalkStanding::Stopped,
-        trail: Some(Trail::Numbered),
-        next: Some("https://example.org/?paged=7".to_owned()),
-        documents: 6,
-        items: 50,
-        known: 10,
-        bytes: 70_000,
-        failures: 2,
-        started: at(6),
-        ended: Some(at(7)),
-        note: Some("the publisher answered 503".to_owned()),
-        marks: vec![u64::MAX, 0],
-        gone: vec![8],
-    }
-}
-
-fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: bool) -> FeedRow {
-    FeedRow::from(&FeedRecord {
-        name: FeedName::new("news").unwrap(),
-        url: URL.to_owned(),
-        source: FeedSource::Api,
-        standing: FeedStanding::Paused,
-        options: FeedOptions {
-            complete: true,
-            deletions: Deletions::Eager,
-            min_interval: Some(std::time::Duration::from_secs(300)),
-            max_interval: Some(std::time::Duration::from_millis(86_400_500)),
-            order,
-            probe,
-            backfill,
-            ignore,
-            without: Without::default(),
-        },
     })
 }
 
