@@ -5,7 +5,7 @@
 //! folder with `replay/`) where it is set:
 //!
 //! ```text
-//! TIDEGATE_CORPUS=/work/corpus cargo test --release --test catch_up -- --nocapture
+//! TIDEGATE_CORPUS=path/to/corpus cargo test --release --test catch_up -- --nocapture
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

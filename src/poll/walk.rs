@@ -23,6 +23,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// The longest pause, whatever the publisher says.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// The longest address of an older document, in bytes; a longer one is nobody's.
+pub const MAX_ADDRESS: usize = 2048;
+/// The longest note of what went wrong, in bytes.
+const MAX_NOTE: usize = 500;
 /// The parameter by which WordPress numbers its pages, and the first number behind the feed itself.
 const PAGED: &str = "paged";
 const SECOND: u32 = 2;
@@ -133,6 +137,13 @@ pub fn go_on(walk: &mut Backfill, signpost: Signpost, (taken, known): (u32, u32)
 }
 
 fn go_to(walk: &mut Backfill, trail: Trail, next: String, now: Time) {
+    if next.len() > MAX_ADDRESS {
+        let note = format!(
+            "the next older document has an address of {} bytes, the limit is {MAX_ADDRESS}",
+            next.len()
+        );
+        return end(walk, WalkStanding::Done, &note, now);
+    }
     let address = mark(&next);
     walk.trail = Some(trail);
     walk.next = Some(next);
@@ -169,7 +180,7 @@ pub fn fail(
         end(walk, WalkStanding::Stopped, &note, now);
         return None;
     }
-    walk.note = Some(error.to_owned());
+    walk.note = Some(bounded(error));
     let doubled =
         FIRST_PAUSE.saturating_mul(1_u32.checked_shl(walk.failures - 1).unwrap_or(u32::MAX));
     let pause = match retry {
@@ -183,8 +194,14 @@ pub fn fail(
 /// Ends a walk.
 pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.standing = standing;
-    walk.note = Some(note.to_owned());
+    walk.note = Some(bounded(note));
     walk.ended = Some(now);
+}
+
+/// Cuts what a publisher may have a say in.
+fn bounded(note: &str) -> String {
+    let end = (0..=MAX_NOTE).rev().find(|at| note.is_char_boundary(*at));
+    note.get(..end.unwrap_or(0)).unwrap_or(note).to_owned()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.

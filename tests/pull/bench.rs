@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegate::app::{self, Gateway, Outside, PullOptions, Pulled};
 use tidegate::clock::ManualClock;
 use tidegate::config;
-use tidegate::model::{FeedName, Time};
+use tidegate::model::{FeedName, Shared, Time};
 use tidegate::parse::sse;
 use tidegate::pull::{ChangeKind, Limits};
 use tidegate::store::Select;
@@ -147,11 +147,13 @@ pub fn shared(into: &Path) -> BTreeMap<String, Held> {
     items.collect()
 }
 
-/// The titles of a replica's items.
+/// The titles of a replica's items that live.
 pub fn titles(into: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
     let feed = sse::read(&text).unwrap();
-    let titles = feed.items.iter().map(|item| feed.plain(item).unwrap().values.title.unwrap());
+    let is_deleted = |shared: &Result<Shared<_>, _>| shared.as_ref().unwrap().winner.deleted;
+    let living = feed.items.iter().filter(|item| !item.shared.as_ref().is_some_and(is_deleted));
+    let titles = living.map(|item| feed.plain(item).unwrap().values.title.unwrap());
     let mut titles: Vec<String> = titles.collect();
     titles.sort();
     titles

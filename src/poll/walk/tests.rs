@@ -173,3 +173,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_publisher_has_a_say_in_is_bounded() {
+    let mut walk = Backfill::begin(NOW);
+    let long = format!("/{}", "a".repeat(MAX_ADDRESS));
+    set_out(&mut walk, signpost(&link("prev-archive", &long), &["1"], FEED, None), NOW);
+    assert_eq!((walk.standing, walk.next.as_deref()), (WalkStanding::Done, None));
+    assert!(walk.note.is_some_and(|note| note.contains("the limit is 2048")));
+    let mut walk = Backfill::begin(NOW);
+    fail(&mut walk, &"ä".repeat(2 * MAX_NOTE), (Some(500), Retry::Backoff), NOW);
+    let note = walk.note.unwrap();
+    assert!(note.len() <= MAX_NOTE && note.starts_with('ä'), "{}", note.len());
+}
