@@ -1,11 +1,11 @@
 //! What it costs to catch up: the bytes that a returning reader or subscriber is sent when it asks
 //! for a delta (`A-IM: feed`) or with `?since=`, against the whole document.
 //!
-//! Runs over a made-up feed always, and over the recorded feeds that `TIDEGATE_CORPUS` names (a
-//! folder with `replay/`) where it is set:
+//! Runs over a made-up feed always, and when it is asked for over the recorded feeds that
+//! `TIDEGATE_CORPUS` names (a folder with `replay/`):
 //!
 //! ```text
-//! TIDEGATE_CORPUS=path/to/corpus cargo test --release --test catch_up -- --nocapture
+//! TIDEGATE_CORPUS=path/to/corpus cargo test --release --test catch_up -- --ignored --nocapture
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
@@ -264,6 +264,7 @@ fn a_delta_is_a_part_of_the_document() {
 }
 
 #[test]
+#[ignore = "a measurement; takes minutes"]
 fn the_recorded_feeds() {
     let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
         println!("skipped: TIDEGATE_CORPUS is not set");

@@ -8,7 +8,7 @@
 
 use super::draft::{Draft, Said};
 use super::newcomer::newcomer;
-use super::{ITEMS_LIMIT, RecordError, Round, Verdict, mint};
+use super::{ITEMS_LIMIT, RecordError, Round, Verdict, kept_out, mint};
 use crate::identity::{self, hostless, plain_link};
 use crate::model::{EventKind, FeedDocument, Known, Standing, SyncId};
 use std::collections::{HashMap, HashSet};
@@ -32,6 +32,9 @@ pub fn backfill(
     is_gone: impl Fn(&str) -> bool,
 ) -> Result<Backfilled, RecordError> {
     let Some(snapshot) = round.snapshot else { return Ok(Backfilled::default()) };
+    // What was redacted stands in older documents as well.
+    let rest = kept_out::without(snapshot, document);
+    let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
     let known = Index::of(&snapshot.known);
     let mut seen: HashSet<&str> = HashSet::new();
