@@ -17,7 +17,7 @@ pub use explain::{
 };
 pub use objections::objection_names;
 pub mod probe;
-pub use probe::{conclude, ripens_from};
+pub use probe::{conclude, ripens, ripens_from};
 pub use window::{Direction, Window};
 
 use crate::identity::{Matching, Native};

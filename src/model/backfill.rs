@@ -62,7 +62,7 @@ pub struct Backfill {
     pub items: u32,
     /// Entries that were known already.
     pub known: u32,
-    /// Bytes of documents as they came over the wire.
+    /// Bytes of documents, decompressed.
     pub bytes: u64,
     /// Failures in a row at the next document.
     pub failures: u32,

@@ -95,7 +95,8 @@ async fn made(
     let Answer::Document(document) = fetched.answer else {
         return Err(crate::fetch::FetchError::Unasked304.into());
     };
-    walk.bytes = walk.bytes.saturating_add(fetched.wire_bytes);
+    let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
+    walk.bytes = walk.bytes.saturating_add(bytes);
     let seen = Seen {
         bytes: document.bytes,
         content_type: document.content_type,

@@ -11,8 +11,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The most older documents of one walk.
 pub const MAX_DOCUMENTS: u32 = 5_000;
-/// The most bytes of documents of one walk, as they come over the wire.
+/// The most bytes of documents of one walk, decompressed.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// The most items that one walk takes in: the complete view lists them all.
+pub const MAX_ITEMS: u32 = 50_000;
 /// How often in a row the next document may fail.
 pub const MAX_FAILURES: u32 = 6;
 /// How many pauses of its host a walk makes between two documents.
@@ -158,6 +160,10 @@ fn go_to(walk: &mut Backfill, trail: Trail, next: String, now: Time) {
         let note = format!("{MAX_BYTES} bytes were read, which is the limit");
         return end(walk, WalkStanding::Stopped, &note, now);
     }
+    if walk.items >= MAX_ITEMS {
+        let note = format!("{} items were taken in, the limit is {MAX_ITEMS}", walk.items);
+        return end(walk, WalkStanding::Stopped, &note, now);
+    }
     remember(walk, address);
 }
 
@@ -214,6 +220,7 @@ pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
             ended: None,
             documents: if walk.documents >= MAX_DOCUMENTS { 0 } else { walk.documents },
             bytes: if walk.bytes >= MAX_BYTES { 0 } else { walk.bytes },
+            items: if walk.items >= MAX_ITEMS { 0 } else { walk.items },
             ..walk
         },
         _ => Backfill::begin(now),

@@ -116,6 +116,14 @@ fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
         go_on(&mut again, to(Trail::Archives, "c", 3), (1, 0), NOW);
         assert!(again.is_walking());
     }
+    let mut walk = set(Trail::Archives, "a");
+    walk.items = MAX_ITEMS - 1;
+    go_on(&mut walk, to(Trail::Archives, "b", 2), (3, 0), NOW);
+    assert_eq!((walk.standing, walk.items), (WalkStanding::Stopped, MAX_ITEMS + 2));
+    assert_eq!(walk.note.as_deref(), Some("50002 items were taken in, the limit is 50000"));
+    let mut again = asked_for(Some(walk), NOW);
+    go_on(&mut again, to(Trail::Archives, "c", 3), (1, 0), NOW);
+    assert_eq!((again.is_walking(), again.items), (true, 1));
     let done = Backfill { standing: WalkStanding::Done, items: 9, ..set(Trail::Pages, "x") };
     assert_eq!(asked_for(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
     assert_eq!(asked_for(None, NOW), Backfill::begin(NOW));

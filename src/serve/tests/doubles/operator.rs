@@ -89,6 +89,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
             documents: 2,
             items: 17,
+            note: Some("it answered <dfn>503</dfn>".to_owned()),
             ..Backfill::begin(at(-30))
         }),
     }
