@@ -234,3 +234,29 @@ async fn a_feed_that_leads_nowhere_is_done_at_once() {
     assert_eq!((&walk["state"], &walk["documents"]), (&json!("done"), &json!(0)), "{walk}");
     stage.end().await;
 }
+
+#[tokio::test]
+async fn a_walk_meets_the_guard() {
+    let feed = "backfill = true\nurl = \"http://localhost:{port}/feed\"";
+    let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\
+                   min_interval = \"365d\"\nmax_interval = \"365d\"\n";
+    for (inside, why) in [
+        // The publisher's own machine by another name, of which nobody said that it may be asked.
+        ("http://127.0.0.1:{port}/archive/3", "loopback"),
+        ("http://169.254.169.254/latest/meta-data/", "link-local"),
+        ("http://localhost:1/archive/3", "loopback"),
+    ] {
+        let mut stage = Stage::with(Format::Atom10, feed, polling).await;
+        let own = stage.publisher.address("/archive/3");
+        let port = own.split([':', '/']).nth(4).unwrap().to_owned();
+        let inside = inside.replace("{port}", &port);
+        stage.publisher.set("/archive/3", linked(Format::Atom10, &posts(1..=5), &[]));
+        stage.answers(linked(Format::Atom10, &posts(6..=9), &[("prev-archive", &inside)]));
+        stage.poll().await;
+        let walk = ended(&stage).await;
+        assert_eq!((&walk["state"], &walk["items"]), (&json!("stopped"), &json!(0)), "{walk}");
+        assert!(walk["note"].as_str().unwrap().contains(why), "{walk}");
+        assert_eq!(stage.publisher.asked("/archive/3"), 0);
+        stage.end().await;
+    }
+}
