@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod logs;
 pub mod merge;
+mod pull;
 
 pub use args::{Cli, Command};
 pub use check::check;
@@ -43,6 +44,13 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
         Command::Replay(args) => app::replay(&args.options()),
+        Command::Pull(args) => {
+            logs::start(args.log);
+            let options = args.options();
+            let into = options.into.clone();
+            let pulled = blocking(app::pull(options))??;
+            pull::print(&pulled, &into, &mut std::io::stdout().lock(), &mut std::io::stderr())
+        }
         Command::Merge(args) => {
             let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
             merged.map_err(|error| match error.exit_code() {

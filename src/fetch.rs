@@ -1,4 +1,5 @@
-//! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`].
+//! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
+//! one asks whether a page is there, from [`AskRequest`] to [`Asked`].
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to.
@@ -6,6 +7,7 @@
 //! decompressed. What is absent: what a feed is, when to ask again, what is stored.
 
 mod address;
+mod ask;
 mod body;
 mod client;
 mod decode;
@@ -19,7 +21,8 @@ mod redirect;
 mod resolver;
 
 pub use address::Kind;
-pub use client::service;
+pub use ask::{AskRequest, Asked};
+pub use client::services;
 pub use decode::MAX_CODINGS;
 pub use error::{Blame, FetchError, Retry};
 pub use freshness::MAX_STATED;
@@ -34,6 +37,18 @@ use std::time::Duration;
 
 /// Fetching, boxed at the door so that polls can be tested with a scripted one.
 pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchError>;
+
+/// Asking for pages, boxed for the same reason.
+pub type Ask = tower::util::BoxCloneSyncService<AskRequest, Asked, FetchError>;
+
+/// The two services, over the same clients and the same guard.
+#[derive(Clone)]
+pub struct Services {
+    /// Fetches documents.
+    pub fetch: Fetch,
+    /// Asks for pages.
+    pub ask: Ask,
+}
 
 /// What one fetch may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +65,10 @@ pub struct FetchLimits {
     pub decoded_bytes: usize,
     /// Fetches at the same time.
     pub at_once: usize,
+    /// To ask for a page.
+    pub page: Duration,
+    /// Pages that are asked for at the same time.
+    pub pages_at_once: usize,
 }
 
 impl FetchLimits {
@@ -61,6 +80,8 @@ impl FetchLimits {
         wire_bytes: 32 * 1024 * 1024,
         decoded_bytes: 32 * 1024 * 1024,
         at_once: 128,
+        page: Duration::from_secs(20),
+        pages_at_once: 16,
     };
 }
 

@@ -9,16 +9,17 @@ mod confirm;
 mod explain;
 mod objections;
 mod window;
-
 pub use absence::{Missing, holes, missing};
 pub use brake::{
     BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
 };
-pub use confirm::{Conclusion, conclude, ripens};
+pub use confirm::Conclusion;
 pub use explain::{
     PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, character_words, hold_words, pending, quiet,
 };
 pub use objections::objection_names;
+pub mod probe;
+pub use probe::{conclude, ripens, ripens_from};
 pub use window::{Direction, Window};
 
 use crate::identity::{Matching, Native};

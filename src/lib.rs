@@ -17,6 +17,7 @@ pub mod judge;
 pub mod model;
 pub mod parse;
 pub mod poll;
+pub mod pull;
 pub mod record;
 pub mod render;
 pub mod replay;

@@ -5,6 +5,7 @@
 
 mod admin;
 mod archive;
+mod backfill;
 mod change;
 mod document;
 mod doubts;
@@ -14,6 +15,7 @@ mod kept;
 mod lineage;
 mod markup;
 mod noise;
+mod probe;
 mod sharing;
 mod snapshot;
 mod time;
@@ -22,10 +24,11 @@ pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState, Without,
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
+pub use backfill::{Backfill, Trail, WalkStanding};
 pub use change::{Change, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
-    UpdateHints, Warning,
+    Older, UpdateHints, Warning,
 };
 pub use doubts::{Doubt, Doubts};
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
@@ -37,6 +40,7 @@ pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
     Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
 };
+pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,

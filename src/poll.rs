@@ -4,23 +4,30 @@
 //! that is polled and starts a round for each one that is due and whose host may be asked. Rounds
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
+mod allowance;
+mod backfill;
 mod desk;
 mod error;
 mod judge;
 mod memory;
 mod politeness;
 mod poller;
+mod probe;
 mod report;
 mod round;
 mod schedule;
 mod skip;
+mod walk;
 
+pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
-pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
+pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked};
 pub use memory::REFRESH_EVERY;
-pub use poller::{MAX_COMMANDS, Parts, Poller};
+pub use poller::{MAX_COMMANDS, Parts, Poller, WalkOrder};
+pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
-    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PollNote, PollReport, Totals,
+    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote, PollReport,
+    ProbeNote, Totals,
 };
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
@@ -28,6 +35,7 @@ pub use schedule::{
     replay_interval, words,
 };
 pub use skip::MAX_SKIP;
+pub use walk::Signpost;
 
 use crate::archive;
 use crate::fetch::AllowPrivate;

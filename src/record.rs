@@ -1,6 +1,8 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
 mod absent;
+mod answered;
+mod backfill;
 mod character;
 mod compare;
 mod decide;
@@ -17,6 +19,8 @@ mod shown;
 mod waiting;
 mod window;
 
+pub use answered::answered;
+pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use next::{look_again, take_in};
 pub use redact::{Redaction, redact};

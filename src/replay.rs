@@ -9,5 +9,5 @@ mod run;
 mod source;
 
 pub use report::{Line, Outcome, Summary};
-pub use run::{ReplayError, Stage, sentence, series};
+pub use run::{Interval, ReplayError, Stage, sentence, series};
 pub use source::{Recorded, Series, SourceError, read};

@@ -39,8 +39,8 @@ mod tests;
 pub use auth::{AdminToken, TokenError};
 pub use listen::{ServeError, run};
 pub use operator::{
-    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
-    PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
 };
 
 use crate::clock::Clock;
@@ -170,6 +170,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/items/{id}", get(admin::item))
+        .route("/feeds/{name}/backfill", post(admin::backfill))
         .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
         .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
         .fallback(unknown)

@@ -68,7 +68,7 @@ async fn run(store: &dyn Store, feed: &FeedName, series: &Series, print: impl Fn
         options: FeedOptions::default(),
         window: Duration::from_secs(30 * 86_400),
         versions_per_day: tidegate::model::VERSIONS_PER_DAY,
-        interval: &|_, _| Duration::from_secs(3600),
+        interval: &|_, _, _| Duration::from_secs(3600),
     };
     replay::series(stage, series, print).await.unwrap();
 }

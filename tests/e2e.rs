@@ -9,6 +9,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
+#[path = "e2e/backfill.rs"]
+mod backfill;
 #[path = "e2e/brake.rs"]
 mod brake;
 #[path = "e2e/changes.rs"]
@@ -33,6 +35,8 @@ mod noise;
 mod outages;
 #[path = "e2e/past.rs"]
 mod past;
+#[path = "e2e/probes.rs"]
+mod probes;
 #[path = "e2e/shows.rs"]
 mod shows;
 #[path = "e2e/story.rs"]

@@ -42,6 +42,8 @@ struct Step {
     hours: i64,
     visitors: [bool; 4],
     newcomer: bool,
+    /// The gateway comes to an older document of the publisher.
+    older: bool,
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -62,8 +64,10 @@ fn step() -> impl Strategy<Value = Step> {
     let acts = proptest::collection::vec(act(), 0..3);
     let comes = prop::bool::weighted(0.15);
     let visitors = [comes; 4];
-    (acts, hours, visitors, prop::bool::weighted(0.05))
-        .prop_map(|(acts, hours, visitors, newcomer)| Step { acts, hours, visitors, newcomer })
+    let seldom = || prop::bool::weighted(0.05);
+    (acts, hours, visitors, seldom(), seldom()).prop_map(
+        |(acts, hours, visitors, newcomer, older)| Step { acts, hours, visitors, newcomer, older },
+    )
 }
 
 /// Whether a copy is what the specification promises: exactly the living items where deletions are
@@ -134,6 +138,21 @@ impl World {
         }
         self.site.gate.later(step.hours);
         self.poll().await;
+        if step.older {
+            self.walk().await;
+        }
+    }
+
+    /// Comes to an older document, which changes nothing that readers see.
+    async fn walk(&mut self) {
+        let titles = |text: &str| -> Vec<String> {
+            let entries = Document::read(text).entries.into_iter();
+            entries.map(|entry| entry.title).collect()
+        };
+        let before = titles(&self.site.text(READER).await);
+        let older = self.publisher.older();
+        assert_eq!(self.site.gate.backfill(&older, &[]).await.taken, 3);
+        assert_eq!(titles(&self.site.text(READER).await), before);
     }
 
     async fn check_newcomers(&self) {
@@ -226,7 +245,7 @@ impl Dice {
             });
         }
         let hours = i64::try_from(1 + self.roll(30)).unwrap();
-        Step { acts, hours, visitors: [false; 4], newcomer: false }
+        Step { acts, hours, visitors: [false; 4], newcomer: false, older: false }
     }
 }
 

@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::string_slice)]
 
+#[path = "judgement/backfill.rs"]
+mod backfill;
 #[path = "judgement/held.rs"]
 mod held;
 #[path = "judgement/moved.rs"]
 mod moved;
 #[path = "judgement/order.rs"]
 mod order;
+#[path = "judgement/probe.rs"]
+mod probe;
 mod support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};

@@ -167,3 +167,39 @@ async fn a_shared_link_keeps_nobody_out() {
     let past = gate.store.past(&gate.feed, PastSelect::Current, gate.now).await.unwrap();
     assert!(matches!(past, Some(Past::Then(view)) if view.items.len() == 8));
 }
+
+/// Older documents of the publisher bring nothing back.
+#[tokio::test]
+async fn what_was_redacted_is_not_walked_into_again() {
+    let nameless = |text: String, post: &Post| {
+        let (id, link) = (&post.id, &post.link);
+        let id = format!("<id>{id}</id>");
+        text.replacen(&id, "", 1).replacen(&format!("<link href=\"{link}\"/>"), "", 1)
+    };
+    for is_nameless in [false, true] {
+        let mut gate = Gate::new().await;
+        let mut posts = window();
+        posts[3].title = "A secret".to_owned();
+        posts[3].text = format!("{} with a secret in it", posts[3].text);
+        let secret = posts[3].clone();
+        let text = |posts: &[Post]| {
+            let text = atom(SITE, posts);
+            if is_nameless { nameless(text, &secret) } else { text }
+        };
+        gate.take(&text(&posts)).await;
+        gate.later(1);
+        gate.redact("A secret").await;
+        assert!(!everything(&gate).await.contains("secret"));
+        let mut older: Vec<Post> = (10..=12).rev().map(post).collect();
+        let https = Post { id: secret.id.replace("http:", "https:"), ..secret.clone() };
+        // Who never had an id has none under https either.
+        let again = [(3, Some(secret.clone())), (0, Some(https).filter(|_| !is_nameless))];
+        for (new, again) in again.into_iter().filter_map(|(new, again)| Some((new, again?))) {
+            older.push(again);
+            assert_eq!(gate.backfill(&text(&older), &[]).await.taken, new, "{is_nameless}");
+            assert!(!everything(&gate).await.contains("secret"), "{is_nameless}");
+            older.pop();
+        }
+        assert_eq!(gate.items(Select::All).await.len(), 11);
+    }
+}

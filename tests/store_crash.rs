@@ -188,6 +188,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         last_error: None,
         refreshed: None,
         not_before: None,
+        backfill: None,
     }
 }
 

@@ -63,12 +63,12 @@ impl Gateway {
         feeds::reconcile(store.as_ref(), config).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
-        let fetch = translate::fetch(config, &public_url)?;
+        let services = translate::fetch(config, &public_url)?;
         let parts = poll::Parts {
             settings: translate::polling(config),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            fetch,
+            services,
             judge: Arc::new(ParseAndRecord::default()),
             cancel: polling.clone(),
         };

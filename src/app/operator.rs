@@ -10,11 +10,11 @@ use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
 };
-use crate::poll::{self, PollError, Poller};
+use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
-    Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator, OperatorError,
-    PollNote, PollOutcome, PollReport, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use async_trait::async_trait;
@@ -109,9 +109,9 @@ impl Desk {
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
-        let fetch = translate::fetch(config, &self.public_url)?;
+        let services = translate::fetch(config, &self.public_url)?;
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(translate::polling(config), fetch).await.map_err(stopped)?;
+        self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
@@ -144,6 +144,8 @@ impl Desk {
             standing: record.standing,
             options: record.options,
             last_polls: polled.polls.iter().map(note).collect(),
+            probing: polled.probing,
+            last_probes: polled.probes.iter().map(asked).collect(),
             next_poll: polled.next.map(|next| NextPoll { at: next.at, why: next.reason }),
             failures: polled.failures,
             moved_to: polled.moved_to,
@@ -152,6 +154,7 @@ impl Desk {
             same: polled.same,
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
+            backfill: polled.backfill,
         })
     }
 
@@ -309,6 +312,18 @@ impl Operator for Desk {
         self.take_out(feed, item, reason).await
     }
 
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing != FeedStanding::Active {
+            return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
+        }
+        let order = match action {
+            BackfillAction::Start => WalkOrder::Start,
+            BackfillAction::Stop => WalkOrder::Stop,
+        };
+        self.poller.walk(feed, order).await.map_err(stopped)
+    }
+
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
         let decision = match action {
@@ -367,6 +382,15 @@ fn note(note: &poll::PollNote) -> PollNote {
 fn document(note: poll::DocumentNote) -> DocumentNote {
     let poll::DocumentNote { at, entries, partial, warnings } = note;
     DocumentNote { at, entries, partial, warnings }
+}
+
+fn asked(note: &poll::ProbeNote) -> ProbeNote {
+    ProbeNote {
+        at: note.at,
+        requests: note.requests,
+        said: note.said.clone(),
+        counts: counts(&note.counts),
+    }
 }
 
 const fn blame(of: crate::fetch::Blame) -> Blame {

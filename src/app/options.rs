@@ -2,9 +2,11 @@
 
 use crate::config::{self, Checked, Config, ConfigError, Overrides};
 use crate::model::Without;
+use crate::pull::Limits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use url::Url;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,17 @@ pub struct ReplayOptions {
     pub sources: Vec<PathBuf>,
     /// Rules of judgement that are switched off.
     pub without: Without,
+}
+
+/// What `tidegate pull` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullOptions {
+    /// The feed.
+    pub url: Url,
+    /// The folder of the replica.
+    pub into: PathBuf,
+    /// What it may take.
+    pub limits: Limits,
 }
 
 #[cfg(test)]

@@ -3,20 +3,20 @@
 use super::AppError;
 use crate::archive;
 use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
-use crate::fetch::{self, Fetch, FetchSettings};
+use crate::fetch::{self, FetchSettings, Services};
 use crate::poll::PollSettings;
 use crate::render;
 use crate::store::Retention;
 
 /// The client that every outgoing request goes through.
-pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Fetch, AppError> {
+pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppError> {
     let settings = FetchSettings {
         user_agent: Some(config.polling.user_agent.clone()),
         about_url: config.server.public_url.is_some().then(|| public_url.to_owned()),
         allow_private: allow_private(config),
         ..FetchSettings::default()
     };
-    fetch::service(settings)
+    fetch::services(settings)
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
 

@@ -1,8 +1,9 @@
 //! What can be typed.
 
-use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings, rule_names};
+use crate::app::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, rule_names};
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
+use crate::pull::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Take recorded documents through the gateway, with no network and no server
     Replay(ReplayArgs),
+    /// Keep a local replica of a feed: sync markup followed, archives read
+    Pull(PullArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -172,6 +175,40 @@ fn rule(text: &str) -> Result<String, String> {
     }
 }
 
+/// `tidegate pull`.
+#[derive(Debug, Args)]
+pub struct PullArgs {
+    /// The feed: one with sync markup, or a plain one
+    #[arg(value_name = "URL", value_parser = feed)]
+    pub url: Url,
+    /// The folder that the replica is kept in; replica.xml there is the feed
+    #[arg(long, value_name = "DIR")]
+    pub into: PathBuf,
+    /// The most requests; what is not read then is read by the next pull
+    #[arg(long, value_name = "N", default_value_t = Limits::STANDARD.requests, value_parser = at_least_two)]
+    pub max_requests: usize,
+    /// The most bytes of documents, decompressed
+    #[arg(long, value_name = "N", default_value_t = Limits::STANDARD.bytes)]
+    pub max_bytes: usize,
+    /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log: LogFormat,
+}
+
+/// The feed and its complete feed are two requests.
+fn at_least_two(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if number < 2 { Err("the least is 2".to_owned()) } else { Ok(number) }
+}
+
+impl PullArgs {
+    /// What the pull is asked to do.
+    pub fn options(self) -> PullOptions {
+        let limits = Limits { requests: self.max_requests, bytes: self.max_bytes };
+        PullOptions { url: self.url, into: self.into, limits }
+    }
+}
+
 /// `tidegate merge`.
 #[derive(Debug, Args)]
 pub struct MergeArgs {
@@ -251,6 +288,9 @@ mod tests {
             &["replay"],
             &["replay", "--without", "luck", "a"],
             &["merge", "one"],
+            &["pull", "http://a"],
+            &["pull", "ftp://a", "--into", "d"],
+            &["pull", "http://a", "--into", "d", "--max-requests", "1"],
             &["fly"],
             &[],
         ] {

@@ -18,6 +18,7 @@ pub(super) const FEED_KEYS: &[&str] = &[
     "deletions",
     "order",
     "probe",
+    "backfill",
     "ignore",
     "min_interval",
     "max_interval",
@@ -121,6 +122,7 @@ fn options(section: &mut Section<'_, '_, '_>, polling: &Polling) -> FeedOptions 
         max_interval,
         order: order.unwrap_or_default(),
         probe: section.boolean("probe").unwrap_or_default(),
+        backfill: section.boolean("backfill").unwrap_or_default(),
         ignore: ignore::read(section),
         without: Without::default(),
     }

@@ -56,6 +56,7 @@ fn the_annotated_file_shows_every_key() {
         "deletions =",
         "order =",
         "probe =",
+        "backfill =",
         "ignore =",
         "min_interval =",
         "max_interval =",
@@ -169,6 +170,7 @@ fn what_the_operator_says_of_one_feed() {
         assert_eq!(options(&format!("order = {:?}", order.name())).order, order);
     }
     assert!(options("probe = true").probe);
+    assert!(options("backfill = true").backfill && !options("").backfill);
     let said = options(
         "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\
          { field = \"{urn:x}a\" }]",

@@ -5,7 +5,7 @@ use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
 use super::message::{Answer, Document, FetchRequest, Fetched, Validators};
 use super::redirect::{self, Credentials, Trail};
 use super::resolver::GuardedResolver;
-use super::{Fetch, FetchLimits, FetchSettings, body, decode, freshness};
+use super::{Ask, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
 use crate::record::BodyPrints;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -23,6 +23,10 @@ const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/f
      application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
 /// The codings that this gateway undoes.
 const CODINGS: &str = "gzip, br, zstd, deflate";
+/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
+const A_IM: HeaderName = HeaderName::from_static("a-im");
+/// What a delta begins with (RFC 3229 section 10.5.1).
+const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
 /// The most header fields of a response.
 const MAX_HEADERS: usize = 128;
 /// The largest header section of a response, in bytes.
@@ -34,39 +38,49 @@ const POOL_IDLE: Duration = Duration::from_secs(10);
 /// Idle connections kept to one host.
 const POOL_PER_HOST: usize = 1;
 
-/// Makes the fetching service: a limit on what runs at once, a limit on the time of each, and the
-/// client.
-pub fn service(settings: FetchSettings) -> Result<Fetch, FetchError> {
+/// Makes the fetching services, each with a limit on what runs at once and a limit on the time of
+/// each request, over the same clients.
+pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let core = Arc::new(Core::new(settings)?);
+    let pages = Arc::clone(&core);
     let fetch = tower::service_fn(move |request| {
         let core = Arc::clone(&core);
         async move { core.fetch(request).await }
     });
-    let stack = ServiceBuilder::new()
-        .map_err(move |error| settle(error, &limits))
+    let fetch = ServiceBuilder::new()
+        .map_err(move |error| settle(error, "send the whole document", limits.total))
         .concurrency_limit(limits.at_once.max(1))
         .timeout(limits.total)
         .service(fetch);
-    Ok(Fetch::new(stack))
+    let ask = tower::service_fn(move |request| {
+        let core = Arc::clone(&pages);
+        async move { core.page(request).await }
+    });
+    let ask = ServiceBuilder::new()
+        .map_err(move |error| settle(error, "answer", limits.page))
+        .concurrency_limit(limits.pages_at_once.max(1))
+        .timeout(limits.page)
+        .service(ask);
+    Ok(Services { fetch: Fetch::new(fetch), ask: Ask::new(ask) })
 }
 
 /// The error of the stack, as ours.
-fn settle(error: BoxError, limits: &FetchLimits) -> FetchError {
+fn settle(error: BoxError, what: &'static str, limit: Duration) -> FetchError {
     match error.downcast::<FetchError>() {
         Ok(error) => *error,
-        Err(_) => FetchError::Timeout { what: "send the whole document", limit: limits.total },
+        Err(_) => FetchError::Timeout { what, limit },
     }
 }
 
-struct Core {
+pub(super) struct Core {
     public: Client,
     /// For hosts that may be private; a client of its own, so that no other URL ever reaches its
     /// resolver or its connections.
     opened: Client,
     has_roots: bool,
     allow: AllowPrivate,
-    limits: FetchLimits,
+    pub(super) limits: FetchLimits,
 }
 
 impl Core {
@@ -98,6 +112,16 @@ impl Core {
         }
     }
 
+    /// Passes the guard, and says which client may ask.
+    pub(super) fn client_for(&self, url: &Url, hop: usize) -> Result<&Client, FetchError> {
+        let openness = guard::check(url, &self.allow)
+            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(FetchError::NoRoots);
+        }
+        Ok(if openness == Openness::Public { &self.public } else { &self.opened })
+    }
+
     /// One hop.
     async fn ask(
         &self,
@@ -106,15 +130,10 @@ impl Core {
         credentials: Option<&Credentials>,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
-        let openness = guard::check(url, &self.allow)
-            .map_err(|refusal| FetchError::Refused { hop: trail.hops, refusal })?;
-        if url.scheme() == "https" && !self.has_roots {
-            return Err(FetchError::NoRoots);
-        }
-        let client = if openness == Openness::Public { &self.public } else { &self.opened };
+        let client = self.client_for(url, trail.hops)?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
-        let asked = client.get(target).headers(conditions(&request.validators, url));
+        let asked = client.get(target).headers(conditions(request, url));
         let response =
             asked.send().await.map_err(|e| unreached(e, url, trail.hops, &self.limits))?;
         let size: usize =
@@ -147,17 +166,18 @@ impl Core {
             notes: trail.notes,
         };
         match status {
-            304 if conditions(&request.validators, &trail.url).is_empty() => {
-                Err(FetchError::Unasked304)
-            }
+            304 if conditions(request, &trail.url).is_empty() => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
             200 | 203 | 226 => {
+                let delta = status == 226;
+                if delta && request.deltas && !begins_there(&headers, request, &trail.url) {
+                    return Err(FetchError::DeltaBase);
+                }
                 let wire = body::read(response, &self.limits).await?;
                 fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-                let delta = status == 226;
                 fetched.answer = if !delta && request.known_wire == Some(wire.print) {
                     Answer::Same
                 } else {
@@ -194,7 +214,8 @@ impl Core {
 }
 
 /// The conditions of a request to `url`: none where the validators are another address's.
-fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
+fn conditions(request: &FetchRequest, url: &Url) -> HeaderMap {
+    let validators = &request.validators;
     let mut headers = HeaderMap::new();
     if validators.answered_by.as_deref() == Some(url.as_str()) {
         let mut set = |name: HeaderName, value: Option<&String>| {
@@ -205,8 +226,23 @@ fn conditions(validators: &Validators, url: &Url) -> HeaderMap {
         };
         set(IF_NONE_MATCH, validators.etag.as_ref());
         set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+        if request.deltas && headers.contains_key(IF_NONE_MATCH) {
+            headers.insert(A_IM, HeaderValue::from_static("feed"));
+        }
     }
     headers
+}
+
+/// Whether a delta leads on from the document that is known. One that does not say what it begins
+/// with begins with the one that was named (RFC 3229 section 10.5.1).
+fn begins_there(headers: &HeaderMap, request: &FetchRequest, url: &Url) -> bool {
+    let text = |value: Option<&HeaderValue>| {
+        let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
+    };
+    let named = text(conditions(request, url).get(IF_NONE_MATCH));
+    let base = text(headers.get(DELTA_BASE));
+    named.is_some() && base.is_none_or(|base| Some(base) == named)
 }
 
 /// How the gateway names itself where nothing else is configured.
@@ -253,7 +289,12 @@ fn client(
 }
 
 /// Why no response came.
-fn unreached(error: reqwest::Error, url: &Url, hop: usize, limits: &FetchLimits) -> FetchError {
+pub(super) fn unreached(
+    error: reqwest::Error,
+    url: &Url,
+    hop: usize,
+    limits: &FetchLimits,
+) -> FetchError {
     let error = error.without_url();
     if let Some(refusal) = cause::<Refusal>(&error) {
         return FetchError::Refused { hop, refusal: refusal.clone() };

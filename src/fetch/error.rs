@@ -107,6 +107,11 @@ pub enum FetchError {
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
     Unasked304,
+    /// A delta from another document.
+    #[error(
+        "the publisher answered with a delta from a document that is not the one that was named"
+    )]
+    DeltaBase,
     /// Too many redirects.
     #[error("the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit")]
     Redirects,

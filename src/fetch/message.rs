@@ -62,6 +62,8 @@ pub struct FetchRequest {
     pub start: Option<String>,
     /// What the last answer was validated by; empty to get the whole document.
     pub validators: Validators,
+    /// Whether a delta from the document of these validators is welcome (RFC 3229, `A-IM: feed`).
+    pub deltas: bool,
     /// The fingerprint of the last body as it came over the wire.
     pub known_wire: Option<u128>,
     /// The time of the request.
@@ -157,6 +159,7 @@ mod tests {
             url: "http://me:secret@e.org/".into(),
             start: None,
             validators: Validators::default(),
+            deltas: false,
             known_wire: None,
             now: Time::from_unix(0),
         };

@@ -94,6 +94,7 @@ impl Judge<'_> {
             backfilled: backfilled || before.is_some_and(|before| before.backfilled),
             doubts,
             seen: bounded(words),
+            probe: before.and_then(|before| before.probe.clone()),
         };
         Missing { known: at, absence }
     }

@@ -101,6 +101,7 @@ mod tests {
             backfilled: false,
             doubts: Doubts::NONE,
             seen: String::new(),
+            probe: None,
         }
     }
 

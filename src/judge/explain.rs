@@ -1,10 +1,11 @@
 //! What is pending, held and learned, in words: the answer to "why not?".
 
 use super::brake::hold_terms;
-use super::confirm::{Conclusion, conclude, ripens};
+use super::confirm::Conclusion;
+use super::probe::{conclude, ripens, told};
 use crate::model::{
-    Absence, Character, Decision, Evidence, FeedOptions, Hold, Known, Snapshot, Standing, SyncId,
-    Time,
+    Absence, Character, Decision, Evidence, FeedOptions, Hold, Known, Probe, Snapshot, Standing,
+    SyncId, Time,
 };
 use std::time::Duration;
 
@@ -31,6 +32,10 @@ pub struct Pending {
     pub decides_at: Time,
     /// What it would be then.
     pub would: Conclusion,
+    /// What its own address said, where it was asked.
+    pub probe: Option<Probe>,
+    /// The same in words.
+    pub answered: Option<String>,
 }
 
 /// The most items that are told of together.
@@ -57,13 +62,16 @@ impl Pending {
             needed,
             decides_at: ripens(absence, options.deletions),
             would: later(needed),
+            answered: absence.probe.as_ref().map(|probe| told(probe, known.link.as_deref())),
+            probe: absence.probe.clone(),
         })
     }
 
     /// Why nothing has been concluded yet, and what it takes.
     pub fn words(&self) -> String {
+        let answered = self.answered.iter().map(|said| format!("; {said}")).collect::<String>();
         format!(
-            "{}; seen {} since {}; {} if it is so at {} and in {} observations",
+            "{}; seen {} since {}{answered}; {} if it is so at {} and in {} observations",
             self.seen,
             times(self.observations),
             self.since,
@@ -296,6 +304,7 @@ mod tests {
                     backfilled: false,
                     doubts: Doubts::NONE,
                     seen: String::new(),
+                    probe: None,
                 };
                 let of = |observations, now| conclude(&absence, observations, deletions, now);
                 let needed = (1..MANY).find(|n| of(*n, END) != Conclusion::Wait).unwrap();

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{FeedName, Ignore, Time};
+use super::{Backfill, FeedName, Ignore, Time};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -64,6 +64,8 @@ pub struct FeedOptions {
     pub order: Order,
     /// Whether the address of a missing item may be asked whether it is gone.
     pub probe: bool,
+    /// Whether the publisher's older documents are walked through once.
+    pub backfill: bool,
     /// What is noise in this feed, at most [`IGNORE_LIMIT`](super::IGNORE_LIMIT) entries.
     pub ignore: Vec<Ignore>,
     /// Rules of judgement that are switched off, which only a replay does.
@@ -145,4 +147,6 @@ pub struct PollState {
     pub refreshed: Option<Time>,
     /// No poll before this time (`Retry-After`, backoff).
     pub not_before: Option<Time>,
+    /// The walk through the publisher's older documents, where there was one.
+    pub backfill: Option<Backfill>,
 }

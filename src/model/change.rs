@@ -21,10 +21,12 @@ pub enum EventKind {
     Returned,
     /// It goes by another native id from now on.
     Rekeyed,
+    /// It was found in an older document of its publisher: it was never new to readers.
+    Backfilled,
 }
 
 impl EventKind {
-    /// All kinds, in the order of the contract.
+    /// What polls lead to, in the order of the contract.
     pub const ALL: [Self; 7] = [
         Self::Created,
         Self::Updated,
@@ -45,6 +47,7 @@ impl EventKind {
             Self::Retired => "retired",
             Self::Returned => "returned",
             Self::Rekeyed => "rekeyed",
+            Self::Backfilled => "backfilled",
         }
     }
 }

@@ -178,10 +178,51 @@ pub struct FeedLinks {
     pub hubs: Vec<String>,
     /// The SUP link (`http://api.friendfeed.com/2008/03#sup`), fragment included.
     pub sup: Option<String>,
+    /// `rel="current"`: of an archive document, the document that is subscribed to.
+    pub current: Option<String>,
     /// `rel="prev-archive"`.
     pub prev_archive: Option<String>,
+    /// `rel="previous"`: in Feed History draft-05 an older archive, in RFC 5005 a page.
+    pub previous: Option<String>,
     /// `rel="next"` (paged feeds).
     pub next: Option<String>,
+}
+
+/// How a publisher lays out what is older than its document shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Older {
+    /// Archive documents, each of which leads to the one before (Feed History draft-05 section 4,
+    /// RFC 5005 section 4): their sets of entries do not change.
+    Archives,
+    /// Pages (RFC 5005 section 3): the entries of one slide on to the next.
+    Pages,
+}
+
+impl FeedLinks {
+    /// Where a document leads to what is older, and how that is laid out. `walked`: how it is, where
+    /// an earlier document told.
+    ///
+    /// `previous` is an older archive where the document says nothing else, and where it is an
+    /// archive itself; beside a `next` it is the page before this one (READINGS 3, row 1).
+    pub fn older(&self, walked: Option<Older>) -> Option<(Older, &str)> {
+        let is_page = self.next.is_some() && self.current.is_none();
+        let previous = self.previous.as_deref();
+        let archive = match (&self.prev_archive, walked) {
+            (Some(archive), _) => Some(archive.as_str()),
+            (None, Some(Older::Archives)) => previous,
+            (None, None) if !is_page => previous,
+            _ => None,
+        };
+        match walked {
+            None => archive.map(|at| (Older::Archives, at)).or_else(|| self.page()),
+            Some(Older::Archives) => archive.map(|at| (Older::Archives, at)),
+            Some(Older::Pages) => self.page(),
+        }
+    }
+
+    fn page(&self) -> Option<(Older, &str)> {
+        self.next.as_deref().map(|at| (Older::Pages, at))
+    }
 }
 
 /// The feed-level values of a document.
@@ -224,4 +265,44 @@ pub struct FeedDocument<'a> {
     pub completeness: Completeness,
     /// What was wrong with it.
     pub warnings: Vec<Warning>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(rels: &[(&str, &str)]) -> FeedLinks {
+        let find = |rel| rels.iter().find(|(r, _)| *r == rel).map(|(_, at)| (*at).to_owned());
+        FeedLinks {
+            current: find("current"),
+            prev_archive: find("prev-archive"),
+            previous: find("previous"),
+            next: find("next"),
+            ..FeedLinks::default()
+        }
+    }
+
+    /// READINGS 3, row 1.
+    #[test]
+    fn what_is_older_stands_where_the_layout_has_it() {
+        use Older::{Archives, Pages};
+        for (rels, walked, found) in [
+            (vec![], None, None),
+            (
+                vec![("prev-archive", "a"), ("previous", "p"), ("next", "n")],
+                None,
+                Some((Archives, "a")),
+            ),
+            (vec![("previous", "p")], None, Some((Archives, "p"))),
+            (vec![("previous", "p"), ("current", "c"), ("next", "n")], None, Some((Archives, "p"))),
+            (vec![("previous", "p"), ("next", "n")], None, Some((Pages, "n"))),
+            (vec![("next", "n")], None, Some((Pages, "n"))),
+            (vec![("previous", "p"), ("next", "n")], Some(Pages), Some((Pages, "n"))),
+            (vec![("previous", "p")], Some(Pages), None),
+            (vec![("previous", "p"), ("next", "n")], Some(Archives), Some((Archives, "p"))),
+            (vec![("next", "n")], Some(Archives), None),
+        ] {
+            assert_eq!(links(&rels).older(walked), found, "{rels:?} {walked:?}");
+        }
+    }
 }

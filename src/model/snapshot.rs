@@ -2,7 +2,7 @@
 
 use super::{
     ArchiveNote, Chain, Doubts, EndpointId, FeedNoise, Format, History, Kept, Lineage, Markup,
-    Noise, Shared, SyncId, Tick, Time,
+    Noise, Probe, Shared, SyncId, Tick, Time,
 };
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
@@ -60,6 +60,8 @@ pub struct Absence {
     /// What was seen and what objects to a deletion, in words; at most [`Absence::SEEN_LIMIT`]
     /// bytes. Empty where an earlier program noted the evidence without them.
     pub seen: String,
+    /// What the item's own address said, where it was asked.
+    pub probe: Option<Probe>,
 }
 
 impl Absence {

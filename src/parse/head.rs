@@ -70,7 +70,9 @@ impl HeadBuilder {
         let slot = match relation(attributes) {
             "alternate" => &mut self.alternate,
             "self" => &mut links.own,
+            "current" => &mut links.current,
             "prev-archive" => &mut links.prev_archive,
+            "previous" => &mut links.previous,
             "next" => &mut links.next,
             SUP => &mut links.sup,
             "hub" => {

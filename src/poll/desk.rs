@@ -6,17 +6,23 @@
 
 use super::PollSettings;
 mod commands;
+mod probes;
 mod rounds;
+mod walks;
 
+use super::allowance::{Allowance, HostAllowances};
+use super::backfill::Stepped;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
-use super::politeness::{Host, Politeness};
+use super::politeness::{Errand, Host, Politeness};
 use super::poller::{Board, Command};
+use super::probe::Probed;
 use super::report::PollReport;
 use super::round::{Bench, Found};
 use super::schedule::{Next, phase};
 use crate::clock::Clock;
-use crate::model::{FeedName, FeedRecord, FeedStanding, PollState, Time};
+use crate::judge::probe::ProbePlan;
+use crate::model::{Backfill, FeedName, FeedRecord, FeedStanding, PollState, Time};
 use crate::store::{Claim, CommitError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -25,6 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use walks::Walking;
 
 /// The longest sleep: how late a jump of the wall clock is noticed.
 const SLICE: Duration = Duration::from_secs(1);
@@ -63,6 +70,21 @@ struct Feed {
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
+    /// What was asked about its missing items within the hour.
+    asked: Allowance,
+    probing: Probing,
+    /// The walk through its publisher's older documents, and where its next step is.
+    walk: Option<Backfill>,
+    walking: Walking,
+    walk_is_unsaved: bool,
+}
+
+/// Whether missing items of a feed are asked for.
+enum Probing {
+    Not,
+    /// In the line of a host.
+    Waits(Box<ProbePlan>, Host),
+    Asks(Id, CancellationToken),
 }
 
 struct Running {
@@ -78,6 +100,8 @@ struct Running {
 struct Done {
     memory: Memory,
     result: Result<Found, RoundError>,
+    /// What is to be asked about missing items.
+    plan: Option<ProbePlan>,
 }
 
 /// The polling task.
@@ -92,6 +116,12 @@ pub(super) struct Desk {
     polite: Politeness,
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
+    probes: JoinSet<Result<Probed, RoundError>>,
+    probe_names: HashMap<Id, (FeedName, Host)>,
+    hosts_asked: HostAllowances,
+    steps: JoinSet<Stepped>,
+    step_names: HashMap<Id, (FeedName, Host)>,
+    steps_due: BTreeSet<(Time, FeedName)>,
     asked_for: usize,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
@@ -125,6 +155,12 @@ impl Desk {
             due: BTreeSet::new(),
             rounds: JoinSet::new(),
             names: HashMap::new(),
+            probes: JoinSet::new(),
+            probe_names: HashMap::new(),
+            hosts_asked: HostAllowances::default(),
+            steps: JoinSet::new(),
+            step_names: HashMap::new(),
+            steps_due: BTreeSet::new(),
             asked_for: 0,
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
@@ -171,6 +207,8 @@ impl Desk {
                 biased;
                 () = self.cancel.cancelled() => break,
                 Some(done) = self.rounds.join_next_with_id() => self.finish(done),
+                Some(done) = self.probes.join_next_with_id() => self.finish_probe(done),
+                Some(done) = self.steps.join_next_with_id() => self.finish_step(done),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -185,7 +223,10 @@ impl Desk {
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
         let name = record.name.clone();
         let host = self.settings.host(&record.url);
+        self.forget_probe(&name);
+        self.forget_walk(&name);
         self.board.remove(&name);
+        let walk = memory.poll.backfill.clone();
         let feed = Feed {
             record,
             host,
@@ -197,9 +238,15 @@ impl Desk {
             successor: None,
             leaving: false,
             left: Vec::new(),
+            asked: Allowance::default(),
+            probing: Probing::Not,
+            walk,
+            walking: Walking::Not,
+            walk_is_unsaved: false,
         };
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, Next { at: due, reason: reason.to_owned() });
+        self.resume_walk(&name);
     }
 
     fn schedule(&mut self, name: &FeedName, next: Next) {
@@ -218,7 +265,7 @@ impl Desk {
             self.due.remove(&(old, name.clone()));
         }
         if std::mem::take(&mut feed.in_line) {
-            self.polite.forget(name, &feed.host);
+            self.polite.forget(&Errand::Poll(name.clone()), &feed.host);
         }
     }
 
@@ -233,11 +280,16 @@ impl Desk {
             if let Some(feed) = self.feeds.get_mut(&name) {
                 feed.due = None;
                 feed.in_line = true;
-                self.polite.enqueue(name, &feed.host, instant);
+                self.polite.enqueue(Errand::Poll(name), &feed.host, instant);
             }
         }
-        while let Some(name) = self.polite.take(instant) {
-            self.begin(&name, Vec::new());
+        self.line_up_steps(now);
+        while let Some(errand) = self.polite.take(instant) {
+            match errand {
+                Errand::Poll(name) => self.begin(&name, Vec::new()),
+                Errand::Probe(name) => self.begin_probe(&name),
+                Errand::Walk(name) => self.begin_step(&name),
+            }
         }
     }
 
@@ -252,6 +304,15 @@ impl Desk {
             .into_iter()
             .map(|(at, name)| (at.minus(back), name))
             .collect();
+        self.steps_due = std::mem::take(&mut self.steps_due)
+            .into_iter()
+            .map(|(at, name)| (at.minus(back), name))
+            .collect();
+        for (at, name) in &self.steps_due {
+            if let Some(feed) = self.feeds.get_mut(name) {
+                feed.walking = Walking::Due(*at);
+            }
+        }
         for (at, name) in &self.due {
             if let Some(feed) = self.feeds.get_mut(name) {
                 feed.due = Some(*at);
@@ -266,6 +327,8 @@ impl Desk {
 
     fn drop_feed(&mut self, name: &FeedName) {
         self.unschedule(name);
+        self.forget_probe(name);
+        self.forget_walk(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
         self.board.remove(name);
@@ -274,7 +337,8 @@ impl Desk {
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let times = [due, self.polite.wake_at(), self.checkpoint_at, Some(self.claim_at)];
+        let step = self.steps_due.first().map(|(at, _)| now + at.since(self.last_now));
+        let times = [due, step, self.polite.wake_at(), self.checkpoint_at, Some(self.claim_at)];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
@@ -323,6 +387,12 @@ impl Desk {
         let ended = timeout(STOP_WAIT, async {
             while let Some(done) = self.rounds.join_next_with_id().await {
                 self.finish(done);
+            }
+            while let Some(done) = self.probes.join_next_with_id().await {
+                self.finish_probe(done);
+            }
+            while let Some(done) = self.steps.join_next_with_id().await {
+                self.finish_step(done);
             }
         })
         .await;

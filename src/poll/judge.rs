@@ -1,7 +1,9 @@
 //! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
 //! scripted judgements.
 
-use crate::model::{Completeness, UpdateHints};
+use super::walk::{self, Signpost};
+use crate::judge::probe::{self, Replies};
+use crate::model::{Backfill, Completeness, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
 use bytes::Bytes;
@@ -40,6 +42,19 @@ pub struct Judged {
     pub partial: Option<String>,
     /// What was wrong with it, at most [`MAX_WARNINGS`].
     pub warnings: Vec<String>,
+    /// What it was to a walk through older documents, where it was read for one.
+    pub walked: Option<Walked>,
+}
+
+/// What a document was to a walk through a publisher's older documents.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Walked {
+    /// Where the walk goes from it.
+    pub signpost: Signpost,
+    /// Items that were taken in.
+    pub taken: u32,
+    /// Entries that were known already.
+    pub known: u32,
 }
 
 /// Why nothing can be concluded from a document.
@@ -61,6 +76,24 @@ pub trait Judge: Send + Sync + 'static {
     /// Looks at what is pending when the document is the same for the `same`th time since the last
     /// commit.
     fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError>;
+
+    /// Takes in an older document of the publisher, and reads where the walk goes from it. Of the
+    /// feed's own document only the latter.
+    fn backfill(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        walk: &Backfill,
+    ) -> Result<Judged, JudgeError>;
+
+    /// Takes in what missing items' own addresses replied; the document was seen unchanged `same`
+    /// times since the last commit. The warnings are what was heard.
+    fn answered(
+        &self,
+        round: &Round<'_>,
+        replies: &Replies,
+        same: u32,
+    ) -> Result<Judged, JudgeError>;
 }
 
 /// The judge of a running gateway.
@@ -90,11 +123,57 @@ impl Judge for ParseAndRecord {
             partial: partial(&document.completeness),
             warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
             hints: document.head.hints,
+            walked: None,
         })
     }
 
     fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError> {
         Ok(record::look_again(round, same)?)
+    }
+
+    fn backfill(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        walk: &Backfill,
+    ) -> Result<Judged, JudgeError> {
+        let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
+        let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
+            .map_err(unreadable)?;
+        let url = Url::parse(&seen.url).ok();
+        let document =
+            parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
+        let signpost = Signpost::of(&document, &seen.url, walk.trail);
+        if walk.next.is_none() {
+            let walked = Walked { signpost, ..Walked::default() };
+            return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
+        }
+        let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
+        let backfilled = record::backfill(round, &document, is_gone)?;
+        let walked = Walked { signpost, taken: backfilled.taken, known: backfilled.known };
+        // The document that polls read is as it was.
+        Ok(Judged {
+            verdict: backfilled.verdict,
+            walked: Some(walked),
+            full: true,
+            ..Judged::default()
+        })
+    }
+
+    fn answered(
+        &self,
+        round: &Round<'_>,
+        replies: &Replies,
+        same: u32,
+    ) -> Result<Judged, JudgeError> {
+        let verdict = record::answered(round, replies, same);
+        let warnings = round.snapshot.map(|snapshot| probe::heard(snapshot, replies));
+        Ok(Judged {
+            verdict,
+            full: true,
+            warnings: warnings.unwrap_or_default(),
+            ..Judged::default()
+        })
     }
 }
 

@@ -26,6 +26,20 @@ struct Last {
     revision: Revision,
 }
 
+/// How often a document was seen unchanged since the commit that led to a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sightings {
+    since: Revision,
+    same: u32,
+}
+
+impl Sightings {
+    /// How often since this revision.
+    pub fn of(self, revision: Option<Revision>) -> u32 {
+        if revision == Some(self.since) { self.same } else { 0 }
+    }
+}
+
 /// What polling remembers of one feed.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -65,6 +79,7 @@ impl Memory {
             last_error: None,
             refreshed: Some(now),
             not_before: None,
+            backfill: None,
         };
         Self::from_saved(poll, now)
     }
@@ -118,6 +133,7 @@ impl Memory {
             url: feed.url.clone(),
             start: self.poll.moved_to.clone().filter(|_| begin_there),
             validators: if they_hold && !due { validators } else { Validators::default() },
+            deltas: false,
             known_wire: known.map(|prints| prints.wire),
             now,
         }
@@ -175,6 +191,32 @@ impl Memory {
         }
         self.same = 0;
         self.same_since = revision;
+    }
+
+    /// How often the document was seen unchanged since the last commit.
+    pub const fn sightings(&self) -> Sightings {
+        Sightings { since: self.same_since, same: self.same }
+    }
+
+    /// Takes in that answers of missing items' own addresses were committed, which leaves the
+    /// document as it was; nothing where others committed something before.
+    pub fn answers_committed(&mut self, revision: Revision) {
+        let follows = |last: &Last| last.revision.0.checked_add(1) == Some(revision.0);
+        if self.last.as_ref().is_some_and(follows) {
+            self.committed(revision);
+        }
+    }
+
+    /// Takes in a commit that neither looked at the document nor counted its observations, which go
+    /// on; nothing where others committed something before.
+    pub fn moved_on(&mut self, revision: Revision) {
+        let follows = |at: Revision| at.0.checked_add(1) == Some(revision.0);
+        if let Some(last) = self.last.as_mut().filter(|last| follows(last.revision)) {
+            last.revision = revision;
+        }
+        if follows(self.same_since) {
+            self.same_since = revision;
+        }
     }
 
     /// Takes in what stood around an answer. Validators of a document that did not show the whole

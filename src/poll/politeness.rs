@@ -29,17 +29,38 @@ impl Host {
             Self { name: host.strip_suffix('.').unwrap_or(host).to_owned(), spacing }
         }
     }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pause between two requests.
+    pub const fn spacing(&self) -> Duration {
+        self.spacing
+    }
+}
+
+/// What a feed waits in a host's line for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Errand {
+    /// To be polled.
+    Poll(FeedName),
+    /// To ask for its missing items.
+    Probe(FeedName),
+    /// To go a step on through its publisher's older documents.
+    Walk(FeedName),
 }
 
 #[derive(Debug, Default)]
 struct Line {
     busy: bool,
-    waiting: VecDeque<FeedName>,
+    waiting: VecDeque<Errand>,
     /// Its place in `Politeness::free`, while it is not busy.
     place: Option<(Instant, u64)>,
 }
 
-/// The queue of feeds that are due, by host.
+/// The queue of errands that are due, by host.
 #[derive(Debug)]
 pub struct Politeness {
     at_once: usize,
@@ -62,20 +83,20 @@ impl Politeness {
         self.at_once = at_once.max(1);
     }
 
-    /// Puts a feed that is due at the end of its host's line.
-    pub fn enqueue(&mut self, feed: FeedName, host: &Host, now: Instant) {
-        self.line(host, now).waiting.push_back(feed);
+    /// Puts an errand that is due at the end of its host's line.
+    pub fn enqueue(&mut self, errand: Errand, host: &Host, now: Instant) {
+        self.line(host, now).waiting.push_back(errand);
     }
 
-    /// Takes a feed out of its host's line again.
-    pub fn forget(&mut self, feed: &FeedName, host: &Host) {
+    /// Takes an errand out of its host's line again.
+    pub fn forget(&mut self, errand: &Errand, host: &Host) {
         if let Some(line) = self.lines.get_mut(&host.name) {
-            line.waiting.retain(|waiting| waiting != feed);
+            line.waiting.retain(|waiting| waiting != errand);
         }
     }
 
-    /// The next feed that may be polled now; its host is busy from then on until [`Self::finish`].
-    pub fn take(&mut self, now: Instant) -> Option<FeedName> {
+    /// The next errand that may be run now; its host is busy from then on until [`Self::finish`].
+    pub fn take(&mut self, now: Instant) -> Option<Errand> {
         while self.running < self.at_once {
             let (place, _) = self.free.first_key_value()?;
             if place.0 > now {
@@ -85,10 +106,10 @@ impl Politeness {
             let line = self.lines.get_mut(&name)?;
             line.place = None;
             match line.waiting.pop_front() {
-                Some(feed) => {
+                Some(errand) => {
                     line.busy = true;
                     self.running += 1;
-                    return Some(feed);
+                    return Some(errand);
                 }
                 // Nobody waits and its pause is over: it needs not be remembered.
                 None => drop(self.lines.remove(&name)),
@@ -97,7 +118,7 @@ impl Politeness {
         None
     }
 
-    /// A request of a feed that was taken has ended.
+    /// An errand that was taken has ended.
     pub fn finish(&mut self, host: &Host, now: Instant) {
         self.running = self.running.saturating_sub(1);
         if let Some(line) = self.lines.get_mut(&host.name) {
@@ -145,8 +166,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn name(text: &str) -> FeedName {
-        FeedName::new(text).unwrap()
+    fn poll(text: &str) -> Errand {
+        Errand::Poll(FeedName::new(text).unwrap())
     }
 
     fn host(text: &str) -> Host {
@@ -157,15 +178,15 @@ mod tests {
     fn one_at_a_time_and_a_pause_between() {
         let mut polite = Politeness::new(10);
         let (a, start) = (host("a"), Instant::now());
-        polite.enqueue(name("one"), &a, start);
-        polite.enqueue(name("two"), &a, start);
-        assert_eq!(polite.take(start), Some(name("one")));
+        polite.enqueue(poll("one"), &a, start);
+        polite.enqueue(poll("two"), &a, start);
+        assert_eq!(polite.take(start), Some(poll("one")));
         assert_eq!(polite.take(start + 9 * SECOND), None);
         assert_eq!(polite.wake_at(), None);
         polite.finish(&a, start + 9 * SECOND);
         assert_eq!(polite.take(start + 9 * SECOND), None);
         assert_eq!(polite.wake_at(), Some(start + 10 * SECOND));
-        assert_eq!(polite.take(start + 10 * SECOND), Some(name("two")));
+        assert_eq!(polite.take(start + 10 * SECOND), Some(poll("two")));
     }
 
     #[test]
@@ -173,13 +194,13 @@ mod tests {
         let mut polite = Politeness::new(2);
         let now = Instant::now();
         for feed in ["a", "b", "c"] {
-            polite.enqueue(name(feed), &host(feed), now);
+            polite.enqueue(poll(feed), &host(feed), now);
         }
-        assert_eq!(polite.take(now), Some(name("a")));
-        assert_eq!(polite.take(now), Some(name("b")));
+        assert_eq!(polite.take(now), Some(poll("a")));
+        assert_eq!(polite.take(now), Some(poll("b")));
         assert_eq!(polite.take(now), None);
         polite.finish(&host("a"), now);
-        assert_eq!(polite.take(now), Some(name("c")));
+        assert_eq!(polite.take(now), Some(poll("c")));
     }
 
     #[test]
@@ -187,18 +208,31 @@ mod tests {
         let mut polite = Politeness::new(2);
         let (a, now) = (host("a"), Instant::now());
         polite.asked(&a, now);
-        polite.enqueue(name("one"), &a, now);
+        polite.enqueue(poll("one"), &a, now);
         assert_eq!(polite.take(now), None);
-        assert_eq!(polite.take(now + SECOND), Some(name("one")));
+        assert_eq!(polite.take(now + SECOND), Some(poll("one")));
     }
 
     #[test]
     fn a_feed_can_be_taken_out_of_the_line() {
         let mut polite = Politeness::new(2);
         let (a, now) = (host("a"), Instant::now());
-        polite.enqueue(name("one"), &a, now);
-        polite.forget(&name("one"), &a);
+        polite.enqueue(poll("one"), &a, now);
+        polite.forget(&poll("one"), &a);
         assert_eq!(polite.take(now), None);
+    }
+
+    #[test]
+    fn what_a_feed_waits_for_is_told_apart() {
+        let mut polite = Politeness::new(2);
+        let (a, now) = (host("a"), Instant::now());
+        let probe = Errand::Probe(FeedName::new("one").unwrap());
+        polite.enqueue(poll("one"), &a, now);
+        polite.enqueue(probe.clone(), &a, now);
+        polite.forget(&poll("one"), &a);
+        assert_eq!(polite.take(now), Some(probe));
+        polite.finish(&a, now);
+        assert_eq!(polite.take(now + SECOND), None);
     }
 
     #[test]
@@ -207,8 +241,8 @@ mod tests {
         let now = Instant::now();
         for n in 0..1000 {
             let each = host(&format!("host{n}"));
-            polite.enqueue(name("x"), &each, now);
-            assert_eq!(polite.take(now), Some(name("x")));
+            polite.enqueue(poll("x"), &each, now);
+            assert_eq!(polite.take(now), Some(poll("x")));
             polite.finish(&each, now);
         }
         assert_eq!(polite.take(now + SECOND), None);

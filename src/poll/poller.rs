@@ -7,7 +7,7 @@ use super::report::{FeedStatus, PollReport, Totals};
 use super::round::{Bench, MAX_JUDGED_AT_ONCE};
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
-use crate::fetch::Fetch;
+use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
 use crate::store::{Claim, Store};
 use std::collections::BTreeMap;
@@ -28,19 +28,29 @@ pub struct Parts {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The client.
-    pub fetch: Fetch,
+    pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
     pub judge: Arc<dyn Judge>,
     /// Stops polling.
     pub cancel: CancellationToken,
 }
 
+/// What an operator orders about a walk through older documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WalkOrder {
+    /// Begin, or go on with one that stopped.
+    Start,
+    /// Stop.
+    Stop,
+}
+
 /// What the polling task is told.
 pub(super) enum Command {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
     Remove(FeedName, oneshot::Sender<()>),
+    Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
     PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
-    Reconfigure(Box<(PollSettings, Fetch)>),
+    Reconfigure(Box<(PollSettings, Services)>),
 }
 
 /// How the feeds stand, shared with those who ask.
@@ -88,7 +98,8 @@ impl Poller {
         let bench = Bench {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
-            fetch: parts.fetch,
+            fetch: parts.services.fetch,
+            ask: parts.services.ask,
             judge: parts.judge,
             claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
@@ -112,6 +123,14 @@ impl Poller {
         answer.await.map_err(|_| PollError::Stopped)?
     }
 
+    /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
+    /// that is noted.
+    pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Walk(feed.clone(), order, reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)?
+    }
+
     /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
     /// the feed. Answers when no round of the earlier record is in flight any more.
     pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
@@ -129,8 +148,12 @@ impl Poller {
     }
 
     /// Goes on with other settings and another client.
-    pub async fn reconfigure(&self, settings: PollSettings, fetch: Fetch) -> Result<(), PollError> {
-        self.send(Command::Reconfigure(Box::new((settings, fetch)))).await
+    pub async fn reconfigure(
+        &self,
+        settings: PollSettings,
+        services: Services,
+    ) -> Result<(), PollError> {
+        self.send(Command::Reconfigure(Box::new((settings, services)))).await
     }
 
     /// The right to commit that polling holds now.

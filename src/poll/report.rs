@@ -1,8 +1,9 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
+use super::probe::Probed;
 use super::schedule::Next;
 use crate::fetch::Blame;
-use crate::model::{EventKind, Tick, Time};
+use crate::model::{Backfill, EventKind, Tick, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -100,6 +101,30 @@ pub struct PollNote {
     pub notes: Vec<String>,
 }
 
+/// How many rounds of asking for a feed's missing items are remembered for the operator.
+pub const PROBES_KEPT: usize = 10;
+
+/// A round of asking for missing items that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeNote {
+    /// When it was over.
+    pub at: Time,
+    /// Requests that were made.
+    pub requests: u32,
+    /// What was heard, in words, an item each.
+    pub said: Vec<String>,
+    /// How many events of each kind.
+    pub counts: BTreeMap<EventKind, u32>,
+}
+
+impl ProbeNote {
+    /// The note of a round.
+    pub fn of(probed: Probed) -> Self {
+        let Probed { at, requests, said, counts, .. } = probed;
+        Self { at, requests, said, counts }
+    }
+}
+
 /// Sums over polls since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Totals {
@@ -188,12 +213,27 @@ pub struct FeedStatus {
     pub last_read: Option<Time>,
     /// When it last changed.
     pub last_change: Option<Time>,
+    /// The walk through its publisher's older documents.
+    pub backfill: Option<Backfill>,
+    /// Whether missing items are asked for, or wait to be.
+    pub probing: bool,
+    /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
+    pub probes: VecDeque<ProbeNote>,
 }
 
 impl FeedStatus {
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()
+    }
+
+    /// Takes in a round of asking for missing items.
+    pub fn add_probe(&mut self, note: ProbeNote) {
+        if note.counts.values().any(|count| *count > 0) {
+            self.last_change = Some(note.at);
+        }
+        self.probes.truncate(PROBES_KEPT - 1);
+        self.probes.push_front(note);
     }
 
     /// Takes in a poll.

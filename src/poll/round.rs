@@ -6,7 +6,7 @@ use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
 use crate::archive;
 use crate::clock::Clock;
-use crate::fetch::{Answer, Document, Fetch, Fetched};
+use crate::fetch::{Answer, Ask, Document, Fetch, Fetched};
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
 use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
@@ -29,6 +29,8 @@ pub struct Bench {
     pub clock: Arc<dyn Clock>,
     /// The client.
     pub fetch: Fetch,
+    /// The client, for pages of missing items.
+    pub ask: Ask,
     /// The judge.
     pub judge: Arc<dyn Judge>,
     /// The right to commit.
@@ -80,18 +82,18 @@ pub struct Read {
 }
 
 /// A commit as far as it went.
-struct Settled {
-    judged: Judged,
+pub(super) struct Settled {
+    pub(super) judged: Judged,
     /// The feed's revision afterwards.
-    revision: Revision,
+    pub(super) revision: Revision,
     until: Option<Tick>,
     /// The hold that stands afterwards.
     held: Option<String>,
     ripens: Option<Time>,
-    counts: BTreeMap<EventKind, u32>,
+    pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
     shown: bool,
-    committed: bool,
+    pub(super) committed: bool,
 }
 
 /// Makes one round of a feed and leaves what it learned in `memory`.
@@ -228,6 +230,11 @@ async fn judged(
 }
 
 impl Found {
+    /// Whether something is missing whose own address may tell more, and nothing is held.
+    pub fn has_missing(&self) -> bool {
+        self.look_again.is_some() && self.held.is_none()
+    }
+
     fn take(&mut self, settled: Settled, quiet: Outcome) {
         self.outcome = if settled.shown { Outcome::Changed } else { quiet };
         self.held = settled.judged.verdict.held.or(settled.held);
@@ -240,7 +247,7 @@ impl Found {
 }
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
-async fn settle<F>(
+pub(super) async fn settle<F>(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,

@@ -2,6 +2,7 @@
 
 mod double;
 mod gateway;
+mod probes;
 mod restart;
 
 use super::*;
@@ -409,7 +410,7 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
 #[tokio::test]
 async fn a_round_over_the_network() {
     use crate::fetch::publisher::{Publisher as Outside, response};
-    use crate::fetch::{AllowPrivate, FetchSettings, service};
+    use crate::fetch::{AllowPrivate, FetchSettings, services};
     let outside = Outside::start(|head| {
         if head.contains("if-none-match: \"7\"\r\n") {
             return response("304 Not Modified", "cache-control: max-age=3600\r\n", b"");
@@ -424,7 +425,7 @@ async fn a_round_over_the_network() {
         let store = StoreDouble::new(&[]);
         let settings = FetchSettings { allow_private, ..FetchSettings::default() };
         let unused = Publisher::new("");
-        let gateway = Gateway::with_client(&store, &unused, service(settings).unwrap()).await;
+        let gateway = Gateway::with_client(&store, &unused, services(settings).unwrap()).await;
         let mut feed = record("news");
         feed.url = outside.url("/feed");
         gateway.poller.put(feed).await.unwrap();

@@ -15,11 +15,15 @@ pub(super) fn conclude(
     let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
     let stood = now.since(absence.since).as_secs() / 3600;
     let seen = absence.words();
-    let words = if stood > 0 {
+    let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
     } else {
         seen.to_owned()
     };
+    if let Some(probe) = &absence.probe {
+        let link = draft.item(at).and_then(|item| item.link.as_deref());
+        words = format!("{words}; {}", judge::probe::told(probe, link));
+    }
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
@@ -56,8 +60,15 @@ pub(super) fn seen_while_held(
     };
     let seen = gone.to_owned();
     let doubts = Doubts::NONE;
-    let absence =
-        Absence { evidence, since: now, observations: 1, backfilled: false, doubts, seen };
+    let absence = Absence {
+        evidence,
+        since: now,
+        observations: 1,
+        backfilled: false,
+        doubts,
+        seen,
+        probe: None,
+    };
     let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, now);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (Standing::Current, Some(absence)),

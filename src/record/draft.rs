@@ -30,6 +30,8 @@ pub(super) struct Draft<'a> {
     pub(super) shown_changed: bool,
     /// Whether the state changes in something that must be kept.
     pub(super) state_changed: bool,
+    /// Whether its versions go into an archive at once: the reader view never shows them.
+    pub(super) seals_now: bool,
 }
 
 /// The words of an event that are not known from its item.
@@ -46,7 +48,11 @@ impl Said {
     pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
         let makes_version = matches!(
             kind,
-            EventKind::Created | EventKind::Updated | EventKind::Deleted | EventKind::Undeleted
+            EventKind::Created
+                | EventKind::Updated
+                | EventKind::Deleted
+                | EventKind::Undeleted
+                | EventKind::Backfilled
         );
         Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None, makes_version }
     }
@@ -70,6 +76,7 @@ impl<'a> Draft<'a> {
             kept: None,
             shown_changed: false,
             state_changed: false,
+            seals_now: false,
         }
     }
 
@@ -218,13 +225,13 @@ impl<'a> Draft<'a> {
     /// The verdict: a change where anything is worth a write.
     pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
         let deletions = self.round.options.deletions;
+        let now = self.round.now;
         let pending = self.ledger().filter(|k| k.standing == Standing::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::judge::ripens(absence, deletions))
+            .map(|absence| crate::judge::ripens_from(absence, deletions, now))
             .min();
         let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
-        let now = self.round.now;
         let look_again = if held.is_some() {
             Some(crate::judge::next_look(now))
         } else {

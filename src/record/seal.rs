@@ -25,7 +25,8 @@ impl Draft<'_> {
             true => Vec::new(),
             false => self.ledger().filter(|known| leaving.contains(&known.id)).collect(),
         };
-        if let (Some(tick), true) = (self.state.tick, archive::is_due(&chain, &policy, left)) {
+        let is_due = self.seals_now || archive::is_due(&chain, &policy, left);
+        if let (Some(tick), true) = (self.state.tick, is_due) {
             let living = self.ledger().filter(|known| !known.is_deleted());
             let sealed = chain.clone();
             let unsealed = Unsealed {

@@ -46,6 +46,10 @@ const WARNINGS_SHOWN: usize = 5;
 /// Polls are no closer than this.
 const LEAST_APART: Duration = Duration::from_secs(60);
 
+/// How far off the next poll is, given the times of the last changes, newest first, when something
+/// can be decided, and the time.
+pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
+
 /// Where a series is replayed to, and under which settings.
 pub struct Stage<'a> {
     /// The store.
@@ -60,9 +64,8 @@ pub struct Stage<'a> {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
-    /// How far off the next poll is, given the times of the last changes, newest first, when
-    /// something can be decided, and the time.
-    pub interval: &'a dyn Fn(&[Time], Option<Time>, Time) -> Duration,
+    /// How far off the next poll is.
+    pub interval: &'a Interval<'a>,
 }
 
 /// A series that is being replayed.

@@ -10,7 +10,7 @@ use super::html::{self, outward, text};
 use super::operator::{DocumentNote, FeedStatus, PollNote};
 use super::problem::Problem;
 use crate::judge::{self, Pending, Quiet};
-use crate::model::{Event, FeedName, FeedState};
+use crate::model::{Backfill, Event, FeedName, FeedState};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -54,6 +54,8 @@ fn content(
             p.quiet { (judge::hold_words(hold)) "." }
         }
         @if !status.pending.is_empty() { (missing(&status.name, status)) }
+        @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
+        @if let Some(walk) = &status.backfill { (older(walk)) }
         @if let Some(state) = state {
             h2 { "What was learned of it" }
             p { (judge::character_words(&state.character)) "." }
@@ -122,6 +124,33 @@ fn last_document(document: &DocumentNote) -> Markup {
         @if !document.warnings.is_empty() {
             ul { @for warning in &document.warnings { li { (text(warning)) } } }
         }
+    }
+}
+
+fn probes(status: &FeedStatus) -> Markup {
+    html! {
+        h2 { "Items' own addresses" }
+        @if status.probing { p { "Some are being asked now, or wait to be." } }
+        ul { @for probe in &status.last_probes {
+            li {
+                time { (probe.at) } span.quiet { " " (probe.requests) " requests" }
+                @for said in &probe.said { br; (text(said)) }
+            }
+        } }
+    }
+}
+
+fn older(walk: &Backfill) -> Markup {
+    let next = walk.next.as_deref().filter(|_| walk.is_walking()).map(without_credentials);
+    html! {
+        h2 { "Older documents" }
+        p {
+            (walk.documents) " read since " time { (walk.started) } ", " (walk.items)
+            " items taken in, " (walk.known) " known already: " (walk.standing.name())
+            @if let Some(note) = &walk.note { ", " (text(note)) }
+            "."
+        }
+        @if let Some(next) = next { p.quiet { "The next one is " (text(&next)) "." } }
     }
 }
 

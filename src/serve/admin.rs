@@ -1,7 +1,7 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
 use super::feeds::{NameInPath, unreadable};
-use super::operator::{HoldAction, OperatorError, Put};
+use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
 use super::problem::Problem;
 use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
 use crate::judge::{self, Pending};
@@ -194,6 +194,31 @@ pub(super) async fn hold(
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
     Ok(answer(StatusCode::OK, described(&room, &name).await?))
+}
+
+/// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
+pub(super) async fn backfill(
+    State(room): State<Shared>,
+    name: NameInPath,
+    body: Body,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    let body = whole(body)?;
+    let mut action = BackfillAction::Start;
+    let fields = if body.is_empty() { serde_json::Map::new() } else { put::object(&body)? };
+    for (key, value) in fields {
+        action = match (key.as_str(), value.as_str()) {
+            ("action", Some("start")) => BackfillAction::Start,
+            ("action", Some("stop")) => BackfillAction::Stop,
+            ("action", _) => {
+                return Err(Problem::parameter("action", "action is start or stop"));
+            }
+            _ => return Err(put::unknown_key(&key)),
+        };
+    }
+    let (acting, feed) = (Arc::clone(&room), name.clone());
+    to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
+    Ok(answer(StatusCode::ACCEPTED, described(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`.

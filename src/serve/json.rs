@@ -1,10 +1,13 @@
 //! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
 
-use super::operator::{Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport};
+use super::address::without_credentials;
+use super::operator::{
+    Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport, ProbeNote,
+};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding, FeedState,
-    Hold, Known, Tick, Time,
+    Backfill, Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding,
+    FeedState, Hold, Known, Probe, Tick, Time, Trail,
 };
 use crate::store::{Holdings, VersionNote};
 use serde_json::{Map, Value, json};
@@ -58,6 +61,7 @@ fn options(options: &FeedOptions) -> Value {
         },
         "order": options.order.name(),
         "probe": options.probe,
+        "backfill": options.backfill,
         "ignore": super::ignore::written(&options.ignore),
         "min_interval": duration(options.min_interval),
         "max_interval": duration(options.max_interval),
@@ -103,6 +107,14 @@ fn poll(note: &PollNote) -> Value {
     Value::Object(object)
 }
 
+fn probe_note(note: &ProbeNote) -> Value {
+    let mut object = counts(&note.counts);
+    object.insert("at".to_owned(), time(Some(note.at)));
+    object.insert("requests".to_owned(), note.requests.into());
+    object.insert("said".to_owned(), json!(note.said));
+    Value::Object(object)
+}
+
 fn next_poll(next: &NextPoll) -> Value {
     json!({ "at": time(Some(next.at)), "why": next.why })
 }
@@ -110,6 +122,7 @@ fn next_poll(next: &NextPoll) -> Value {
 /// What polling knows of a feed.
 pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
     let polls: Vec<Value> = status.last_polls.iter().map(poll).collect();
+    let probes: Vec<Value> = status.last_probes.iter().map(probe_note).collect();
     let object = json!({
         "name": status.name.as_str(),
         "url": status.url,
@@ -117,16 +130,36 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "standing": standing(status.standing),
         "options": options(&status.options),
         "last_polls": polls,
+        "probing": status.probing,
+        "last_probes": probes,
         "next_poll": status.next_poll.as_ref().map(next_poll),
         "failures": status.failures,
         "moved_to": status.moved_to,
         "held": status.held,
         "pending_absences": status.pending_absences,
+        "backfill": status.backfill.as_ref().map(backfill),
     });
     match object {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// How far the walk through older documents has come.
+pub(super) fn backfill(walk: &Backfill) -> Value {
+    json!({
+        "state": walk.standing.name(),
+        "layout": walk.trail.map(Trail::name),
+        "documents": walk.documents,
+        "items": walk.items,
+        "known": walk.known,
+        "bytes": walk.bytes,
+        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(without_credentials),
+        "failures": walk.failures,
+        "started": time(Some(walk.started)),
+        "ended": time(walk.ended),
+        "note": walk.note,
+    })
 }
 
 /// What has been learned of a feed.
@@ -193,7 +226,20 @@ pub(super) fn pending(pending: &Pending) -> Value {
         "needed": pending.needed,
         "decides_at": time(Some(pending.decides_at)),
         "would": pending.would.name(),
+        "probe": pending.probe.as_ref().map(probe),
         "words": pending.words(),
+    })
+}
+
+/// What a missing item's own address said.
+fn probe(probe: &Probe) -> Value {
+    json!({
+        "asked": probe.asked,
+        "last": time(Some(probe.last)),
+        "answer": probe.heard.map(|heard| if heard.gone { "gone" } else { "there" }),
+        "status": probe.heard.map(|heard| heard.status),
+        "since": time(probe.heard.map(|heard| heard.first)),
+        "silence": probe.silence,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
 use crate::judge::Pending;
-use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, SyncId, Tick, Time};
+use crate::model::{Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, SyncId, Tick, Time};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ pub trait Operator: Send + Sync + 'static {
         item: &SyncId,
         reason: Option<String>,
     ) -> Result<Redacted, OperatorError>;
+    /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
+    /// stops one. Answers when it is in its line.
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError>;
 
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
@@ -108,6 +111,16 @@ pub enum HoldAction {
     Release,
     /// Forget it.
     Drop,
+}
+
+/// What to do about a walk through older documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BackfillAction {
+    /// Begin, or go on.
+    #[default]
+    Start,
+    /// Stop.
+    Stop,
 }
 
 /// How a poll ended (CONTRACT, Administration API).
@@ -234,6 +247,19 @@ pub struct DocumentNote {
     pub warnings: Vec<String>,
 }
 
+/// A round that asked missing items' own addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProbeNote {
+    /// When it was over.
+    pub at: Time,
+    /// Requests that were made.
+    pub requests: u32,
+    /// What was heard, in words, an item each.
+    pub said: Vec<String>,
+    /// What happened to items.
+    pub counts: Counts,
+}
+
 /// When a feed is polled next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NextPoll {
@@ -258,6 +284,10 @@ pub struct FeedStatus {
     pub options: FeedOptions,
     /// The last polls, newest first; how many is up to the operator's side.
     pub last_polls: Vec<PollNote>,
+    /// Whether missing items' own addresses are asked now, or wait to be.
+    pub probing: bool,
+    /// The last rounds that asked them, newest first.
+    pub last_probes: Vec<ProbeNote>,
     /// The next poll; `None` where none is planned.
     pub next_poll: Option<NextPoll>,
     /// Failures in a row.
@@ -275,6 +305,8 @@ pub struct FeedStatus {
     pub pending: Vec<Pending>,
     /// How many there are in all.
     pub pending_absences: u32,
+    /// How far the walk through the publisher's older documents has come, where there was one.
+    pub backfill: Option<Backfill>,
 }
 
 /// Counters since the start; each only grows.

@@ -24,6 +24,7 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
             "deletions" => options.deletions = deletions(&value)?,
             "order" => options.order = order(&value)?,
             "probe" => options.probe = boolean("probe", &value)?,
+            "backfill" => options.backfill = boolean("backfill", &value)?,
             "ignore" => options.ignore = ignore::read(&value)?,
             "min_interval" => options.min_interval = interval("min_interval", &value)?,
             "max_interval" => options.max_interval = interval("max_interval", &value)?,
@@ -132,7 +133,7 @@ mod tests {
     fn a_whole_body_is_read() {
         let body = br#"{"url":"https://example.org/a.xml","complete":true,"deletions":"eager",
                         "min_interval":"90s","max_interval":"30d","order":"oldest-first",
-                        "probe":true,"ignore":["media:keywords",{"field":"description",
+                        "probe":true,"backfill":true,"ignore":["media:keywords",{"field":"description",
                         "pattern":"[0-9]+ views"}]}"#;
         let put = read(body).unwrap();
         assert_eq!(put.url, "https://example.org/a.xml");
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(put.options.min_interval, Some(Duration::from_secs(90)));
         assert_eq!(put.options.max_interval, Some(Duration::from_secs(30 * 86_400)));
         assert_eq!(put.options.order, Order::OldestFirst);
-        assert!(put.options.probe);
+        assert!(put.options.probe && put.options.backfill);
         let ignored = [("media:keywords", None), ("description", Some("[0-9]+ views"))];
         assert!(put.options.ignore.iter().map(|i| (i.field(), i.pattern())).eq(ignored));
     }
@@ -157,6 +158,7 @@ mod tests {
             (r#"{"url":"http://x/","deletions":"never"}"#, "deletions"),
             (r#"{"url":"http://x/","complete":"yes"}"#, "complete"),
             (r#"{"url":"http://x/","probe":1}"#, "probe"),
+            (r#"{"url":"http://x/","backfill":null}"#, "backfill"),
             (r#"{"url":"http://x/","order":"newest"}"#, "order"),
             (r#"{"url":"http://x/","order":null}"#, "order"),
             (r#"{"url":"http://x/","ignore":"title"}"#, "ignore"),

@@ -32,12 +32,14 @@ pub struct Publisher {
     rss: bool,
     days: u32,
     turns: u32,
+    /// How many posts stood in older documents that were read.
+    older: u32,
 }
 
 impl Publisher {
     pub fn new(window: usize, rss: bool) -> Self {
         let (posts, gone, said_gone) = (Vec::new(), Vec::new(), Vec::new());
-        let mut new = Self { posts, gone, said_gone, window, rss, days: 0, turns: 0 };
+        let mut new = Self { posts, gone, said_gone, window, rss, days: 0, turns: 0, older: 0 };
         new.act(&Act::Publish(4));
         new
     }
@@ -87,6 +89,23 @@ impl Publisher {
                 }
             }
         }
+    }
+
+    /// An older document: posts from before the first one that was ever shown.
+    pub fn older(&mut self) -> String {
+        const OLDER: u32 = 100_000;
+        let posts = (self.older + 1..=self.older + 3).map(|n| post(OLDER + n));
+        let posts: Vec<Post> = posts.collect();
+        self.older += 3;
+        let mut text = if self.rss { rss(&posts) } else { crate::support::atom(SITE, &posts) };
+        for post in posts {
+            let (date, day) = (i64::from(post.day) * 24 * HOUR, i64::from(post.day - OLDER));
+            let (made, then) = (Time::from_unix(START + date), START - day * 24 * HOUR);
+            let then = Time::from_unix(then);
+            text = text.replace(&made.to_string(), &then.to_string());
+            text = text.replace(&made.rfc822(), &then.rfc822());
+        }
+        text
     }
 
     pub fn document(&self) -> String {

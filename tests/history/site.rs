@@ -3,7 +3,7 @@
 use crate::support::Gate;
 use async_trait::async_trait;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use tidegate::clock::ManualClock;
 use tidegate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, FeedStatus, HoldAction, Operator, OperatorError, PollReport, Put, PutFeed,
-    Redacted, Settings, Totals,
+    self, AdminToken, BackfillAction, FeedStatus, HoldAction, Operator, OperatorError, PollReport,
+    Put, PutFeed, Redacted, Settings, Totals,
 };
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
@@ -65,6 +65,9 @@ impl Operator for Nobody {
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()
     }
+    async fn backfill(&self, _: &FeedName, _: BackfillAction) -> Result<(), OperatorError> {
+        never()
+    }
 }
 
 /// What the gateway holds of an item.
@@ -106,6 +109,12 @@ impl Site {
 
     /// What the gateway answers: the status, the headers, the body.
     pub async fn ask(&self, address: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, String) {
+        let (status, headers, body) = self.bytes(address, headers).await;
+        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// The same with the body as it is sent.
+    pub async fn bytes(&self, address: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, Bytes) {
         self.clock.set(self.gate.now);
         let path = address.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{address} is foreign"));
         let mut request = Request::builder().uri(path);
@@ -115,8 +124,7 @@ impl Site {
         let request = request.body(Body::empty()).unwrap();
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+        (status, headers, answer.into_body().collect().await.unwrap().to_bytes())
     }
 
     /// A document that must be there.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
     Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
-    VERSIONS_PER_DAY,
+    VERSIONS_PER_DAY, Without,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round, Verdict};
@@ -39,6 +39,11 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().unwrap()
 }
 
+/// The rule that is switched off, by its name.
+fn without() -> Without {
+    Without(std::env::var("TIDEGATE_PUBLISHERS_WITHOUT").into_iter().collect())
+}
+
 impl Gate {
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
@@ -48,7 +53,7 @@ impl Gate {
             store,
             claim,
             feed: FeedName::new("news").unwrap(),
-            options: FeedOptions::default(),
+            options: FeedOptions { without: without(), ..FeedOptions::default() },
             same: 0,
             last: None,
         }

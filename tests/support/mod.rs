@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
+use tidegate::judge::probe::Replies;
 use tidegate::model::{
     Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, SyncId,
     Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Redaction, Round, Verdict};
+use tidegate::record::{self, Backfilled, BodyPrints, Redaction, Round, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 
 /// 2026-01-01T00:00:00Z.
@@ -159,10 +160,30 @@ impl Gate {
         (id, done)
     }
 
+    /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.
+    pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
+        let limits = Limits::default();
+        let document = parse::document(text, None, &limits).unwrap();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let round = self.round(snapshot.as_ref());
+        let is_gone = |id: &str| gone.contains(&id);
+        let backfilled = record::backfill(&round, &document, is_gone).unwrap();
+        self.commit(&backfilled.verdict).await;
+        backfilled
+    }
+
     /// What the gateway does every hour whatever the publisher does.
     pub async fn age(&mut self) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::age(&self.round(snapshot.as_ref()));
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// Takes in what missing items' own addresses replied.
+    pub async fn answered(&mut self, replies: &Replies) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
     }

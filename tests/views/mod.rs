@@ -161,7 +161,7 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
             options: FeedOptions::default(),
             window: WINDOW,
             versions_per_day: VERSIONS_PER_DAY,
-            interval: &|_, _| APART,
+            interval: &|_, _, _| APART,
         };
         replay::series(stage, series, print).await.unwrap();
     });

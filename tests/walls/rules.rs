@@ -54,6 +54,7 @@ pub const ROOMS: &[Room] = &[
     room("archive", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("sup", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("render", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
+    room("pull", &["app", "cli", "clock", "demo", "fetch", "poll", "serve", "store"], NOT_PURE),
     room(
         "config",
         &[

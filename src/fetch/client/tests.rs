@@ -19,7 +19,8 @@ fn quick() -> FetchLimits {
 
 fn fetch(allow_private: AllowPrivate) -> Fetch {
     let about_url = Some("https://feeds.example.org/".to_owned());
-    service(FetchSettings { user_agent: None, about_url, allow_private, limits: quick() }).unwrap()
+    let settings = FetchSettings { user_agent: None, about_url, allow_private, limits: quick() };
+    services(settings).unwrap().fetch
 }
 
 fn request(url: &str) -> FetchRequest {
@@ -27,6 +28,7 @@ fn request(url: &str) -> FetchRequest {
         url: url.to_owned(),
         start: None,
         validators: Validators::default(),
+        deltas: false,
         known_wire: None,
         now: Time::from_unix(1_795_191_605),
     }
@@ -204,7 +206,7 @@ async fn the_whole_fetch_has_a_limit_of_time() {
         allow_private: AllowPrivate::All,
         limits,
     };
-    let fetch = service(settings).unwrap();
+    let fetch = services(settings).unwrap().fetch;
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
 }
@@ -313,6 +315,44 @@ async fn statuses_carry_what_the_publisher_asks() {
         let retry_after = Some(Duration::from_secs(90));
         assert_eq!(error, FetchError::Status { code, retry_after });
     }
+}
+
+/// RFC 3229: a delta is asked for from a document, and must begin with that one.
+#[tokio::test]
+async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
+    let publisher = Publisher::start(|head| {
+        let base = head.lines().next().unwrap().split('?').nth(1).unwrap_or_default();
+        let base = base.split(' ').next().unwrap_or_default().replace('~', "\"");
+        let base = if base.is_empty() { base } else { format!("delta-base: {base}\r\n") };
+        response("226 IM Used", &format!("im: feed\r\n{base}"), b"<feed/>")
+    })
+    .await;
+    for (path, etag, is_taken) in [
+        ("/", Some("\"1\""), true),
+        ("/", Some("W/\"1\""), true),
+        ("/?~1~", Some("\"1\""), true),
+        ("/?~2~", Some("\"1\""), false),
+        ("/", None, false),
+    ] {
+        let url = publisher.url(path);
+        let validators = Validators {
+            etag: etag.map(str::to_owned),
+            last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+            answered_by: Some(url.clone()),
+        };
+        let asked = FetchRequest { validators, deltas: true, ..request(&url) };
+        let got = fetch(AllowPrivate::All).oneshot(asked).await;
+        match got {
+            Ok(fetched) => assert!(is_taken && document(&fetched).delta, "{path} {etag:?}"),
+            Err(error) => {
+                assert_eq!((error, is_taken), (FetchError::DeltaBase, false), "{path} {etag:?}");
+            }
+        }
+        let head = publisher.heads().pop().unwrap();
+        assert_eq!(head.contains("a-im: feed"), etag.is_some(), "{head}");
+    }
+    let _ = ask(&publisher.url("/")).await;
+    assert!(!publisher.heads().pop().unwrap().contains("a-im"), "who polls reads the whole");
 }
 
 #[tokio::test]

@@ -41,6 +41,13 @@ pub struct SseItem {
     pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
 }
 
+impl SseFeed<'_> {
+    /// What an item without `sx:sync` says.
+    pub fn plain(&self, item: &SseItem) -> Option<Payload> {
+        Payload::cut(&self.tree, self.family, item.element, None)
+    }
+}
+
 /// Reads an SSE feed: Atom 1.0, or RSS whose root is `rss`.
 ///
 /// An item with invalid sync markup does not cost the others theirs: its error stands with it

@@ -32,6 +32,8 @@ pub struct Payload {
     pub lang: Option<String>,
     /// Whether its element has an `xml:lang` of its own.
     pub has_lang: bool,
+    /// Whether its element has an `xml:base` of its own.
+    pub has_base: bool,
     /// The values to convert it by.
     pub values: Values,
     canonical: String,
@@ -52,14 +54,22 @@ impl Canonical for Payload {
 }
 
 impl Payload {
-    /// The payload of the element `item`, whose `sx:sync` is the element `sync`.
-    pub(super) fn cut(tree: &Tree<'_>, family: Family, item: Id, sync: Id) -> Option<Self> {
+    /// The payload of the element `item`, whose `sx:sync` is the element `sync`, where it has one.
+    pub(super) fn cut(tree: &Tree<'_>, family: Family, item: Id, sync: Option<Id>) -> Option<Self> {
         let element = tree.element(item)?;
-        let sync_span = tree.element(sync)?.span.clone();
         let span = element.span.clone();
-        let mut xml = tree.slice(span.start..sync_span.start).to_owned();
-        let sync_at = xml.len();
-        xml.push_str(tree.slice(sync_span.end..span.end));
+        let (xml, sync_at) = match (sync, &element.inner) {
+            (Some(sync), _) => {
+                let sync_span = tree.element(sync)?.span.clone();
+                let before = tree.slice(span.start..sync_span.start);
+                (format!("{before}{}", tree.slice(sync_span.end..span.end)), before.len())
+            }
+            (None, Some(inner)) => (tree.slice(span.clone()).to_owned(), inner.start - span.start),
+            (None, None) => {
+                let tag = tree.slice(span).strip_suffix("/>")?;
+                (format!("{tag}></{}>", element.name), tag.len() + 1)
+            }
+        };
         let around = element.parent;
         let inherit = |name: &str| {
             let value = around.and_then(|id| tree.inherited(id, |e| e.attribute(name)));
@@ -69,7 +79,7 @@ impl Payload {
             family,
             attributes: 1 + element.name.len(),
             sync: sync_at,
-            needs: needs(tree, item, Some(sync)),
+            needs: needs(tree, item, sync),
             declares: element
                 .declarations
                 .iter()
@@ -78,6 +88,7 @@ impl Payload {
             base: inherit("xml:base"),
             lang: inherit("xml:lang"),
             has_lang: element.attribute("xml:lang").is_some(),
+            has_base: element.attribute("xml:base").is_some(),
             values: values::read(tree, family, item),
             canonical: canonical(tree, item, sync),
             xml,
@@ -95,8 +106,8 @@ impl Payload {
         needs: Vec<(String, String)>,
     ) -> Self {
         let declares = Vec::new();
-        let has_lang = false;
-        Self { family, xml, attributes, sync, needs, declares, has_lang, ..self.clone() }
+        let (has_lang, has_base) = (false, false);
+        Self { family, xml, attributes, sync, needs, declares, has_lang, has_base, ..self.clone() }
     }
 
     /// Its parts around the place of `sx:sync`, attributes to be added in front of the first:
@@ -150,7 +161,7 @@ fn made_within(tree: &Tree<'_>, item: Id, id: Id, prefix: &str) -> bool {
 
 /// The element as names with namespaces, sorted attributes and character data: no prefixes, no
 /// comments, no white space between elements.
-fn canonical(tree: &Tree<'_>, item: Id, sync: Id) -> String {
+fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
     enum Step<'t> {
         Open(Id),
         Text(&'t str),
@@ -174,7 +185,7 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Id) -> String {
                 steps.push(Step::Close);
                 for content in tree.contents(id).rev() {
                     match content {
-                        Content::Element(child) if *child == sync => {}
+                        Content::Element(child) if Some(*child) == sync => {}
                         Content::Element(child) => steps.push(Step::Open(*child)),
                         Content::Text(text) if text.trim().is_empty() => {}
                         Content::Text(text) => steps.push(Step::Text(text)),

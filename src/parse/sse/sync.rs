@@ -80,7 +80,8 @@ pub(super) fn shared(
 
 fn version(tree: &Tree<'_>, rss: &str, item: Id, sync: Id) -> Result<Version<Payload>, SseError> {
     let family = family_of(tree, item, rss).unwrap_or(Family::Rss);
-    let (Some(element), Some(data)) = (tree.element(sync), Payload::cut(tree, family, item, sync))
+    let (Some(element), Some(data)) =
+        (tree.element(sync), Payload::cut(tree, family, item, Some(sync)))
     else {
         return Err(tree.fault(0, SseFault::Missing { element: SYNC, attribute: "id" }));
     };

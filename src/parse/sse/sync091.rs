@@ -38,7 +38,7 @@ pub(super) fn read(
     if let Some((_, second)) = found.next() {
         return Err(tree.fault(second.span.start, SseFault::Twice(SYNC)));
     }
-    let Some(data) = Payload::cut(tree, family, item, sync) else { return Ok(None) };
+    let Some(data) = Payload::cut(tree, family, item, Some(sync)) else { return Ok(None) };
     let fault = |fault| tree.fault(element.span.start, fault);
     let id = required(element, SYNC, "id").map_err(fault)?;
     let id = SyncId::new(id).map_err(|error| fault(invalid(SYNC, "id", id, &error)))?;

@@ -1,7 +1,7 @@
 //! What the polling task is told while it runs.
 
 use super::{Desk, Feed, MAX_ASKED_FOR, MAX_WAITING, Reply};
-use crate::fetch::{Blame, Fetch};
+use crate::fetch::{Blame, Services};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::poll::PollSettings;
 use crate::poll::error::PollError;
@@ -19,9 +19,13 @@ impl Desk {
             Command::Put(record, reply) => self.put(record, reply),
             Command::Remove(name, reply) => self.remove(&name, reply),
             Command::PollNow(name, reply) => self.poll_now(&name, reply),
+            Command::Walk(name, order, reply) => {
+                // Who asked may have gone away.
+                let _ = reply.send(self.order_walk(&name, order));
+            }
             Command::Reconfigure(parts) => {
-                let (settings, fetch) = *parts;
-                self.reconfigure(settings, fetch);
+                let (settings, services) = *parts;
+                self.reconfigure(settings, services);
             }
         }
     }
@@ -47,10 +51,12 @@ impl Desk {
                 }
                 feed.successor = None;
                 feed.record = record;
+                self.resume_walk(&name);
             }
             Some(feed) if feed.record.url == record.url => {
                 feed.record = record;
                 self.bring_forward(&name);
+                self.resume_walk(&name);
             }
             _ => {
                 self.unschedule(&name);
@@ -95,10 +101,11 @@ impl Desk {
         let _ = reply.send(Err(refusal));
     }
 
-    fn reconfigure(&mut self, settings: PollSettings, fetch: Fetch) {
+    fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.settings = settings;
         self.polite.set_at_once(self.settings.at_once);
-        self.bench = Arc::new(Bench { fetch, ..Bench::clone(&self.bench) });
+        let Services { fetch, ask } = services;
+        self.bench = Arc::new(Bench { fetch, ask, ..Bench::clone(&self.bench) });
         for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
             feed.host = self.settings.host(&feed.record.url);
         }

@@ -1,10 +1,11 @@
 //! Rounds: their beginning, and what is done when one is over.
 
-use super::{CHECKPOINT_EVERY, Desk, Done, Reply, Running};
+use super::{Desk, Done, Reply, Running};
 use crate::fetch::{Blame, Retry};
 use crate::model::{FeedName, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
+use crate::poll::probe;
 use crate::poll::report::{DocumentNote, Outcome, PollNote, PollReport};
 use crate::poll::round::{Found, round};
 use crate::poll::schedule::{After, Next};
@@ -16,6 +17,7 @@ impl Desk {
     /// Begins a round: in turn, or for callers.
     pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<Reply>) {
         let at = self.clock.now();
+        let room = self.room_to_ask(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         let Some(mut memory) = feed.memory.take() else { return };
@@ -26,7 +28,11 @@ impl Desk {
         let token = cancel.clone();
         let task = self.rounds.spawn(async move {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
-            Done { memory, result }
+            let mut plan = None;
+            if room > 0 && result.as_ref().is_ok_and(Found::has_missing) {
+                plan = probe::plan(&bench, &record, room).await;
+            }
+            Done { memory, result, plan }
         });
         self.names.insert(task.id(), name.clone());
         feed.running = Some(Running { cancel, answers, in_turn, at, since: Instant::now() });
@@ -54,6 +60,7 @@ impl Desk {
         let done = done.unwrap_or_else(|error| Done {
             memory: Memory::new(&feed.record, now),
             result: Err(RoundError::Defect(error.to_string())),
+            plan: None,
         });
         self.conclude(&name, running, done, now);
         self.go_on(&name, now);
@@ -61,7 +68,7 @@ impl Desk {
 
     /// Remembers and reports a round that is over.
     fn conclude(&mut self, name: &FeedName, running: Running, done: Done, now: Time) {
-        let Done { mut memory, result } = done;
+        let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
         if matches!(result, Err(RoundError::Cancelled)) {
@@ -91,10 +98,10 @@ impl Desk {
             self.claim_at = Instant::now();
         }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
-        if let Some(state) = memory.to_save(committed) {
+        let state = memory.to_save(committed);
+        let state = state.or_else(|| feed.walk_is_unsaved.then(|| memory.poll.clone()));
+        if let Some(state) = &state {
             memory.saved(state.clone());
-            self.unsaved.insert(name.clone(), state);
-            self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
         }
         let note = note(&running, &result);
         log(name, &note);
@@ -112,6 +119,9 @@ impl Desk {
         let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
         feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
         feed.memory = Some(memory);
+        if let Some(state) = state {
+            self.remember(name, state);
+        }
         self.board.change(name, |status| {
             status.in_flight = false;
             status.failures = poll.failures;
@@ -128,6 +138,12 @@ impl Desk {
             status.add(note);
         });
         self.schedule(name, next);
+        if result.is_ok() {
+            self.hurry_walk(name, now);
+        }
+        if let Some(plan) = plan {
+            self.line_up(name, plan);
+        }
         for answer in running.answers {
             // Who asked may have gone away.
             let _ = answer.send(Ok(report.clone()));

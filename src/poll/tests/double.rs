@@ -303,6 +303,7 @@ impl Judge for JudgeDouble {
             entries: 1,
             partial: None,
             warnings: Vec::new(),
+            walked: None,
         })
     }
 
@@ -312,6 +313,19 @@ impl Judge for JudgeDouble {
         let prints = BodyPrints { wire: known.wire, body: known.body };
         let change = change(round, prints, EventKind::Deleted);
         Ok(Verdict { change: Some(change), held: None, look_again: None })
+    }
+
+    fn backfill(&self, _: &Round<'_>, _: &Seen, _: &Backfill) -> Result<Judged, JudgeError> {
+        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
+    }
+
+    fn answered(
+        &self,
+        _: &Round<'_>,
+        replies: &crate::judge::probe::Replies,
+        _: u32,
+    ) -> Result<Judged, JudgeError> {
+        panic!("nobody was to be asked: {replies:?}")
     }
 }
 

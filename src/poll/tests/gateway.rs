@@ -2,7 +2,10 @@
 
 use super::double::*;
 use crate::clock::ManualClock;
-use crate::fetch::{Answer, Document, Fetch, FetchError, FetchRequest, Fetched, Validators};
+use crate::fetch::{
+    Answer, Ask, AskRequest, Document, Fetch, FetchError, FetchRequest, Fetched, Services,
+    Validators,
+};
 use crate::poll::*;
 use crate::record::BodyPrints;
 use crate::store::Store;
@@ -43,6 +46,14 @@ impl Publisher {
 
     pub fn requests(&self) -> usize {
         self.asked.lock().unwrap().len()
+    }
+
+    /// It has no pages.
+    pub fn services(self: &Arc<Self>) -> Services {
+        let ask = tower::service_fn(|request: AskRequest| async move {
+            panic!("nobody is to ask for {}", request.url)
+        });
+        Services { fetch: self.fetch(), ask: Ask::new(ask) }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {
@@ -107,14 +118,14 @@ pub struct Gateway {
 
 impl Gateway {
     pub async fn start(store: &Arc<StoreDouble>, publisher: &Arc<Publisher>) -> Self {
-        Self::with_client(store, publisher, publisher.fetch()).await
+        Self::with_client(store, publisher, publisher.services()).await
     }
 
     /// A gateway with a client of its own, for publishers outside.
     pub async fn with_client(
         store: &Arc<StoreDouble>,
         publisher: &Arc<Publisher>,
-        fetch: Fetch,
+        services: Services,
     ) -> Self {
         let clock = ManualClock::at(NOW);
         let judge = Arc::new(JudgeDouble::default());
@@ -123,7 +134,7 @@ impl Gateway {
             settings: PollSettings::default(),
             store: Arc::clone(store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
-            fetch,
+            services,
             judge: Arc::clone(&judge) as Arc<dyn Judge>,
             cancel: cancel.clone(),
         };

@@ -65,7 +65,11 @@ async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
     gateway.publisher.fails(FetchError::Refused { hop: 0, refusal });
     gateway.poll().await;
     assert!(gateway.status().next.unwrap().at > later(3600));
-    gateway.poller.reconfigure(PollSettings::default(), gateway.publisher.fetch()).await.unwrap();
+    gateway
+        .poller
+        .reconfigure(PollSettings::default(), gateway.publisher.services())
+        .await
+        .unwrap();
     gateway.polls("news", 3).await;
     assert!(gateway.status().next.unwrap().at > later(3600));
 

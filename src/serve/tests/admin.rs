@@ -15,6 +15,7 @@ async fn nothing_is_answered_without_the_token() {
         ("POST", "/api/v1/feeds/news/poll"),
         ("POST", "/api/v1/feeds/news/hold"),
         ("GET", "/api/v1/feeds/news/items/a"),
+        ("POST", "/api/v1/feeds/news/backfill"),
         ("POST", "/api/v1/feeds/news/items/a/resolve"),
         ("GET", "/api/v1/nothing"),
         ("PATCH", "/api/v1/feeds"),
@@ -51,6 +52,10 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/next_poll/at", at(300).to_string().into()),
         ("/next_poll/why", "the feed's ttl".into()),
         ("/failures", 3.into()),
+        ("/backfill/state", "walking".into()),
+        ("/backfill/layout", "pages".into()),
+        ("/backfill/items", 17.into()),
+        ("/backfill/next", "https://upstream.example/?page=3".into()),
         ("/held", "<u>empty</u>".into()),
         ("/state/until", at(-10).to_string().into()),
         ("/state/window/since", at(-20 * DAY).to_string().into()),
@@ -71,6 +76,15 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/pending/0/would", "deleted".into()),
         ("/no_news/0/sync_id", "b".into()),
         ("/noise", serde_json::json!([])),
+        ("/pending/0/probe/asked", 2.into()),
+        ("/pending/0/probe/answer", "gone".into()),
+        ("/pending/0/probe/status", 404.into()),
+        ("/pending/0/probe/silence", "it answered <var>503</var>".into()),
+        ("/probing", false.into()),
+        ("/last_probes/0/requests", 3.into()),
+        ("/last_probes/0/said/0", "https://example.org/<kbd>a</kbd> is gone (404)".into()),
+        ("/options/order", "auto".into()),
+        ("/options/probe", false.into()),
         ("/character/words", "too little was seen to say anything".into()),
         ("/document/entries", 9.into()),
         ("/document/partial", "it breaks off <b>here</b>".into()),
@@ -284,4 +298,25 @@ async fn what_is_kept_is_told() {
     let feed = json(Site::new().call("GET", "/feeds/news", "").await).await;
     assert_eq!(feed["kept"]["versions"], 4);
     assert_eq!(feed["kept"]["version_bytes"], 1234);
+}
+
+#[tokio::test]
+async fn a_backfill_is_begun_and_stopped() {
+    let site = Site::new();
+    for (body, status) in [
+        ("", 202),
+        ("{}", 202),
+        (r#"{"action":"start"}"#, 202),
+        (r#"{"action":"stop"}"#, 202),
+        (r#"{"action":"pause"}"#, 400),
+        (r#"{"actoin":"stop"}"#, 400),
+        ("[]", 400),
+    ] {
+        let answer = site.call("POST", "/feeds/news/backfill", body).await;
+        assert_eq!(answer.status(), status, "{body}");
+    }
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Start").count(), 3);
+    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Stop").count(), 1);
+    problem(site.call("POST", "/feeds/nobody/backfill", "").await, 404).await;
 }

@@ -147,6 +147,7 @@ fn known(item: &Item) -> Known {
         backfilled: false,
         doubts: Doubts::NONE,
         seen: "gone while older items stay".to_owned(),
+        probe: None,
     };
     Known {
         id: winner.id.clone(),

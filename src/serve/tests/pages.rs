@@ -42,6 +42,10 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "urn:&lt;s&gt;a&lt;/s&gt;",
         "gone while &lt;tt&gt;older&lt;/tt&gt; items stay; seen twice since",
         "it is deleted if it is so at",
+        "its own address answered &lt;samp&gt;404&lt;/samp&gt;",
+        "https://example.org/&lt;kbd&gt;a&lt;/kbd&gt; is gone (404)",
+        "17 items taken in, 0 known already: walking, it answered &lt;dfn&gt;503&lt;/dfn&gt;.",
+        "The next one is https://upstream.example/?page=3.",
         "too little was seen to say anything",
         "it changed in counters at",
         "it breaks off &lt;b&gt;here&lt;/b&gt;",
@@ -52,8 +56,20 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
-    for never in ["<script", "<u>", "<s>", "<tt>", "<q>", "<em>", "secret", "style=", "javascript:"]
-    {
+    for never in [
+        "<script",
+        "<u>",
+        "<s>",
+        "<tt>",
+        "<q>",
+        "<em>",
+        "<kbd>",
+        "<samp>",
+        "<dfn>",
+        "secret",
+        "style=",
+        "javascript:",
+    ] {
         assert!(!page.contains(never), "{never:?} in {page}");
     }
     problem(Site::new().get("/feeds/nobody/about").await, 404).await;

@@ -101,6 +101,7 @@ pub(super) fn poll_state(name: &str) -> PollState {
         last_error: None,
         refreshed: None,
         not_before: Some(time(9)),
+        backfill: None,
     }
 }
 

@@ -361,6 +361,7 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     last_error: None,
                     refreshed: None,
                     not_before: None,
+                    backfill: None,
                 };
                 store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);

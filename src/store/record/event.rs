@@ -1,7 +1,7 @@
 //! Events on disk.
 
 use super::sharing::Seconds;
-use super::{Record, RecordError};
+use super::{Record, RecordError, fields, newest};
 use crate::model::{Event, EventKind, SyncId};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,14 @@ pub(in crate::store) struct EventRecord {
     seen_gone: Option<Seconds>,
 }
 
-impl Record for EventRecord {}
+impl Record for EventRecord {
+    const VERSION: u8 = 2;
+
+    /// The first layout knew one kind less and is otherwise the same.
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        if version == 1 { fields(payload) } else { newest(version, payload) }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum KindRecord {
@@ -30,6 +37,8 @@ enum KindRecord {
     Retired,
     Returned,
     Rekeyed,
+    /// Since the second layout.
+    Backfilled,
 }
 
 impl From<&Event> for EventRecord {
@@ -42,6 +51,7 @@ impl From<&Event> for EventRecord {
             EventKind::Retired => KindRecord::Retired,
             EventKind::Returned => KindRecord::Returned,
             EventKind::Rekeyed => KindRecord::Rekeyed,
+            EventKind::Backfilled => KindRecord::Backfilled,
         };
         Self {
             kind,
@@ -69,6 +79,7 @@ impl TryFrom<EventRecord> for Event {
             KindRecord::Retired => EventKind::Retired,
             KindRecord::Returned => EventKind::Returned,
             KindRecord::Rekeyed => EventKind::Rekeyed,
+            KindRecord::Backfilled => EventKind::Backfilled,
         };
         Ok(Self {
             kind,

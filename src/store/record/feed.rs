@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, on disk.
 
-use super::{Record, RecordError, fields, newest};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
     Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order, Without,
 };
@@ -21,42 +21,21 @@ pub(in crate::store) struct FeedRow {
     order: OrderWord,
     probe: bool,
     ignore: Vec<(String, Option<String>)>,
+    backfill: bool,
 }
 
-/// The first layout: without the order, the probe and the operator's noise.
-#[derive(Deserialize)]
-struct First {
-    name: String,
-    url: String,
-    source: SourceRecord,
-    standing: StandingRecord,
-    complete: bool,
-    deletions: DeletionsRecord,
-    min_interval: Option<Duration>,
-    max_interval: Option<Duration>,
-}
+/// No noise of the operator's own.
+const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 
 impl Record for FeedRow {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
+        match version {
+            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING, false)),
+            2 => fields_and(payload, &false),
+            _ => newest(version, payload),
         }
-        let first: First = fields(payload)?;
-        Ok(Self {
-            name: first.name,
-            url: first.url,
-            source: first.source,
-            standing: first.standing,
-            complete: first.complete,
-            deletions: first.deletions,
-            min_interval: first.min_interval,
-            max_interval: first.max_interval,
-            order: OrderWord::Auto,
-            probe: false,
-            ignore: Vec::new(),
-        })
     }
 }
 
@@ -121,6 +100,7 @@ impl From<&FeedRecord> for FeedRow {
                 Order::None => OrderWord::None,
             },
             probe: feed.options.probe,
+            backfill: feed.options.backfill,
             ignore: (feed.options.ignore.iter())
                 .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
                 .collect(),
@@ -163,6 +143,7 @@ impl TryFrom<FeedRow> for FeedRecord {
                 },
                 probe: row.probe,
                 without: Without::default(),
+                backfill: row.backfill,
                 ignore: (row.ignore.iter())
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,

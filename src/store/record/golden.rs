@@ -107,4 +107,5 @@ fn fixed<S: Strategy>(strategy: S, seed: u8) -> S::Value {
     strategy.new_tree(&mut runner).unwrap().current()
 }
 
+mod admin;
 mod files;

@@ -3,7 +3,7 @@
 use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Absence, Count, Doubts, Evidence, Known, Standing, SyncId};
+use crate::model::{Absence, Count, Doubts, Evidence, Heard, Known, Probe, Standing, SyncId};
 use serde::{Deserialize, Serialize};
 
 /// A [`Known`].
@@ -33,14 +33,20 @@ pub(in crate::store) struct KnownRecord {
     /// The doubts that are open of it.
     doubts: u8,
     touched: u64,
+    /// What the address of a missing item said.
+    probe: Option<ProbeRecord>,
 }
 
+/// What the first layout lacks.
+type Since = (NoiseRecord, String, u8, u64, Option<ProbeRecord>);
+
 impl Record for KnownRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            1 => fields_and(payload, &(NoiseRecord::default(), String::new(), 0_u8, 0_u64)),
+            1 => fields_and(payload, &Since::default()),
+            2 => fields_and(payload, &None::<ProbeRecord>),
             _ => newest(version, payload),
         }
     }
@@ -84,6 +90,54 @@ struct AbsenceRecord {
     backfilled: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ProbeRecord {
+    asked: u32,
+    last: Seconds,
+    heard: Option<HeardRecord>,
+    silence: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct HeardRecord {
+    gone: bool,
+    status: u16,
+    first: Seconds,
+    last: Seconds,
+}
+
+impl From<&Probe> for ProbeRecord {
+    fn from(probe: &Probe) -> Self {
+        Self {
+            asked: probe.asked,
+            last: probe.last.into(),
+            heard: probe.heard.map(|heard| HeardRecord {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: probe.silence.clone(),
+        }
+    }
+}
+
+impl From<ProbeRecord> for Probe {
+    fn from(record: ProbeRecord) -> Self {
+        Self {
+            asked: record.asked,
+            last: record.last.into(),
+            heard: record.heard.map(|heard| Heard {
+                gone: heard.gone,
+                status: heard.status,
+                first: heard.first.into(),
+                last: heard.last.into(),
+            }),
+            silence: record.silence,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum EvidenceRecord {
     Aged,
@@ -116,7 +170,7 @@ impl From<&Absence> for AbsenceRecord {
 }
 
 impl AbsenceRecord {
-    fn with(self, seen: String, doubts: u8) -> Absence {
+    fn with(self, seen: String, doubts: u8, probe: Option<ProbeRecord>) -> Absence {
         let evidence = match self.evidence {
             EvidenceRecord::Aged => Evidence::Aged,
             EvidenceRecord::Hole => Evidence::Hole,
@@ -133,6 +187,7 @@ impl AbsenceRecord {
             backfilled: self.backfilled,
             doubts: Doubts::from_bits(doubts),
             seen,
+            probe: probe.map(Into::into),
         }
     }
 }
@@ -162,6 +217,7 @@ impl From<&Known> for KnownRecord {
             seen: known.absence.as_ref().map(|a| a.seen.clone()).unwrap_or_default(),
             doubts: known.absence.as_ref().map_or(0, |a| a.doubts.bits()),
             touched: known.touched,
+            probe: known.absence.as_ref().and_then(|a| a.probe.as_ref()).map(Into::into),
         }
     }
 }
@@ -186,7 +242,7 @@ impl TryFrom<KnownRecord> for Known {
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),
             standing: record.standing.into(),
-            absence: record.absence.map(|absence| absence.with(record.seen, record.doubts)),
+            absence: record.absence.map(|a| a.with(record.seen, record.doubts, record.probe)),
             prints: record.prints,
             bytes: record.bytes,
             noise: record.noise.into(),

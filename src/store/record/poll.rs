@@ -1,8 +1,8 @@
 //! What polling remembers, on disk.
 
 use super::sharing::Seconds;
-use super::{Record, RecordError, fields, newest};
-use crate::model::{FeedName, PollState};
+use super::{Record, RecordError, fields_and, newest};
+use crate::model::{Backfill, FeedName, PollState, Trail, WalkStanding};
 use serde::{Deserialize, Serialize};
 
 /// A [`PollState`].
@@ -19,43 +19,109 @@ pub(in crate::store) struct PollRecord {
     not_before: Option<Seconds>,
     url: String,
     body: Option<u128>,
+    backfill: Option<BackfillRecord>,
 }
 
-/// The first layout: it says neither which address it is about nor which document.
-#[derive(Deserialize)]
-struct First {
-    feed: String,
-    etag: Option<String>,
-    last_modified: Option<String>,
-    answered_by: Option<String>,
-    moved_to: Option<String>,
+/// A [`Backfill`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct BackfillRecord {
+    standing: StandingRecord,
+    trail: Option<TrailRecord>,
+    next: Option<String>,
+    documents: u32,
+    items: u32,
+    known: u32,
+    bytes: u64,
     failures: u32,
-    last_error: Option<String>,
-    refreshed: Option<Seconds>,
-    not_before: Option<Seconds>,
+    started: Seconds,
+    ended: Option<Seconds>,
+    note: Option<String>,
+    marks: Vec<u64>,
+    gone: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum StandingRecord {
+    Walking,
+    Done,
+    Stopped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum TrailRecord {
+    Archives,
+    Pages,
+    Numbered,
 }
 
 impl Record for PollRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
+    /// The first layout says neither which address it is about nor which document, and none before
+    /// the third tells of a walk.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
+        const NO_WALK: Option<BackfillRecord> = None;
+        match version {
+            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK)),
+            2 => fields_and(payload, &NO_WALK),
+            _ => newest(version, payload),
         }
-        let first: First = fields(payload)?;
-        Ok(Self {
-            feed: first.feed,
-            etag: first.etag,
-            last_modified: first.last_modified,
-            answered_by: first.answered_by,
-            moved_to: first.moved_to,
-            failures: first.failures,
-            last_error: first.last_error,
-            refreshed: first.refreshed,
-            not_before: first.not_before,
-            url: String::new(),
-            body: None,
-        })
+    }
+}
+
+impl From<&Backfill> for BackfillRecord {
+    fn from(walk: &Backfill) -> Self {
+        Self {
+            standing: match walk.standing {
+                WalkStanding::Walking => StandingRecord::Walking,
+                WalkStanding::Done => StandingRecord::Done,
+                WalkStanding::Stopped => StandingRecord::Stopped,
+            },
+            trail: walk.trail.map(|trail| match trail {
+                Trail::Archives => TrailRecord::Archives,
+                Trail::Pages => TrailRecord::Pages,
+                Trail::Numbered => TrailRecord::Numbered,
+            }),
+            next: walk.next.clone(),
+            documents: walk.documents,
+            items: walk.items,
+            known: walk.known,
+            bytes: walk.bytes,
+            failures: walk.failures,
+            started: walk.started.into(),
+            ended: walk.ended.map(Seconds::from),
+            note: walk.note.clone(),
+            marks: walk.marks.clone(),
+            gone: walk.gone.clone(),
+        }
+    }
+}
+
+impl From<BackfillRecord> for Backfill {
+    fn from(record: BackfillRecord) -> Self {
+        Self {
+            standing: match record.standing {
+                StandingRecord::Walking => WalkStanding::Walking,
+                StandingRecord::Done => WalkStanding::Done,
+                StandingRecord::Stopped => WalkStanding::Stopped,
+            },
+            trail: record.trail.map(|trail| match trail {
+                TrailRecord::Archives => Trail::Archives,
+                TrailRecord::Pages => Trail::Pages,
+                TrailRecord::Numbered => Trail::Numbered,
+            }),
+            next: record.next,
+            documents: record.documents,
+            items: record.items,
+            known: record.known,
+            bytes: record.bytes,
+            failures: record.failures,
+            started: record.started.into(),
+            ended: record.ended.map(Into::into),
+            note: record.note,
+            marks: record.marks,
+            gone: record.gone,
+        }
     }
 }
 
@@ -73,6 +139,7 @@ impl From<&PollState> for PollRecord {
             not_before: state.not_before.map(Seconds::from),
             url: state.url.clone(),
             body: state.body,
+            backfill: state.backfill.as_ref().map(BackfillRecord::from),
         }
     }
 }
@@ -93,6 +160,7 @@ impl TryFrom<PollRecord> for PollState {
             not_before: record.not_before.map(Into::into),
             url: record.url,
             body: record.body,
+            backfill: record.backfill.map(Into::into),
         })
     }
 }

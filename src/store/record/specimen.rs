@@ -100,6 +100,17 @@ pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
     )
 }
 
+fn any_probe() -> impl Strategy<Value = Probe> {
+    let heard = (any::<bool>(), any::<u16>(), time(), time())
+        .prop_map(|(gone, status, first, last)| Heard { gone, status, first, last });
+    (any::<u32>(), time(), of(heard), of(text())).prop_map(|(asked, last, heard, silence)| Probe {
+        asked,
+        last,
+        heard,
+        silence,
+    })
+}
+
 pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
     use Evidence::*;
     let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
@@ -112,14 +123,16 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         time().prop_map(|since| Standing::Redacted { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
-    let absence = (evidence, time(), any::<u32>(), any::<bool>(), any::<u8>(), text()).prop_map(
-        |(evidence, since, observations, backfilled, doubts, seen)| Absence {
+    let told = (any::<u8>(), text(), of(any_probe()));
+    let absence = (evidence, time(), any::<u32>(), any::<bool>(), told).prop_map(
+        |(evidence, since, observations, backfilled, (doubts, seen, probe))| Absence {
             evidence,
             since,
             observations,
             backfilled,
             doubts: Doubts::from_bits(doubts),
             seen,
+            probe,
         },
     );
     let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise(), any::<u64>());
@@ -250,7 +263,13 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
 }
 
 pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
-    let names = (select(EventKind::ALL.to_vec()), sync_id(), text(), of(text()), text());
+    let names = (
+        select([&EventKind::ALL[..], &[EventKind::Backfilled]].concat()),
+        sync_id(),
+        text(),
+        of(text()),
+        text(),
+    );
     (names, of(tick()), text(), time(), of(time())).prop_map(
         |((kind, id, native_id, old_native_id, title), tick, reason, at, seen_gone)| Event {
             kind,
@@ -285,9 +304,11 @@ pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
 pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
     let about = (feed(), text(), of(any::<u128>()));
-    (about, validators, any::<u32>(), of(text()), of(time()), of(time())).prop_map(
-        |((feed, url, body), validators, failures, last_error, refreshed, not_before)| {
+    let times = (of(time()), of(time()), of(any_backfill()));
+    (about, validators, any::<u32>(), of(text()), times).prop_map(
+        |((feed, url, body), validators, failures, last_error, times)| {
             let (etag, last_modified, answered_by, moved_to) = validators;
+            let (refreshed, not_before, backfill) = times;
             PollState {
                 feed,
                 url,
@@ -300,6 +321,35 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 last_error,
                 refreshed,
                 not_before,
+                backfill,
+            }
+        },
+    )
+}
+
+fn any_backfill() -> impl Strategy<Value = Backfill> {
+    use WalkStanding::*;
+    let standing = select(vec![Walking, Done, Stopped]);
+    let trail = of(select(vec![Trail::Archives, Trail::Pages, Trail::Numbered]));
+    let counts =
+        (any::<[u32; 4]>(), any::<u64>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
+    (standing, trail, of(text()), counts, time(), of(time()), of(text())).prop_map(
+        |(standing, trail, next, counts, started, ended, note)| {
+            let ([documents, items, known, failures], bytes, marks, gone) = counts;
+            Backfill {
+                standing,
+                trail,
+                next,
+                documents,
+                items,
+                known,
+                bytes,
+                failures,
+                started,
+                ended,
+                note,
+                marks,
+                gone,
             }
         },
     )
@@ -312,17 +362,20 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let interval = || of(any::<u64>().prop_map(Duration::from_millis));
     let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
         .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
-    let noise = (select(Order::ALL.to_vec()), any::<bool>(), vec(ignore, 0..4));
+    let noise = (select(Order::ALL.to_vec()), any::<[bool; 2]>(), vec(ignore, 0..4));
     let options = (any::<bool>(), deletions, interval(), interval(), noise).prop_map(
-        |(complete, deletions, min_interval, max_interval, (order, probe, ignore))| FeedOptions {
-            complete,
-            deletions,
-            min_interval,
-            max_interval,
-            order,
-            probe,
-            ignore,
-            without: Without::default(),
+        |(complete, deletions, min_interval, max_interval, (order, [probe, backfill], ignore))| {
+            FeedOptions {
+                complete,
+                deletions,
+                min_interval,
+                max_interval,
+                order,
+                probe,
+                backfill,
+                ignore,
+                without: Without::default(),
+            }
         },
     );
     (feed(), text(), source, standing, options).prop_map(

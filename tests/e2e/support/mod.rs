@@ -13,5 +13,5 @@ pub use net::PUBLIC;
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
 pub use reader::Reader;
-pub use stage::{FEED, Stage};
+pub use stage::{FEED, Stage, Step};
 pub use subscriber::Subscriber;

@@ -85,8 +85,16 @@ impl Answer {
 #[derive(Default)]
 struct Script {
     answers: HashMap<String, Answer>,
+    /// What it answers to HEAD where that differs from GET.
+    heads: HashMap<String, Answer>,
+    /// What its pages answer that have no answer of their own.
+    pages: Option<Answer>,
     asked: Vec<(String, HeaderMap)>,
+    methods: Vec<String>,
 }
+
+/// Where its pages are.
+const PAGES: &str = "/2026/";
 
 /// The publisher. It ends with the value.
 pub struct Publisher {
@@ -105,19 +113,51 @@ impl Publisher {
         Self { script, port, task }
     }
 
+    /// Its port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The address of a path.
     pub fn address(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Sets what a path answers from now on.
+    /// Sets what a path answers from now on; what is set for a path with a query goes before it.
     pub fn set(&self, path: &str, answer: Answer) {
         self.script.lock().unwrap().answers.insert(path.to_owned(), answer);
+    }
+
+    /// Sets what a path answers to HEAD alone.
+    pub fn set_head(&self, path: &str, answer: Answer) {
+        self.script.lock().unwrap().heads.insert(path.to_owned(), answer);
+    }
+
+    /// Sets what all pages answer that have no answer of their own; 503 until then.
+    pub fn set_pages(&self, answer: Answer) {
+        self.script.lock().unwrap().pages = Some(answer);
+    }
+
+    /// What was asked of its pages, like `HEAD /2026/a`; made-up addresses are told as such.
+    pub fn pages_asked(&self) -> Vec<String> {
+        let script = self.script.lock().unwrap();
+        let pages = script.asked.iter().zip(&script.methods);
+        let pages = pages.filter(|((path, _), _)| path.starts_with(PAGES));
+        let is_story = |path: &str| path.contains("the-story-of-day-");
+        let told = |path: &str| {
+            if is_story(path) { path.to_owned() } else { format!("{PAGES}made-up") }
+        };
+        pages.map(|((path, _), method)| format!("{method} {}", told(path))).collect()
     }
 
     /// How often it was asked so far.
     pub fn requests(&self) -> usize {
         self.script.lock().unwrap().asked.len()
+    }
+
+    /// How often a path was asked for so far, with this query where it has one.
+    pub fn asked(&self, path: &str) -> usize {
+        self.script.lock().unwrap().asked.iter().filter(|(asked, _)| asked == path).count()
     }
 
     /// The path and the headers of the last request.
@@ -134,8 +174,14 @@ impl Drop for Publisher {
 
 async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
     let mut script = script.lock().unwrap();
-    let path = request.uri().path().to_owned();
-    script.asked.push((path.clone(), request.headers().clone()));
-    let answer = script.answers.get(&path).cloned().unwrap_or_else(|| Answer::status(503));
+    let whole = request.uri().path_and_query().map_or("/", |whole| whole.as_str()).to_owned();
+    let path = request.uri().path();
+    let is_head = request.method() == http::Method::HEAD;
+    let own = script.heads.get(path).filter(|_| is_head);
+    let own = own.or_else(|| script.answers.get(&whole)).or_else(|| script.answers.get(path));
+    let page = script.pages.as_ref().filter(|_| path.starts_with(PAGES));
+    let answer = own.or(page).cloned().unwrap_or_else(|| Answer::status(503));
+    script.asked.push((whole, request.headers().clone()));
+    script.methods.push(request.method().to_string());
     answer.response(request.headers())
 }

@@ -73,13 +73,14 @@ impl Stage {
         Self::with(format, "", "").await
     }
 
-    /// The same with more lines in the feed's table and more tables.
+    /// The same with more lines in the feed's table and more tables; `{port}` is the publisher's.
     pub async fn with(format: Format, feed: &str, tables: &str) -> Self {
         let publisher = Publisher::start().await;
         let upstream = publisher.address("/feed");
-        let config = configuration(&format!(
-            "[[feed]]\nname = \"{FEED}\"\nurl = \"{upstream}\"\n{feed}\n{tables}"
-        ));
+        let has_url = feed.lines().any(|line| line.starts_with("url ="));
+        let url = if has_url { String::new() } else { format!("url = \"{upstream}\"\n") };
+        let text = format!("[[feed]]\nname = \"{FEED}\"\n{url}{feed}\n{tables}");
+        let config = configuration(&text.replace("{port}", &publisher.port().to_string()));
         let net = Net::new();
         let mut stage = Self {
             reader: Reader::new(&net, FEED),
@@ -209,16 +210,19 @@ impl Stage {
         self.later(Duration::from_secs(60));
         let report = self.admin("POST", &format!("/feeds/{FEED}/poll"), None).await.1;
         // The gateway polls by itself as well, so the events of all polls since the last count.
-        let status = self.status().await;
+        let status = self.probed().await;
         let mut counts = BTreeMap::new();
         let mut changed = false;
-        for poll in status["last_polls"].as_array().unwrap() {
+        let polls = status["last_polls"].as_array().unwrap();
+        for poll in polls.iter().chain(status["last_probes"].as_array().unwrap()) {
             if Time::parse_rfc3339(poll["at"].as_str().unwrap()).unwrap() <= self.polled {
                 continue;
             }
             changed |= poll["outcome"] == "changed";
             for kind in KINDS {
-                *counts.entry(kind).or_insert(0) += poll[kind].as_u64().unwrap();
+                let count = poll[kind].as_u64().unwrap_or(0);
+                changed |= count > 0;
+                *counts.entry(kind).or_insert(0) += count;
             }
         }
         self.polled = self.now;
@@ -239,6 +243,18 @@ impl Stage {
     /// What the gateway says of the feed.
     pub async fn status(&self) -> Value {
         self.admin("GET", &format!("/feeds/{FEED}"), None).await.1
+    }
+
+    /// The same once nobody is asked for missing items any more.
+    pub async fn probed(&self) -> Value {
+        for _ in 0..1000 {
+            let status = self.status().await;
+            if status["probing"] != true {
+                return status;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("asking for missing items does not end");
     }
 
     /// Calls the administration API.
@@ -319,14 +335,18 @@ impl Stage {
     }
 }
 
+/// How the gateway polls where a test does not say.
+const POLLING: &str = "[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+     min_interval = \"365d\"\nmax_interval = \"365d\"\n";
+
 /// A configuration for tests: everything beside what `text` says.
 pub fn configuration(text: &str) -> Config {
     let has = |table: &str| text.lines().any(|line| line == table);
     let store = if has("[store]") { "" } else { "[store]\nkind = \"memory\"\n" };
+    let polling = if has("[polling]") { "" } else { POLLING };
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\nadmin_token = \"{TOKEN}\"\n\
-         [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
-         max_interval = \"365d\"\n{store}{text}"
+         {polling}{store}{text}"
     );
     config::check("test", &text).unwrap_or_else(|faults| panic!("{faults}\n{text}")).config
 }

@@ -46,6 +46,13 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             entries: None,
             notes: vec!["<em>an odd redirect</em>".to_owned()],
         }],
+        probing: false,
+        last_probes: vec![ProbeNote {
+            at: at(-30),
+            requests: 3,
+            said: vec!["https://example.org/<kbd>a</kbd> is gone (404)".to_owned()],
+            counts: Counts::default(),
+        }],
         next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
         failures: 3,
         moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
@@ -68,8 +75,23 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             needed: 3,
             decides_at: at(23 * 3600),
             would: Conclusion::Delete,
+            probe: Some(Probe {
+                asked: 2,
+                last: at(-30),
+                heard: Some(Heard { gone: true, status: 404, first: at(-60), last: at(-60) }),
+                silence: Some("it answered <var>503</var>".to_owned()),
+            }),
+            answered: Some("its own address answered <samp>404</samp>".to_owned()),
         }],
         pending_absences: 1,
+        backfill: Some(Backfill {
+            trail: Some(Trail::Pages),
+            next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
+            documents: 2,
+            items: 17,
+            note: Some("it answered <dfn>503</dfn>".to_owned()),
+            ..Backfill::begin(at(-30))
+        }),
     }
 }
 
@@ -134,6 +156,10 @@ impl Operator for TestOperator {
             versions: 3,
             before: false,
         })
+    }
+    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+        self.note(format!("backfill {feed} {action:?}"));
+        Self::known(feed)
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;

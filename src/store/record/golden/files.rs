@@ -5,12 +5,13 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
+use super::admin::{feed, poll, walk};
 use super::*;
 use std::path::Path;
 
-const URL: &str = "https://example.org/";
+pub(super) const URL: &str = "https://example.org/";
 
-fn at(seconds: i64) -> Time {
+pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(1_795_191_605 + seconds)
 }
 
@@ -70,7 +71,7 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(seen: &str, noise: Noise, touched: u64) -> KnownRecord {
+fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -94,6 +95,7 @@ fn known(seen: &str, noise: Noise, touched: u64) -> KnownRecord {
             backfilled: true,
             doubts: Doubts::NONE,
             seen: seen.to_owned(),
+            probe,
         }),
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
@@ -238,9 +240,9 @@ fn kept() -> KeptRecord {
     KeptRecord::new(&[Kept { entry, format: Format::Atom03, since: at(31), foreign: true }])
 }
 
-fn event() -> EventRecord {
+fn event(kind: EventKind) -> EventRecord {
     EventRecord::from(&Event {
-        kind: EventKind::Rekeyed,
+        kind,
         id: id("gate.example.abc"),
         native_id: "new".to_owned(),
         old_native_id: Some("old".to_owned()),
@@ -262,41 +264,6 @@ fn note(shown: Time, size: u64) -> NoteRecord {
         reason: "hole".to_owned(),
         shown,
         size,
-    })
-}
-
-fn poll(url: &str, body: Option<u128>) -> PollRecord {
-    PollRecord::from(&PollState {
-        feed: FeedName::new("news").unwrap(),
-        url: url.to_owned(),
-        body,
-        etag: Some("W/\"1\"".to_owned()),
-        last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
-        answered_by: Some(URL.to_owned()),
-        moved_to: Some("https://example.net/".to_owned()),
-        failures: 3,
-        last_error: Some("timeout".to_owned()),
-        refreshed: Some(at(4)),
-        not_before: Some(at(5)),
-    })
-}
-
-fn feed(order: Order, probe: bool, ignore: Vec<Ignore>) -> FeedRow {
-    FeedRow::from(&FeedRecord {
-        name: FeedName::new("news").unwrap(),
-        url: URL.to_owned(),
-        source: FeedSource::Api,
-        standing: FeedStanding::Paused,
-        options: FeedOptions {
-            complete: true,
-            deletions: Deletions::Eager,
-            min_interval: Some(std::time::Duration::from_secs(300)),
-            max_interval: Some(std::time::Duration::from_millis(86_400_500)),
-            order,
-            probe,
-            ignore,
-            without: Without::default(),
-        },
     })
 }
 
@@ -348,22 +315,28 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_2: "known-2.hex", known("gone while older items stay", noise(), 9), KnownRecord;
+    known_3: "known-3.hex", known("gone while older items stay", noise(), 9, Some(Probe {
+        asked: 3,
+        last: at(29),
+        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
+        silence: Some("it answered 503".to_owned()),
+    })), KnownRecord;
     state_2: "state-2.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
-    event_1: "event-1.hex", event(), EventRecord;
+    event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_2: "poll-2.hex", poll(URL, Some(u128::MAX - 1)), PollRecord;
-    feed_2: "feed-2.hex", feed(
+    poll_3: "poll-3.hex", poll(URL, Some(u128::MAX - 1), Some(walk())), PollRecord;
+    feed_3: "feed-3.hex", feed(
         Order::OldestFirst,
         true,
         vec![
             Ignore::new("media:keywords", None).unwrap(),
             Ignore::new("description", Some("[0-9]+ views")).unwrap(),
         ],
+        true,
     ), FeedRow;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
@@ -379,11 +352,18 @@ golden! {
 #[test]
 fn earlier_layouts_are_read() {
     let stored = golden("poll-1.hex", &[]);
-    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None));
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll("", None, None));
     let stored = golden("known-1.hex", &[]);
-    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", Noise::default(), 0));
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), known("", Noise::default(), 0, None));
+    let stored = golden("known-2.hex", &[]);
+    let second = known("gone while older items stay", noise(), 9, None);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), second);
     let stored = golden("note-1.hex", &[]);
     assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
+    let stored = golden("poll-2.hex", &[]);
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll(URL, Some(u128::MAX - 1), None));
+    let stored = golden("event-1.hex", &[]);
+    assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
     // Before there were archives: all that is known is still to be sealed.
     let stored = golden("state-1.hex", &[]);
     let mut first = FeedState {
@@ -400,8 +380,19 @@ fn earlier_layouts_are_read() {
     (character.came_alone, character.came_sliding) = (0, 0);
     (character.came_swapping, character.went_alone) = (0, 0);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
+    let stored = golden("feed-2.hex", &[]);
+    let second = feed(
+        Order::OldestFirst,
+        true,
+        vec![
+            Ignore::new("media:keywords", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ],
+        false,
+    );
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), second);
     let stored = golden("feed-1.hex", &[]);
-    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new()));
+    assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new(), false));
 }
 
 /// A record stored as a difference is read as long as its base is.

@@ -1,7 +1,9 @@
 //! The merged feed: LOCAL's text with changed items replaced and new ones added.
 
-use super::{Item, Outcome, convert};
-use crate::model::{Family, Stamp, SyncId, Time, Version};
+use super::convert;
+use super::item::{Item, identity};
+use super::merge::Outcome;
+use crate::model::{Family, Stamp, Time, Version};
 use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
 use crate::render::{Dialect, sx, sx091};
 use crate::sync::{Conflict091, Item091};
@@ -11,21 +13,21 @@ const PREFIX: &str = "sx";
 
 /// Bindings, base and language where markup is put.
 #[derive(Debug, Clone)]
-struct Scope {
+pub(super) struct Scope {
     bindings: Vec<(String, String)>,
-    base: Option<String>,
+    pub(super) base: Option<String>,
     lang: Option<String>,
 }
 
 /// What the merged feed is written in.
-struct Target<'a> {
-    family: Family,
-    rss: &'a str,
-    namespace: &'a str,
+pub(super) struct Target<'a> {
+    pub(super) family: Family,
+    pub(super) rss: &'a str,
+    pub(super) namespace: &'a str,
 }
 
 /// LOCAL's document with what the merge changed. The dialect is LOCAL's, else INCOMING's.
-pub fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome) -> String {
+pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome) -> String {
     let scope = Scope::of(local);
     let namespace = match local.dialect.or(incoming.dialect) {
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
@@ -71,10 +73,14 @@ fn indent<'a>(feed: &'a SseFeed<'_>) -> &'a str {
     before.get(kept..).unwrap_or_default()
 }
 
-fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scope: &Scope) {
+pub(super) fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scope: &Scope) {
     match item {
         Item::Sse(item) => push_version(out, &item.winner, &item.conflicts, target, scope),
         Item::Sse091(item) => push_091(out, item, target, scope),
+        Item::Plain(payload) => {
+            let id = identity(payload);
+            push_payload(out, payload, &id, payload.values.date, target, scope, &mut |_, _| {});
+        }
     }
 }
 
@@ -86,21 +92,29 @@ fn push_version(
     scope: &Scope,
 ) {
     let made = version.history.iter().find_map(|update| update.stamp.when());
-    push_payload(out, &version.data, &version.id, made, target, scope, &mut |out, place| {
-        let mut nested = |out: &mut String| {
-            for conflict in conflicts {
-                push_version(out, conflict, &[], target, place.scope);
-            }
-        };
-        let nested: Option<&mut dyn FnMut(&mut String)> =
-            if conflicts.is_empty() { None } else { Some(&mut nested) };
-        sx::sync_element(out, place.prefix, place.declare, version, nested);
-    });
+    push_payload(
+        out,
+        &version.data,
+        version.id.as_str(),
+        made,
+        target,
+        scope,
+        &mut |out, place| {
+            let mut nested = |out: &mut String| {
+                for conflict in conflicts {
+                    push_version(out, conflict, &[], target, place.scope);
+                }
+            };
+            let nested: Option<&mut dyn FnMut(&mut String)> =
+                if conflicts.is_empty() { None } else { Some(&mut nested) };
+            sx::sync_element(out, place.prefix, place.declare, version, nested);
+        },
+    );
 }
 
 fn push_091(out: &mut String, item: &Item091<Payload, Kept>, target: &Target<'_>, scope: &Scope) {
     let made = std::iter::once(&item.last).chain(&item.updates).find_map(Stamp::when);
-    push_payload(out, &item.data, &item.id, made, target, scope, &mut |out, place| {
+    push_payload(out, &item.data, item.id.as_str(), made, target, scope, &mut |out, place| {
         let mut kept = |out: &mut String, conflict: &Conflict091<Kept>| match &conflict.data {
             Kept::Markup { xml, needs } => {
                 let mut inside = place.scope.clone();
@@ -129,7 +143,7 @@ struct SyncPlace<'a> {
 fn push_payload(
     out: &mut String,
     payload: &Payload,
-    id: &SyncId,
+    id: &str,
     made: Option<Time>,
     target: &Target<'_>,
     scope: &Scope,
@@ -182,7 +196,7 @@ fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut Scope
 
 impl Scope {
     /// What is in scope where the items of a feed stand.
-    fn of(feed: &SseFeed<'_>) -> Self {
+    pub(super) fn of(feed: &SseFeed<'_>) -> Self {
         let tree = &feed.tree;
         let mut scope = Self { bindings: Vec::new(), base: None, lang: None };
         for id in [0, feed.container] {

@@ -1,19 +1,19 @@
 //! An item of one family written as one of the other: title, content, link, id, author and date.
 
-use crate::model::{Family, SyncId, Time};
+use crate::model::{Family, Time};
 use crate::parse::sse::{ATOM, Payload};
 use crate::render::sx;
 
 /// The namespace of `dc:creator`, for authors who are not addresses.
 const DC: &str = "http://purl.org/dc/elements/1.1/";
 
-/// What a payload says as an item of `family`. `id` is its sync id and `made` the time of its last
+/// What a payload says as an item of `family`. `id` identifies it and `made` the time of its last
 /// known update; `rss` is the namespace of RSS's own elements.
-pub fn to(
+pub(super) fn to(
     family: Family,
     rss: &str,
     payload: &Payload,
-    id: &SyncId,
+    id: &str,
     made: Option<Time>,
 ) -> Payload {
     match family {
@@ -22,7 +22,7 @@ pub fn to(
     }
 }
 
-fn atom(payload: &Payload, sync_id: &SyncId, date: Option<Time>) -> Payload {
+fn atom(payload: &Payload, id_of_item: &str, date: Option<Time>) -> Payload {
     let values = &payload.values;
     let mut xml = String::from("<entry>");
     let sync = xml.len();
@@ -30,7 +30,7 @@ fn atom(payload: &Payload, sync_id: &SyncId, date: Option<Time>) -> Payload {
     let id = match &values.id {
         // An Atom id is an IRI (RFC 4287 section 4.2.6); a guid may be any text.
         Some(id) if is_absolute(id) => id.clone(),
-        _ => format!("x-sync-id:{}", percent_encoded(sync_id.as_str())),
+        _ => format!("x-sync-id:{}", percent_encoded(id_of_item)),
     };
     element(&mut xml, "id", &id);
     // Atom wants a date, but an invented one would be worse than none.

@@ -8,7 +8,7 @@ const DECLARATION_LIMIT: usize = 1024;
 
 /// Decodes a document: by its byte order mark, else by its XML declaration, else as UTF-8. What is
 /// printed later is UTF-8, so a declaration that says otherwise is made to say so.
-pub fn decode(bytes: &[u8]) -> Result<String, SseError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<String, SseError> {
     let declared = declaration(bytes).and_then(|text| encoding_name(&text));
     let encoding = match Encoding::for_bom(bytes) {
         Some((encoding, _)) => encoding,
@@ -26,11 +26,16 @@ pub fn decode(bytes: &[u8]) -> Result<String, SseError> {
         return Err(SseError { line, fault: SseFault::Charset(encoding.name().to_owned()) });
     }
     let mut text = text.into_owned();
+    labelled_utf8(&mut text);
+    Ok(text)
+}
+
+/// Makes an XML declaration that names another charset name UTF-8.
+pub(super) fn labelled_utf8(text: &mut String) {
     let label = text.get(..text.find("?>").unwrap_or(0)).and_then(encoding_name);
     if let Some((at, label)) = label.filter(|(_, label)| !label.eq_ignore_ascii_case("utf-8")) {
         text.replace_range(at..at + label.len(), "utf-8");
     }
-    Ok(text)
 }
 
 /// The XML declaration, where the document begins with one that is ASCII.

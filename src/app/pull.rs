@@ -1,0 +1,172 @@
+//! `tidegate pull`: drives a [`Pull`](crate::pull::Pull) over the network and keeps its replica in a
+//! folder.
+
+mod folder;
+
+use super::{AppError, PullOptions};
+use crate::clock::{Clock, SystemClock};
+use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
+use crate::pull::{Answer, Ask, Asked, Found, Next, Outcome, Pull, State};
+use folder::Folder;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// How often the line of progress moves.
+const TICK: Duration = Duration::from_millis(120);
+
+/// What a pull did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How many requests were made.
+    pub requests: usize,
+    /// Bytes of bodies as they came over the wire.
+    pub bytes: u64,
+}
+
+/// Brings the replica in a folder up to date, or makes one.
+pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
+    let PullOptions { url, into, limits } = options;
+    let shown = fetch::shown(&url);
+    let folder = Folder::take(&into)?;
+    let held = folder.open(&shown)?;
+    let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
+    let failed =
+        |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
+    let mut pull = Pull::new(bare(&url), limits, held.saved.clone()).map_err(failed)?;
+    let mut line = Line::new(&url)?;
+    // Ends with the limit on requests, which `Pull` keeps.
+    let mut outcome = loop {
+        match pull.step().map_err(failed)? {
+            Next::Ask(ask) => {
+                let state = held.saved.as_ref().map(|(state, _)| state);
+                let answer = line.ask(&ask, state).await;
+                pull.answer(answer).map_err(failed)?;
+            }
+            Next::Done(outcome) => break *outcome,
+        }
+    };
+    line.progress.finish_and_clear();
+    outcome.warnings.splice(0..0, held.warning);
+    let same = held.saved.is_some_and(|(state, _)| state == outcome.state);
+    if !same || outcome.replica.is_some() {
+        folder.save(&shown, &outcome.state, (before.as_deref(), outcome.replica.as_deref()))?;
+    }
+    Ok(Pulled { outcome, requests: line.requests, bytes: line.bytes })
+}
+
+/// The way to the publisher.
+struct Line {
+    fetch: Fetch,
+    /// The address that was given, with its credentials.
+    given: Url,
+    clock: SystemClock,
+    progress: ProgressBar,
+    requests: usize,
+    bytes: u64,
+}
+
+impl Line {
+    fn new(given: &Url) -> Result<Self, AppError> {
+        // The operator named this host and port, so that links to it are followed wherever it is;
+        // all others pass the guard as anybody's.
+        let host = given.host_str().unwrap_or_default().to_owned();
+        let port = given.port_or_known_default().unwrap_or_default();
+        let settings = FetchSettings {
+            allow_private: AllowPrivate::Only([(host, port)].into()),
+            ..FetchSettings::default()
+        };
+        let fetch = fetch::services(settings)
+            .map_err(|error| AppError::run("the HTTP client could not be made", error))?
+            .fetch;
+        let clock = SystemClock;
+        Ok(Self { fetch, given: given.clone(), clock, progress: progress(), requests: 0, bytes: 0 })
+    }
+
+    async fn ask(&mut self, ask: &Ask, saved: Option<&State>) -> Answer {
+        self.requests += 1;
+        self.progress.set_message(format!(
+            "{} requests, {}",
+            self.requests,
+            fetch::shown(&ask.url)
+        ));
+        let (validators, deltas) = match (&ask.asked, saved) {
+            (Asked::Changes, Some(state)) => {
+                let validators = Validators {
+                    etag: state.etag.clone(),
+                    last_modified: state.last_modified.clone(),
+                    answered_by: state.answered_by.clone(),
+                };
+                (validators, true)
+            }
+            (Asked::Unless(Some(tag)), _) => {
+                let answered_by = Some(ask.url.to_string());
+                (Validators { etag: Some(tag.clone()), last_modified: None, answered_by }, false)
+            }
+            _ => (Validators::default(), false),
+        };
+        let request = FetchRequest {
+            url: self.with_credentials(&ask.url).into(),
+            start: None,
+            validators,
+            deltas,
+            known_wire: None,
+            now: self.clock.now(),
+        };
+        let fetched = match self.fetch.clone().oneshot(request).await {
+            Ok(fetched) => fetched,
+            Err(error) => return Answer::Failed(error.to_string()),
+        };
+        self.bytes = self.bytes.saturating_add(fetched.wire_bytes);
+        let fetch::Answer::Document(document) = fetched.answer else { return Answer::NotModified };
+        if document.delta && !deltas {
+            return Answer::Failed("the publisher sent a delta that nobody asked for".to_owned());
+        }
+        let Ok(url) = Url::parse(&fetched.final_url) else {
+            return Answer::Failed("the address that answered is no URL".to_owned());
+        };
+        Answer::Document(Box::new(Found {
+            url,
+            bytes: document.bytes.to_vec(),
+            content_type: document.content_type,
+            etag: fetched.validators.etag,
+            last_modified: fetched.validators.last_modified,
+            is_delta: document.delta,
+        }))
+    }
+
+    /// A link with the credentials that were given for its origin, and no others.
+    fn with_credentials(&self, link: &Url) -> Url {
+        let mut url = bare(link);
+        if link.origin() == self.given.origin() {
+            // Both fail only for URLs that cannot have credentials; those have no such origin.
+            let _ = url.set_username(self.given.username());
+            let _ = url.set_password(self.given.password());
+        }
+        url
+    }
+}
+
+/// A URL without credentials and fragment.
+fn bare(url: &Url) -> Url {
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_fragment(None);
+    url
+}
+
+/// A line on a terminal, nothing elsewhere.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(TICK);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}

@@ -1,0 +1,127 @@
+//! What `tidegate pull` prints: a line for each item that changed, and a summary.
+
+use crate::app::{AppError, Pulled};
+use crate::pull::ChangeKind;
+use std::io::Write;
+use std::path::Path;
+
+/// The longest title that is shown, in characters.
+const TITLE_LIMIT: usize = 120;
+/// How many changes of one kind are shown one by one.
+const SHOWN: usize = 50;
+
+/// Prints what a pull did; warnings go to `err`.
+pub(super) fn print(
+    pulled: &Pulled,
+    into: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<(), AppError> {
+    for warning in &pulled.outcome.warnings {
+        // Nobody is left to be told when standard error itself is gone.
+        let _ = writeln!(err, "warning: {}", plain(warning, usize::MAX));
+    }
+    out.write_all(words(pulled, into).as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| AppError::run("standard output cannot be written", error))
+}
+
+fn words(pulled: &Pulled, into: &Path) -> String {
+    let outcome = &pulled.outcome;
+    let mut lines = Vec::new();
+    if outcome.was_out_of_sync {
+        lines.push("the replica had missed changes and was read anew".to_owned());
+    }
+    let mut counts = Vec::new();
+    for kind in ChangeKind::ALL {
+        let of_kind: Vec<_> = outcome.changes.iter().filter(|c| c.kind == kind).collect();
+        for change in of_kind.iter().take(SHOWN) {
+            let title = change.title.as_deref().unwrap_or(&change.id);
+            lines.push(format!("{:9} {}", kind.name(), plain(title, TITLE_LIMIT)));
+        }
+        if of_kind.len() > SHOWN {
+            lines.push(format!("{:9} … and {} more", kind.name(), of_kind.len() - SHOWN));
+        }
+        if !of_kind.is_empty() {
+            counts.push(format!("{} {}", of_kind.len(), kind.name()));
+        }
+    }
+    let changed = if counts.is_empty() { "no change".to_owned() } else { counts.join(", ") };
+    let deleted = match outcome.tombstones {
+        0 => String::new(),
+        tombstones => format!(" and {tombstones} deleted"),
+    };
+    lines.push(format!(
+        "{changed}; {} items{deleted} in {}; {} requests, {} bytes",
+        outcome.living,
+        into.join("replica.xml").display(),
+        pulled.requests,
+        pulled.bytes
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// A text of a publisher, fit for a terminal: one line, and no control characters.
+fn plain(text: &str, limit: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let joined = words.join(" ");
+    let printable = joined.chars().filter(|c| !c.is_control());
+    let mut shown: String = printable.clone().take(limit).collect();
+    if printable.count() > limit {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pull::{Change, Outcome, State};
+
+    fn pulled(changes: Vec<Change>) -> Pulled {
+        let outcome = Outcome {
+            replica: None,
+            state: State::default(),
+            changes,
+            warnings: vec!["an archive\u{7} is missing".to_owned()],
+            living: 7,
+            tombstones: 2,
+            was_out_of_sync: false,
+        };
+        Pulled { outcome, requests: 3, bytes: 1234 }
+    }
+
+    fn printed(pulled: &Pulled) -> (String, String) {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        print(pulled, Path::new("dir"), &mut out, &mut err).unwrap();
+        (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    #[test]
+    fn a_summary_says_what_happened() {
+        let (out, err) = printed(&pulled(Vec::new()));
+        assert_eq!(
+            out,
+            "no change; 7 items and 2 deleted in dir/replica.xml; 3 requests, 1234 bytes\n"
+        );
+        assert_eq!(err, "warning: an archive is missing\n");
+    }
+
+    #[test]
+    fn titles_cannot_drive_the_terminal() {
+        let change = |kind, title: &str| Change {
+            kind,
+            id: "urn:1".to_owned(),
+            title: Some(title.to_owned()),
+        };
+        let mut changes = vec![
+            change(ChangeKind::Deleted, "\u{1b}[2Jgone\n\nfor good"),
+            Change { title: None, ..change(ChangeKind::New, "") },
+        ];
+        changes.extend((0..60).map(|n| change(ChangeKind::Changed, &format!("post {n}"))));
+        let (out, _) = printed(&pulled(changes));
+        assert!(out.starts_with("new       urn:1\nchanged   post 0\n"), "{out}");
+        assert!(out.contains("changed   … and 10 more\ndeleted   [2Jgone for good\n"), "{out}");
+        assert!(out.ends_with("1 new, 60 changed, 1 deleted; 7 items and 2 deleted in dir/replica.xml; 3 requests, 1234 bytes\n"));
+    }
+}

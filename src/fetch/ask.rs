@@ -1,0 +1,129 @@
+//! Asks whether a page is there: one request, without its body and without following redirects.
+//!
+//! The same clients and the same guard as for feeds; where a redirect may lead is for who asks to
+//! say, and each hop is a request of its own.
+
+use super::client::{Core, unreached};
+use super::error::FetchError;
+use http::header::{ACCEPT, HeaderValue, LOCATION};
+use url::Url;
+
+/// What a page is asked for as.
+const PAGES: HeaderValue = HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
+/// The longest `Location` that is passed on, in bytes.
+const MAX_LOCATION_BYTES: usize = 8 * 1024;
+
+/// Asks for a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskRequest {
+    /// Its address. Credentials in it are not sent.
+    pub url: Url,
+    /// Whether it is asked by GET instead of HEAD. The body is not read in either case.
+    pub get: bool,
+}
+
+/// What the page's server said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The status.
+    pub status: u16,
+    /// Where a redirect leads, made absolute.
+    pub location: Option<Url>,
+}
+
+impl Core {
+    pub(super) async fn page(&self, request: AskRequest) -> Result<Asked, FetchError> {
+        let mut url = request.url;
+        super::guard::strip_credentials(&mut url);
+        url.set_fragment(None);
+        let client = self.client_for(&url, 0)?;
+        let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
+        let response = asked.header(ACCEPT, PAGES).send().await;
+        let response = response.map_err(|error| unreached(error, &url, 0, &self.limits))?;
+        let location = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
+        let location = location
+            .filter(|value| !value.is_empty() && value.len() <= MAX_LOCATION_BYTES)
+            .and_then(|value| std::str::from_utf8(value).ok())
+            .and_then(|text| url.join(text).ok());
+        // The response is dropped here, and its connection with it where a body is under way.
+        Ok(Asked { status: response.status().as_u16(), location })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::publisher::{Publisher, response};
+    use super::super::{AllowPrivate, FetchLimits, FetchSettings, Refusal, services};
+    use super::*;
+    use std::time::Duration;
+    use tower::ServiceExt as _;
+
+    async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Asked, FetchError> {
+        let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
+        let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
+        let request = AskRequest { url: Url::parse(url).unwrap(), get };
+        services(settings).unwrap().ask.oneshot(request).await
+    }
+
+    #[tokio::test]
+    async fn one_request_and_no_body() {
+        let publisher = Publisher::start(|head| {
+            if head.starts_with("HEAD") {
+                return response("405 Method Not Allowed", "", b"");
+            }
+            // The body never comes.
+            b"HTTP/1.1 410 Gone\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
+        })
+        .await;
+        let head = ask(&publisher.url("/a#b"), false, AllowPrivate::All).await.unwrap();
+        assert_eq!(head, Asked { status: 405, location: None });
+        let get = ask(&publisher.url("/a"), true, AllowPrivate::All).await.unwrap();
+        assert_eq!(get, Asked { status: 410, location: None });
+        let heads = publisher.heads();
+        assert_eq!(heads.len(), 2);
+        assert!(heads[0].starts_with("head /a http/1.1\r\n"), "{heads:?}");
+        assert!(heads[1].starts_with("get /a http/1.1\r\n"), "{heads:?}");
+        for head in heads {
+            assert!(head.contains("accept: text/html"), "{head}");
+            assert!(head.contains("user-agent: tidegate/"), "{head}");
+            assert!(!head.contains("application/rss+xml"), "{head}");
+        }
+    }
+
+    #[tokio::test]
+    async fn redirects_are_told_and_not_followed() {
+        let publisher =
+            Publisher::start(|_| response("301 Moved Permanently", "location: /b?c\r\n", b""))
+                .await;
+        let asked = ask(&publisher.url("/a/"), false, AllowPrivate::All).await.unwrap();
+        let to = Url::parse(&publisher.url("/b?c")).unwrap();
+        assert_eq!(asked, Asked { status: 301, location: Some(to) });
+        assert_eq!(publisher.heads().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_guard_stands_before_pages_as_well() {
+        let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
+        for url in [
+            publisher.url("/a"),
+            "http://10.0.0.1/a".to_owned(),
+            "http://169.254.169.254/latest/meta-data/".to_owned(),
+            format!("http://localhost:{}/a", publisher.port),
+        ] {
+            let refused = ask(&url, false, AllowPrivate::No).await;
+            let address = matches!(
+                refused,
+                Err(FetchError::Refused { refusal: Refusal::Address { .. }, .. })
+            );
+            assert!(address, "{url}: {refused:?}");
+        }
+        assert_eq!(publisher.heads().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_page_that_never_answers_has_its_time() {
+        let publisher = Publisher::start(|_| Vec::new()).await;
+        let failed = ask(&publisher.url("/a"), false, AllowPrivate::All).await;
+        assert!(matches!(failed, Err(FetchError::Timeout { .. })), "{failed:?}");
+    }
+}

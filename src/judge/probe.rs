@@ -1,0 +1,159 @@
+//! Asking a missing item's own address whether it is gone: which to ask, and what the answers mean.
+//!
+//! A publisher that takes an item away nearly always takes its page away as well, so that 404 or
+//! 410 there says more than any hole in a document, and 200 says that a hole is none. But sites
+//! answer 404 to everything while they are broken, 200 to everything when they are built so, and a
+//! hostile feed names addresses that are not its own. Hence: only the feed's own domain is asked
+//! ([`Scope`]); each round asks an item that is still listed first, and a made-up address; and an
+//! answer that is anything but plain says nothing ([`answers`]). Pure: `poll` does the asking.
+
+mod answer;
+mod conclude;
+mod scope;
+
+pub use answer::{
+    Answer, End, Replies, Reply, answers, heard, is_alive, is_echo, is_refusal, wants_get,
+};
+pub use conclude::{conclude, ripens, ripens_from, taken, told};
+pub use scope::{Scope, made_up};
+
+use crate::identity::plain_link;
+use crate::model::{
+    Absence, Deletions, Evidence, FeedName, FeedOptions, Known, Probe, Snapshot, Standing, SyncId,
+    Time,
+};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+use url::Url;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The most items that one round asks about.
+pub const ITEMS_PER_ROUND: usize = 4;
+/// How often an item is asked about while it is missing.
+const ASKED_MOST: u32 = 6;
+const HOUR: Duration = Duration::from_secs(3600);
+/// Two answers that confirm each other are so far apart.
+const APART: Duration = HOUR;
+/// An address that said nothing is asked again so much later …
+const AFTER_SILENCE: Duration = Duration::from_secs(6 * 3600);
+/// … and one where the item is there, which may follow the feed with some delay.
+const AFTER_PRESENCE: Duration = Duration::from_secs(12 * 3600);
+
+/// What one round asks, all of it of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbePlan {
+    /// Where it may go, redirects included.
+    pub scope: Scope,
+    /// The address of an item that the document lists.
+    pub listed: Url,
+    /// The missing items with their addresses; never empty, at most [`ITEMS_PER_ROUND`].
+    pub items: Vec<(SyncId, Url)>,
+}
+
+/// What to ask now, where something is to be asked: of at most `room` items.
+pub fn plan(
+    feed: &FeedName,
+    url: &str,
+    options: &FeedOptions,
+    snapshot: &Snapshot,
+    now: Time,
+    room: usize,
+) -> Option<ProbePlan> {
+    let asks = options.probe && options.deletions != Deletions::Off;
+    if !asks || room == 0 || snapshot.state.hold.is_some() {
+        return None;
+    }
+    let scope = Scope::of(url)?;
+    let wanted = candidates(snapshot, &scope, now);
+    let shown = listed(snapshot, &scope);
+    // The first whose host has something to compare it with leads; others of its host follow.
+    let listed = wanted.iter().find_map(|first| {
+        let there = shown.iter().filter(|there| is_same_host(there, &first.page));
+        turn(feed, &there.collect::<Vec<_>>(), now)
+    })?;
+    let items = wanted.into_iter().filter(|item| is_same_host(&item.page, &listed));
+    let items = items.map(|item| (item.known.id.clone(), item.page));
+    Some(ProbePlan { items: items.take(room.min(ITEMS_PER_ROUND)).collect(), scope, listed })
+}
+
+/// A missing item that may be asked about.
+struct Candidate<'a> {
+    rank: u8,
+    since: Time,
+    known: &'a Known,
+    page: Url,
+}
+
+/// The items that may be asked about now, the most urgent first.
+fn candidates<'a>(snapshot: &'a Snapshot, scope: &Scope, now: Time) -> Vec<Candidate<'a>> {
+    let known = snapshot.known.iter();
+    let mut wanted: Vec<Candidate<'_>> =
+        known.filter_map(|known| candidate(known, scope, now)).collect();
+    retain_pages_of_their_own(&mut wanted, snapshot);
+    wanted.sort_by_key(|item| (item.rank, item.since, item.known.id.clone()));
+    wanted
+}
+
+fn candidate<'a>(known: &'a Known, scope: &Scope, now: Time) -> Option<Candidate<'a>> {
+    let absence = known.absence.as_ref().filter(|_| known.standing == Standing::Current)?;
+    let rank = match (absence.evidence, &absence.probe) {
+        // What one more answer may decide comes first.
+        (Evidence::Unplaced, Some(Probe { heard: Some(heard), .. })) if heard.gone => 0,
+        (Evidence::Hole | Evidence::Mass | Evidence::Complete, _) => 1,
+        (Evidence::Unplaced, _) => 2,
+        _ => return None,
+    };
+    let page = known.link.as_deref().and_then(|link| scope.page(link))?;
+    is_due(absence, now).then_some(Candidate { rank, since: absence.since, known, page })
+}
+
+/// Whether the address may be asked, or asked again.
+fn is_due(absence: &Absence, now: Time) -> bool {
+    let Some(probe) = &absence.probe else { return true };
+    let pause = match &probe.heard {
+        Some(heard) if heard.gone => APART,
+        Some(_) => AFTER_PRESENCE,
+        None => AFTER_SILENCE,
+    };
+    probe.asked < ASKED_MOST && now.since(probe.last) >= pause
+}
+
+/// A page that several items lead to says nothing of one of them.
+fn retain_pages_of_their_own(wanted: &mut Vec<Candidate<'_>>, snapshot: &Snapshot) {
+    if wanted.is_empty() {
+        return;
+    }
+    let asked: HashSet<String> = wanted.iter().map(|item| plain_link(item.page.as_str())).collect();
+    let mut bearers: HashMap<String, u32> = HashMap::new();
+    for link in snapshot.known.iter().filter_map(|known| known.link.as_deref()) {
+        let plain = plain_link(link);
+        if asked.contains(&plain) {
+            *bearers.entry(plain).or_default() += 1;
+        }
+    }
+    wanted.retain(|item| bearers.get(&plain_link(item.page.as_str())).is_none_or(|n| *n < 2));
+}
+
+/// The addresses of the items that the document lists.
+fn listed(snapshot: &Snapshot, scope: &Scope) -> Vec<Url> {
+    let order: HashSet<&SyncId> = snapshot.order.iter().collect();
+    let there = |known: &&Known| {
+        known.standing == Standing::Current && known.absence.is_none() && order.contains(&known.id)
+    };
+    let listed = snapshot.known.iter().filter(there);
+    listed.filter_map(|known| scope.page(known.link.as_deref()?)).collect()
+}
+
+/// Another one each hour, so that one bad link does not stop all asking.
+fn turn(feed: &FeedName, there: &[&Url], now: Time) -> Option<Url> {
+    let turn = xxh3_64(format!("{feed} {}", now.unix().div_euclid(3600)).as_bytes());
+    let count = u64::try_from(there.len()).ok().filter(|count| *count > 0)?;
+    there.get(usize::try_from(turn % count).ok()?).map(|url| Url::clone(url))
+}
+
+fn is_same_host(a: &Url, b: &Url) -> bool {
+    a.host() == b.host() && a.port_or_known_default() == b.port_or_known_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! What the replies of a round mean.
+
+use super::scope::is_front;
+use crate::identity::plain_link;
+use crate::model::{Probe, Snapshot, SyncId};
+use url::Url;
+
+/// What an address replied, after the redirects within the feed's own domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The address that was asked.
+    pub asked: Url,
+    /// What came of it.
+    pub end: End,
+}
+
+/// How asking ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With a status that is no redirect, of this address.
+    Status {
+        /// The status.
+        code: u16,
+        /// The address that answered.
+        at: Url,
+    },
+    /// Without one: why, in words.
+    Without(String),
+}
+
+/// Everything that a round heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replies {
+    /// The reply of an item that the document lists.
+    pub listed: Reply,
+    /// The reply of an address that was made up; `None` where it was not asked.
+    pub made_up: Option<Reply>,
+    /// The replies of missing items; `None` where one was not asked because of what came before.
+    pub items: Vec<(SyncId, Option<Reply>)>,
+}
+
+/// What a round says of one item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is gone, by this status.
+    Gone(u16),
+    /// It is there, by this status.
+    There(u16),
+    /// Nothing; why, in words.
+    Nothing(String),
+}
+
+/// Whether a reply to HEAD calls for a GET, because HEAD itself may be what was refused.
+pub fn wants_get(reply: &Reply) -> bool {
+    match &reply.end {
+        End::Status { code, .. } => !matches!(code, 200..=299 | 404 | 410) && !is_refusal(reply),
+        End::Without(_) => false,
+    }
+}
+
+/// Whether the site asks to be left alone, so that the round ends.
+pub fn is_refusal(reply: &Reply) -> bool {
+    matches!(reply.end, End::Status { code: 429 | 503, .. })
+}
+
+/// Whether the page of a listed item is there, as it must be for a 404 elsewhere to mean something.
+pub fn is_alive(reply: &Reply) -> bool {
+    matches!(&reply.end, End::Status { code: 200, at } if !is_front(at))
+}
+
+/// Whether a made-up address is answered as if there were something.
+pub fn is_echo(reply: &Reply) -> bool {
+    matches!(&reply.end, End::Status { code: 200, at } if is_same_page(&reply.asked, at))
+}
+
+/// What the replies say of each item.
+pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, Answer)> {
+    let answer = |(id, reply): &(SyncId, Option<Reply>)| {
+        let answer = match reply {
+            Some(reply) => one(snapshot, replies, reply),
+            None => Answer::Nothing(why_not_asked(replies)),
+        };
+        (id.clone(), answer)
+    };
+    replies.items.iter().map(answer).collect()
+}
+
+/// What was heard, in words, an item each.
+pub fn heard(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
+    let link = |id: &SyncId| snapshot.known.iter().find(|known| known.id == *id)?.link.clone();
+    let words = |(id, answer): &(SyncId, Answer)| {
+        let link = link(id).unwrap_or_else(|| id.to_string());
+        match answer {
+            Answer::Gone(status) => format!("{link} is gone ({status})"),
+            Answer::There(status) => format!("{link} is there ({status})"),
+            Answer::Nothing(why) => bounded(format!("{link} says nothing: {why}")),
+        }
+    };
+    answers(snapshot, replies).iter().map(words).collect()
+}
+
+fn one(snapshot: &Snapshot, replies: &Replies, reply: &Reply) -> Answer {
+    let (code, at) = match &reply.end {
+        End::Status { code, at } => (*code, at),
+        End::Without(why) => return Answer::Nothing(why.clone()),
+    };
+    let is_same = is_same_page(&reply.asked, at);
+    let elsewhere = if is_same {
+        None
+    } else if is_front(at) {
+        Some("it leads to the site's front page")
+    } else if is_page_of_another(snapshot, &reply.asked, at) {
+        Some("it leads to another item's page")
+    } else {
+        None
+    };
+    match (code, elsewhere) {
+        (_, Some(elsewhere)) => Answer::Nothing(elsewhere.to_owned()),
+        (404 | 410, None) if is_alive(&replies.listed) => Answer::Gone(code),
+        (404 | 410, None) => Answer::Nothing(format!(
+            "it answered {code}, but what the document lists {}",
+            what(&replies.listed)
+        )),
+        (200, None) if !is_same => Answer::Nothing(format!("it leads to another page, {at}")),
+        (200, None) => match &replies.made_up {
+            Some(made_up) if tells_apart(made_up) => Answer::There(code),
+            Some(made_up) => {
+                Answer::Nothing(format!("it answered 200, but a made-up address {}", what(made_up)))
+            }
+            None => Answer::Nothing("it answered 200, which was not compared".to_owned()),
+        },
+        _ => Answer::Nothing(format!("it answered {code}")),
+    }
+}
+
+/// Whether a site that answers a made-up address like this tells apart what is there from what is
+/// not.
+fn tells_apart(made_up: &Reply) -> bool {
+    match &made_up.end {
+        End::Status { code: 404 | 410, .. } => true,
+        End::Status { code: 200, .. } => !is_echo(made_up),
+        _ => false,
+    }
+}
+
+fn why_not_asked(replies: &Replies) -> String {
+    let before = replies.items.iter().filter_map(|(_, reply)| reply.as_ref());
+    let all = [Some(&replies.listed), replies.made_up.as_ref()].into_iter().flatten().chain(before);
+    let refused = all.into_iter().find(|reply| is_refusal(reply));
+    match refused {
+        Some(reply) => format!("it was not asked, because the site {}", what(reply)),
+        None => {
+            format!("it was not asked, because what the document lists {}", what(&replies.listed))
+        }
+    }
+}
+
+fn what(reply: &Reply) -> String {
+    match &reply.end {
+        End::Status { code: 200, at } if is_front(at) => "leads to the front page".to_owned(),
+        End::Status { code, .. } => format!("answers {code} too"),
+        End::Without(why) => format!("cannot be read ({why})"),
+    }
+}
+
+/// Whether two addresses are of one page: but for scheme, host, tracking parameters, the slash at
+/// the end and capitals. Both are within the feed's own domain.
+fn is_same_page(a: &Url, b: &Url) -> bool {
+    path(a).eq_ignore_ascii_case(&path(b))
+}
+
+fn path(url: &Url) -> String {
+    let plain = plain_link(url.as_str());
+    let start = plain.find(['/', '?']).unwrap_or(plain.len());
+    plain.get(start..).unwrap_or_default().to_owned()
+}
+
+fn is_page_of_another(snapshot: &Snapshot, asked: &Url, at: &Url) -> bool {
+    let (asked, at) = (plain_link(asked.as_str()), plain_link(at.as_str()));
+    let mut links = snapshot.known.iter().filter_map(|known| known.link.as_deref());
+    at != asked && links.any(|link| plain_link(link) == at)
+}
+
+/// Cuts what a publisher has a say in.
+pub(super) fn bounded(mut why: String) -> String {
+    let end = (0..=Probe::SILENCE_LIMIT).rev().find(|at| why.is_char_boundary(*at));
+    why.truncate(end.unwrap_or(0));
+    why
+}

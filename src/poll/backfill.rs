@@ -1,0 +1,131 @@
+//! One step of a walk through a publisher's older documents: a request, and the commit of what the
+//! document brings.
+
+use super::error::RoundError;
+use super::judge::Seen;
+use super::round::{Bench, settle};
+use super::walk;
+use crate::fetch::{Answer, FetchRequest, Validators};
+use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// How long a walk waits for a feed that was not taken in yet, or that is held.
+const WAIT: Duration = Duration::from_secs(10 * 60);
+
+/// What a step came to.
+#[derive(Debug)]
+pub(super) struct Stepped {
+    /// The walk as it is now.
+    pub(super) walk: Backfill,
+    /// The feed's revision, where anything was committed.
+    pub(super) revision: Option<Revision>,
+    /// How long to wait before the next step; `None`: as long as its host is owed.
+    pub(super) wait: Option<Duration>,
+    /// Whether it was given up, and is to be done again.
+    pub(super) is_given_up: bool,
+}
+
+/// Makes a step.
+pub(super) async fn step(
+    bench: Arc<Bench>,
+    feed: Arc<FeedRecord>,
+    mut walk: Backfill,
+    cancel: CancellationToken,
+) -> Stepped {
+    let made = match made(&bench, &feed, &mut walk, &cancel).await {
+        Ok(made) => made,
+        Err(RoundError::Cancelled) => {
+            return Stepped { walk, revision: None, wait: None, is_given_up: true };
+        }
+        Err(error) => {
+            let status = match &error {
+                RoundError::Fetch(error) => error.status(),
+                _ => None,
+            };
+            let now = bench.clock.now();
+            let wait = walk::fail(&mut walk, &error.words(), (status, error.retry()), now);
+            return Stepped { walk, revision: None, wait, is_given_up: false };
+        }
+    };
+    let (revision, wait) = made;
+    Stepped { walk, revision, wait, is_given_up: false }
+}
+
+type Made = (Option<Revision>, Option<Duration>);
+
+async fn made(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    walk: &mut Backfill,
+    cancel: &CancellationToken,
+) -> Result<Made, RoundError> {
+    let state = bench.store.state(&feed.name).await?;
+    let Some(state) = state else {
+        walk.note = Some("it waits for the feed's first document".to_owned());
+        return Ok((None, Some(WAIT)));
+    };
+    if state.hold.is_some() {
+        walk.note = Some("it waits while a document of the feed is held".to_owned());
+        return Ok((None, Some(WAIT)));
+    }
+    let now = bench.clock.now();
+    if feed.options.complete || state.says_complete {
+        let note = "the feed lists everything, so that nothing is older";
+        walk::end(walk, WalkStanding::Done, note, now);
+        return Ok((None, None));
+    }
+    let url = with_credentials(walk.next.as_deref().unwrap_or(&feed.url), &feed.url);
+    let request = FetchRequest {
+        url,
+        start: None,
+        validators: Validators::default(),
+        deltas: false,
+        known_wire: None,
+        now,
+    };
+    let fetched = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(RoundError::Cancelled),
+        fetched = bench.fetch.clone().oneshot(request) => fetched?,
+    };
+    let Answer::Document(document) = fetched.answer else {
+        return Err(crate::fetch::FetchError::Unasked304.into());
+    };
+    let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
+    walk.bytes = walk.bytes.saturating_add(bytes);
+    let seen = Seen {
+        bytes: document.bytes,
+        content_type: document.content_type,
+        url: fetched.final_url,
+        prints: document.prints,
+        delta: document.delta,
+    };
+    let now = bench.clock.now();
+    let before = walk.clone();
+    let settled =
+        settle(bench, feed, now, move |judge, round| judge.backfill(round, &seen, &before)).await?;
+    let walked = settled.judged.walked.unwrap_or_default();
+    if walk.next.is_none() {
+        walk::set_out(walk, walked.signpost, now);
+    } else {
+        walk::go_on(walk, walked.signpost, (walked.taken, walked.known), now);
+    }
+    Ok((settled.committed.then_some(settled.revision), None))
+}
+
+/// An address with the credentials of the feed's own, where it is of the same origin.
+fn with_credentials(address: &str, feed: &str) -> String {
+    let (Ok(mut url), Ok(feed)) = (Url::parse(address), Url::parse(feed)) else {
+        return address.to_owned();
+    };
+    // What a document says must not choose whom we claim to be. Both fail only for URLs that
+    // cannot have credentials.
+    let own = url.origin() == feed.origin();
+    let _ = url.set_username(if own { feed.username() } else { "" });
+    let _ = url.set_password(if own { feed.password() } else { None });
+    url.into()
+}

@@ -1,0 +1,111 @@
+//! Rounds that ask for missing items: they wait in their host's line like polls.
+
+use super::{Desk, Probing};
+use crate::judge::probe::ProbePlan;
+use crate::model::FeedName;
+use crate::poll::allowance::FEED_ASKS_PER_HOUR;
+use crate::poll::error::RoundError;
+use crate::poll::politeness::Errand;
+use crate::poll::probe::{self, Probed};
+use crate::poll::report::ProbeNote;
+use std::sync::Arc;
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+
+impl Desk {
+    /// How many items of a feed may be asked about after its next poll.
+    pub(super) fn room_to_ask(&mut self, name: &FeedName) -> usize {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return 0 };
+        match feed.probing {
+            Probing::Not if feed.record.options.probe => feed.asked.room(FEED_ASKS_PER_HOUR, now),
+            _ => 0,
+        }
+    }
+
+    /// Puts what is to be asked at the end of its host's line.
+    pub(super) fn line_up(&mut self, name: &FeedName, plan: ProbePlan) {
+        let host = self.settings.host(plan.listed.as_str());
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        if !matches!(feed.probing, Probing::Not) {
+            return;
+        }
+        self.polite.enqueue(Errand::Probe(name.clone()), &host, Instant::now());
+        feed.probing = Probing::Waits(Box::new(plan), host);
+        self.board.change(name, |status| status.probing = true);
+    }
+
+    /// Begins to ask, where the host was not asked too much within the hour.
+    pub(super) fn begin_probe(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let waiting = std::mem::replace(&mut feed.probing, Probing::Not);
+        let Probing::Waits(mut plan, host) = waiting else {
+            feed.probing = waiting;
+            return;
+        };
+        plan.items.truncate(self.hosts_asked.room(host.name(), now));
+        if plan.items.is_empty() || !feed.record.options.probe {
+            self.polite.finish(&host, Instant::now());
+            self.board.change(name, |status| status.probing = false);
+            return;
+        }
+        feed.asked.take(plan.items.len(), now);
+        self.hosts_asked.take(host.name(), plan.items.len(), now);
+        let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
+        let cancel = self.cancel.child_token();
+        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let asking = probe::run(bench, record, *plan, host.spacing(), sightings, cancel.clone());
+        let task = self.probes.spawn(asking);
+        feed.probing = Probing::Asks(task.id(), cancel);
+        self.probe_names.insert(task.id(), (name.clone(), host));
+    }
+
+    pub(super) fn finish_probe(
+        &mut self,
+        done: Result<(Id, Result<Probed, RoundError>), JoinError>,
+    ) {
+        let (id, result) = match done {
+            Ok(done) => done,
+            Err(error) => (error.id(), Err(RoundError::Defect(error.to_string()))),
+        };
+        let Some((name, host)) = self.probe_names.remove(&id) else { return };
+        self.polite.finish(&host, Instant::now());
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        // The feed of that name may be another one by now.
+        if !matches!(&feed.probing, Probing::Asks(asking, _) if *asking == id) {
+            return;
+        }
+        feed.probing = Probing::Not;
+        if let Ok(Probed { refused: true, .. }) = &result {
+            feed.asked.exhaust(FEED_ASKS_PER_HOUR, now);
+            self.hosts_asked.exhaust(host.name(), now);
+        }
+        let revision = result.as_ref().ok().and_then(|probed| probed.revision);
+        if let (Some(memory), Some(revision)) = (&mut feed.memory, revision) {
+            memory.answers_committed(revision);
+        }
+        match &result {
+            Ok(probed) => tracing::debug!(feed = %name, requests = probed.requests, "asked"),
+            Err(RoundError::Cancelled) => {}
+            Err(error) => tracing::warn!(feed = %name, %error, "asking for what is missing failed"),
+        }
+        self.board.change(&name, |status| {
+            status.probing = false;
+            if let Ok(probed) = result {
+                status.add_probe(ProbeNote::of(probed));
+            }
+        });
+    }
+
+    /// Gives up what is asked or waits to be asked for a feed.
+    pub(super) fn forget_probe(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        match std::mem::replace(&mut feed.probing, Probing::Not) {
+            Probing::Not => {}
+            Probing::Waits(_, host) => self.polite.forget(&Errand::Probe(name.clone()), &host),
+            Probing::Asks(_, cancel) => cancel.cancel(),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Walks through publishers' older documents: step by step, each in its host's line like a poll, and
+//! with a longer pause between two.
+
+use super::{CHECKPOINT_EVERY, Desk};
+use crate::model::{Backfill, FeedName, Time, WalkStanding};
+use crate::poll::backfill::{self, Stepped};
+use crate::poll::error::{PollError, RoundError};
+use crate::poll::politeness::{Errand, Host};
+use crate::poll::poller::WalkOrder;
+use crate::poll::walk::{self, PAUSES};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// After so many older documents the log tells how far a walk has come.
+const TOLD_EVERY: u32 = 10;
+/// How long a walk waits after a defect of the gateway.
+const DEFECT_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Where the next step of a walk is.
+pub(super) enum Walking {
+    /// There is none to come.
+    Not,
+    /// It is due at that time.
+    Due(Time),
+    /// It stands in the line of a host.
+    Waits(Host),
+    /// It is being made.
+    Walks(Id, CancellationToken),
+}
+
+impl Desk {
+    /// Begins or goes on with the walk of a feed that was just taken over, where there is one.
+    pub(super) fn resume_walk(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        if feed.walk.is_none() && feed.record.options.backfill {
+            feed.walk = Some(Backfill::begin(now));
+        }
+        let walk = feed.walk.clone();
+        if walk.as_ref().is_some_and(Backfill::is_walking) && matches!(feed.walking, Walking::Not) {
+            self.next_step(name, now);
+        }
+        self.board.change(name, |status| status.backfill = walk);
+    }
+
+    /// What an operator orders.
+    pub(super) fn order_walk(
+        &mut self,
+        name: &FeedName,
+        order: WalkOrder,
+    ) -> Result<(), PollError> {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name).filter(|feed| !feed.leaving) else {
+            return Err(PollError::Unknown);
+        };
+        match order {
+            WalkOrder::Start => {
+                feed.walk = Some(walk::asked_for(feed.walk.take(), now));
+                self.resume_walk(name);
+            }
+            WalkOrder::Stop => {
+                self.forget_walk(name);
+                let Some(feed) = self.feeds.get_mut(name) else { return Ok(()) };
+                if let Some(walk) = feed.walk.as_mut().filter(|walk| walk.is_walking()) {
+                    walk::end(walk, WalkStanding::Stopped, "the operator stopped it", now);
+                }
+                let walk = feed.walk.clone();
+                self.board.change(name, |status| status.backfill = walk);
+            }
+        }
+        self.save_walk(name);
+        Ok(())
+    }
+
+    /// A walk that waits for its feed's first document needs wait no longer.
+    pub(super) fn hurry_walk(&mut self, name: &FeedName, now: Time) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let waits = feed.walk.as_ref().is_some_and(|walk| walk.is_walking() && walk.next.is_none());
+        if let (true, Walking::Due(at)) = (waits, &feed.walking) {
+            self.steps_due.remove(&(*at, name.clone()));
+            self.next_step(name, now);
+        }
+    }
+
+    fn next_step(&mut self, name: &FeedName, at: Time) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.walking = Walking::Due(at);
+        self.steps_due.insert((at, name.clone()));
+    }
+
+    /// Puts every step that is due into its host's line.
+    pub(super) fn line_up_steps(&mut self, now: Time) {
+        while let Some((at, _)) = self.steps_due.first() {
+            if *at > now {
+                break;
+            }
+            let Some((_, name)) = self.steps_due.pop_first() else { break };
+            let Some(feed) = self.feeds.get_mut(&name) else { continue };
+            let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
+            let host = self.settings.host(next.unwrap_or(&feed.record.url));
+            self.polite.enqueue(Errand::Walk(name), &host, Instant::now());
+            feed.walking = Walking::Waits(host);
+        }
+    }
+
+    pub(super) fn begin_step(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let waiting = std::mem::replace(&mut feed.walking, Walking::Not);
+        let (Walking::Waits(host), Some(walk)) = (waiting, feed.walk.clone()) else { return };
+        let cancel = self.cancel.child_token();
+        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let task = self.steps.spawn(backfill::step(bench, record, walk, cancel.clone()));
+        feed.walking = Walking::Walks(task.id(), cancel);
+        self.step_names.insert(task.id(), (name.clone(), host));
+    }
+
+    pub(super) fn finish_step(&mut self, done: Result<(Id, Stepped), JoinError>) {
+        let (id, stepped) = match done {
+            Ok((id, stepped)) => (id, Ok(stepped)),
+            Err(error) => (error.id(), Err(RoundError::Defect(error.to_string()))),
+        };
+        let Some((name, host)) = self.step_names.remove(&id) else { return };
+        self.polite.finish(&host, Instant::now());
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        // The feed of that name may be another one by now, or the walk may have been stopped.
+        if !matches!(&feed.walking, Walking::Walks(walking, _) if *walking == id) {
+            return;
+        }
+        feed.walking = Walking::Not;
+        let pause = host.spacing().saturating_mul(PAUSES);
+        let wait = match stepped {
+            Ok(stepped) => {
+                if let (Some(memory), Some(revision)) = (&mut feed.memory, stepped.revision) {
+                    memory.moved_on(revision);
+                }
+                tell(&name, &stepped.walk);
+                feed.walk = Some(stepped.walk);
+                if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
+            }
+            Err(error) => {
+                tracing::error!(feed = %name, %error, "a step through older documents failed");
+                DEFECT_PAUSE
+            }
+        };
+        let walk = feed.walk.clone();
+        if walk.as_ref().is_some_and(Backfill::is_walking) {
+            self.next_step(&name, now.plus(wait));
+        }
+        self.board.change(&name, |status| status.backfill = walk);
+        self.save_walk(&name);
+    }
+
+    /// Has the walk written down with what else is remembered of its feed: now, or when the round
+    /// that is in flight is over.
+    fn save_walk(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.walk_is_unsaved = true;
+        let Some(memory) = &mut feed.memory else { return };
+        let state = memory.poll.clone();
+        memory.saved(state.clone());
+        self.remember(name, state);
+    }
+
+    /// Takes what is to be written down of a feed.
+    pub(super) fn remember(&mut self, name: &FeedName, mut state: crate::model::PollState) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        state.backfill.clone_from(&feed.walk);
+        feed.walk_is_unsaved = false;
+        self.unsaved.insert(name.clone(), state);
+        self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
+    }
+
+    /// Gives up the next step of a walk, wherever it is.
+    pub(super) fn forget_walk(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        match std::mem::replace(&mut feed.walking, Walking::Not) {
+            Walking::Not => {}
+            Walking::Due(at) => drop(self.steps_due.remove(&(at, name.clone()))),
+            Walking::Waits(host) => self.polite.forget(&Errand::Walk(name.clone()), &host),
+            Walking::Walks(_, cancel) => cancel.cancel(),
+        }
+    }
+}
+
+fn tell(feed: &FeedName, walk: &Backfill) {
+    let (documents, items) = (walk.documents, walk.items);
+    match (&walk.standing, &walk.note) {
+        (WalkStanding::Walking, Some(note)) => {
+            tracing::info!(%feed, documents, items, note, "walking through older documents");
+        }
+        (WalkStanding::Walking, None) if documents.is_multiple_of(TOLD_EVERY) => {
+            tracing::info!(%feed, documents, items, "walking through older documents");
+        }
+        (WalkStanding::Walking, None) => {}
+        (standing, note) => {
+            let (state, note) = (standing.name(), note.as_deref().unwrap_or_default());
+            tracing::info!(%feed, state, documents, items, note, "the walk through older documents is over");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Asks missing items' own addresses whether they are gone: a round of its own, in its host's line.
+//!
+//! What is asked and what it means is decided in `judge::probe`; here it is asked, one request
+//! after the other with the host's pause between them, and the answers are committed.
+
+use super::error::RoundError;
+use super::memory::Sightings;
+use super::round::{Bench, settle};
+use crate::fetch::{Ask, AskRequest};
+use crate::judge::probe::{self, End, ProbePlan, Replies, Reply};
+use crate::model::{EventKind, FeedRecord, Revision, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// The most redirects from one page.
+pub const MAX_PAGE_REDIRECTS: usize = 5;
+/// After this time a round asks nothing more.
+pub const PROBE_TIME: Duration = Duration::from_secs(180);
+
+/// What a round of asking led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// When it was over.
+    pub at: Time,
+    /// Requests that were made.
+    pub requests: u32,
+    /// What was heard, in words, an item each.
+    pub said: Vec<String>,
+    /// How many events of each kind.
+    pub counts: BTreeMap<EventKind, u32>,
+    /// Whether the site asked to be left alone.
+    pub refused: bool,
+    /// The feed's revision afterwards, where anything was committed.
+    pub revision: Option<Revision>,
+}
+
+/// What is to be asked of a feed now; at most `room` items.
+pub(super) async fn plan(bench: &Bench, feed: &Arc<FeedRecord>, room: usize) -> Option<ProbePlan> {
+    let snapshot = match bench.store.snapshot(&feed.name).await {
+        Ok(snapshot) => snapshot?,
+        Err(error) => {
+            tracing::warn!(feed = %feed.name, %error, "what is missing could not be read");
+            return None;
+        }
+    };
+    let (feed, now) = (Arc::clone(feed), bench.clock.now());
+    // A ledger of many thousand items takes its time.
+    let planned = tokio::task::spawn_blocking(move || {
+        probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
+    });
+    planned.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "what is missing could not be looked through");
+        None
+    })
+}
+
+/// Asks what was planned and commits what it means.
+pub(super) async fn run(
+    bench: Arc<Bench>,
+    feed: Arc<FeedRecord>,
+    plan: ProbePlan,
+    pause: Duration,
+    sightings: Sightings,
+    cancel: CancellationToken,
+) -> Result<Probed, RoundError> {
+    let mut asking = Asking::new(bench.ask.clone(), &plan, pause);
+    let replies = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(RoundError::Cancelled),
+        replies = asking.all(&plan) => replies,
+    };
+    let (requests, refused) = (asking.requests, asking.refused);
+    let now = bench.clock.now();
+    let settled = settle(&bench, &feed, now, move |judge, round| {
+        let same = sightings.of(round.snapshot.map(|snapshot| snapshot.state.revision));
+        judge.answered(round, &replies, same)
+    })
+    .await?;
+    Ok(Probed {
+        at: now,
+        requests,
+        refused,
+        revision: settled.committed.then_some(settled.revision),
+        said: settled.judged.warnings,
+        counts: settled.counts,
+    })
+}
+
+/// A number that nobody can guess, to make up an address.
+fn token() -> u64 {
+    // Without chance, a fixed one does nearly as well.
+    getrandom::u64().unwrap_or(0x7469_6465_6761_7465)
+}
+
+/// A round while it is asking.
+struct Asking<'a> {
+    ask: Ask,
+    plan: &'a ProbePlan,
+    pause: Duration,
+    /// When the next request may be made.
+    next: Instant,
+    deadline: Instant,
+    /// Whether HEAD proved to be of no use here.
+    get: bool,
+    requests: u32,
+    refused: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn new(ask: Ask, plan: &'a ProbePlan, pause: Duration) -> Self {
+        let now = Instant::now();
+        let deadline = now + PROBE_TIME;
+        Self { ask, plan, pause, next: now, deadline, get: false, requests: 0, refused: false }
+    }
+
+    /// What is listed first, then a made-up address, then the items.
+    async fn all(&mut self, plan: &ProbePlan) -> Replies {
+        let listed = self.listed(&plan.listed).await;
+        let mut replies = Replies { listed, made_up: None, items: Vec::new() };
+        let goes_on = probe::is_alive(&replies.listed);
+        if let Some((_, first)) = plan.items.first().filter(|_| goes_on) {
+            let made_up = probe::made_up(first, token());
+            replies.made_up = Some(self.made_up(&made_up).await);
+        }
+        for (id, page) in &plan.items {
+            let reply = if goes_on && !self.refused {
+                if Instant::now() >= self.deadline {
+                    break;
+                }
+                Some(self.page(page).await)
+            } else {
+                None
+            };
+            replies.items.push((id.clone(), reply));
+        }
+        replies
+    }
+
+    /// Asks for an item that is listed. There are servers that know no HEAD and answer 404 to it.
+    async fn listed(&mut self, page: &Url) -> Reply {
+        let reply = self.page(page).await;
+        if self.get || self.refused || probe::is_alive(&reply) {
+            return reply;
+        }
+        let again = self.visit(page, true).await;
+        self.get = probe::is_alive(&again);
+        again
+    }
+
+    /// Asks for a made-up address. There are servers that answer 200 to every HEAD.
+    async fn made_up(&mut self, page: &Url) -> Reply {
+        let reply = self.page(page).await;
+        if self.get || self.refused || !probe::is_echo(&reply) {
+            return reply;
+        }
+        let again = self.visit(page, true).await;
+        self.get = !probe::is_echo(&again);
+        again
+    }
+
+    async fn page(&mut self, page: &Url) -> Reply {
+        let reply = self.visit(page, self.get).await;
+        if self.get || self.refused || !probe::wants_get(&reply) {
+            return reply;
+        }
+        self.visit(page, true).await
+    }
+
+    /// Asks for a page, wherever redirects within the feed's own domain lead.
+    async fn visit(&mut self, page: &Url, get: bool) -> Reply {
+        sleep_until(self.next).await;
+        let end = self.follow(page, get).await;
+        self.next = Instant::now() + self.pause;
+        let reply = Reply { asked: page.clone(), end };
+        self.refused |= probe::is_refusal(&reply);
+        reply
+    }
+
+    async fn follow(&mut self, page: &Url, get: bool) -> End {
+        let mut url = page.clone();
+        for _ in 0..=MAX_PAGE_REDIRECTS {
+            self.requests = self.requests.saturating_add(1);
+            let request = AskRequest { url: url.clone(), get };
+            let asked = match self.ask.clone().oneshot(request).await {
+                Ok(asked) => asked,
+                Err(error) => return End::Without(error.to_string()),
+            };
+            let code = asked.status;
+            if !matches!(code, 301 | 302 | 303 | 307 | 308) {
+                return End::Status { code, at: url };
+            }
+            let Some(to) = asked.location else {
+                return End::Without(format!("a redirect ({code}) leads nowhere"));
+            };
+            if !self.plan.scope.admits(&to) {
+                let host = to.host_str().unwrap_or_default();
+                return End::Without(format!("a redirect ({code}) leads to another site, {host}"));
+            }
+            url = to;
+            url.set_fragment(None);
+        }
+        End::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

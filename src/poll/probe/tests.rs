@@ -1,0 +1,204 @@
+use super::*;
+use crate::fetch::{Asked, FetchError};
+use crate::judge::probe::Scope;
+use crate::model::SyncId;
+use std::sync::Mutex;
+
+type Script = dyn Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync;
+
+/// A site that answers by method and path, and what it was asked.
+struct Site {
+    script: Box<Script>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Site {
+    fn new(
+        script: impl Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { script: Box::new(script), asked: Mutex::default() })
+    }
+
+    fn service(self: &Arc<Self>) -> Ask {
+        let site = Arc::clone(self);
+        Ask::new(tower::service_fn(move |request: AskRequest| {
+            let method = if request.get { "GET" } else { "HEAD" };
+            let path = request.url.path().to_owned();
+            let known = ["/listed", "/a", "/b", "/elsewhere", "/"].contains(&path.as_str());
+            let path = if known { path } else { "/made-up".to_owned() };
+            site.asked.lock().unwrap().push(format!("{method} {path}"));
+            let answer = (site.script)(method, &path);
+            async move { answer }
+        }))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn status(code: u16) -> Result<Asked, FetchError> {
+    Ok(Asked { status: code, location: None })
+}
+
+fn leads(to: &str) -> Result<Asked, FetchError> {
+    Ok(Asked { status: 301, location: Some(url(to)) })
+}
+
+fn url(path: &str) -> Url {
+    Url::parse("https://example.org/").unwrap().join(path).unwrap()
+}
+
+fn plan() -> ProbePlan {
+    let item = |name: &str| (SyncId::new(name).unwrap(), url(name));
+    ProbePlan {
+        scope: Scope::of("https://example.org/feed").unwrap(),
+        listed: url("/listed"),
+        items: vec![item("a"), item("b")],
+    }
+}
+
+async fn ask(site: &Arc<Site>) -> (Replies, bool) {
+    let plan = plan();
+    let mut asking = Asking::new(site.service(), &plan, Duration::from_secs(1));
+    let replies = asking.all(&plan).await;
+    assert_eq!(usize::try_from(asking.requests).unwrap(), site.asked().len());
+    (replies, asking.refused)
+}
+
+fn code(reply: &Reply) -> u16 {
+    match &reply.end {
+        End::Status { code, .. } => *code,
+        End::Without(why) => panic!("{why}"),
+    }
+}
+
+fn why(reply: &Reply) -> &str {
+    match &reply.end {
+        End::Without(why) => why,
+        End::Status { .. } => panic!("{reply:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
+    let site = Site::new(|_, path| status(if path == "/listed" { 200 } else { 404 }));
+    let began = Instant::now();
+    let (replies, refused) = ask(&site).await;
+    assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "HEAD /a", "HEAD /b"]);
+    assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
+    assert!(!refused);
+    // The host's pause lies between each two.
+    assert_eq!(began.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_gives_way_to_get_where_it_is_refused() {
+    for refusal in [405, 501, 403] {
+        let site = Site::new(move |method, path| match (method, path) {
+            ("HEAD", _) => status(refusal),
+            (_, "/listed" | "/b") => status(200),
+            _ => status(410),
+        });
+        let (replies, _) = ask(&site).await;
+        let asked = site.asked();
+        assert_eq!(asked[..3], ["HEAD /listed", "GET /listed", "HEAD /made-up"], "{asked:?}");
+        assert_eq!(code(replies.items[0].1.as_ref().unwrap()), 410);
+        assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_knows_no_head_is_asked_by_get_alone() {
+    // It answers 404 to every HEAD …
+    let site = Site::new(|method, path| match (method, path) {
+        ("HEAD", _) => status(404),
+        (_, "/listed" | "/a") => status(200),
+        _ => status(404),
+    });
+    let (replies, _) = ask(&site).await;
+    let asked = ["HEAD /listed", "GET /listed", "GET /made-up", "GET /a", "GET /b"];
+    assert_eq!(site.asked(), asked);
+    assert_eq!(code(replies.items[0].1.as_ref().unwrap()), 200);
+    // … or 200.
+    let site = Site::new(|method, path| match (method, path) {
+        ("HEAD", _) | (_, "/listed" | "/a") => status(200),
+        _ => status(404),
+    });
+    let (replies, _) = ask(&site).await;
+    let asked = ["HEAD /listed", "HEAD /made-up", "GET /made-up", "GET /a", "GET /b"];
+    assert_eq!(site.asked(), asked);
+    assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_is_not_asked_further() {
+    let site = Site::new(|_, _| status(404));
+    let (replies, _) = ask(&site).await;
+    assert_eq!(site.asked(), ["HEAD /listed", "GET /listed"]);
+    assert_eq!(replies.made_up, None);
+    assert!(replies.items.iter().all(|(_, reply)| reply.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_that_is_busy_is_left_alone() {
+    for busy in [429, 503] {
+        let site = Site::new(move |_, path| status(if path == "/a" { busy } else { 200 }));
+        let (replies, refused) = ask(&site).await;
+        assert!(refused);
+        assert_eq!(site.asked().last().unwrap(), "HEAD /a");
+        assert_eq!(replies.items[1].1, None);
+    }
+    let site = Site::new(|_, _| status(503));
+    assert!(ask(&site).await.1);
+    assert_eq!(site.asked(), ["HEAD /listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn redirects_stay_within_the_domain() {
+    let site = Site::new(|_, path| match path {
+        "/a" => leads("http://www.example.org/elsewhere#x"),
+        "/b" => leads("https://example.com/b"),
+        _ => status(200),
+    });
+    let (replies, _) = ask(&site).await;
+    let End::Status { at, .. } = &replies.items[0].1.as_ref().unwrap().end else { panic!() };
+    assert_eq!(at.as_str(), "http://www.example.org/elsewhere");
+    let away = replies.items[1].1.as_ref().unwrap();
+    assert_eq!(why(away), "a redirect (301) leads to another site, example.com");
+    assert_eq!(site.asked().last().unwrap(), "HEAD /b", "the other site was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn redirects_have_an_end() {
+    let site = Site::new(|_, path| match path {
+        "/a" => leads("/a"),
+        "/b" => Ok(Asked { status: 302, location: None }),
+        _ => status(200),
+    });
+    let (replies, _) = ask(&site).await;
+    assert_eq!(why(replies.items[0].1.as_ref().unwrap()), "it sent more than 5 redirects");
+    let nowhere = replies.items[1].1.as_ref().unwrap();
+    assert_eq!(why(nowhere), "a redirect (302) leads nowhere");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_told() {
+    let site = Site::new(|_, path| match path {
+        "/a" => Err(FetchError::Connect { host: "example.org".into(), why: "no route".into() }),
+        _ => status(200),
+    });
+    let (replies, _) = ask(&site).await;
+    let said = "could not connect to example.org: no route";
+    assert_eq!(why(replies.items[0].1.as_ref().unwrap()), said);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_has_its_time() {
+    let site = Site::new(|_, _| status(200));
+    let plan = plan();
+    let mut asking = Asking::new(site.service(), &plan, PROBE_TIME);
+    let replies = asking.all(&plan).await;
+    assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
+    assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
+}

@@ -1,0 +1,275 @@
+//! Rounds of asking for missing items beside polls: with a store and a judge as in a gateway, and
+//! a publisher that is scripted.
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::fetch::{Answer, Ask, AskRequest, Asked, Document, Fetch, FetchRequest, Fetched};
+use crate::fetch::{Services, Validators};
+use crate::model::{EndpointId, FeedOptions, FeedRecord};
+use crate::record::BodyPrints;
+use crate::store::{MemoryStore, Store};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// What the publisher's pages answer, and what is asked of them.
+struct Pages {
+    code: Mutex<u16>,
+    asked: Mutex<Vec<String>>,
+    /// One permit lets one answer out, where it is there.
+    gate: Option<Semaphore>,
+    at_once: Mutex<(usize, usize)>,
+}
+
+impl Pages {
+    fn new(gate: Option<Semaphore>) -> Arc<Self> {
+        let (asked, at_once) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { code: Mutex::new(404), asked, gate, at_once })
+    }
+
+    fn service(self: &Arc<Self>) -> Ask {
+        let pages = Arc::clone(self);
+        Ask::new(tower::service_fn(move |request: AskRequest| {
+            let pages = Arc::clone(&pages);
+            async move { Ok(pages.answer(request.url.path().to_owned()).await) }
+        }))
+    }
+
+    async fn answer(&self, path: String) -> Asked {
+        {
+            let mut at_once = self.at_once.lock().unwrap();
+            at_once.0 += 1;
+            at_once.1 = at_once.1.max(at_once.0);
+        }
+        self.asked.lock().unwrap().push(path.clone());
+        match &self.gate {
+            Some(gate) => gate.acquire().await.unwrap().forget(),
+            None => tokio::task::yield_now().await,
+        }
+        self.at_once.lock().unwrap().0 -= 1;
+        // The items with odd numbers are those that stay.
+        let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
+        Asked { status: if stays { 200 } else { *self.code.lock().unwrap() }, location: None }
+    }
+
+    /// How many missing items were asked about.
+    fn items(&self) -> usize {
+        self.items_of("")
+    }
+
+    /// Those of a feed.
+    fn items_of(&self, feed: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        let of = asked.iter().filter(|path| path.contains(feed));
+        of.filter_map(|path| number(path)).filter(|n| n.is_multiple_of(2)).count()
+    }
+}
+
+/// The number of the item whose page it is; nothing for a made-up address.
+fn number(path: &str) -> Option<u32> {
+    path.rsplit('-').next()?.parse().ok()
+}
+
+/// The document of a feed: ten items on its host, or those with odd numbers alone.
+fn document(feed: &str, whole: bool) -> String {
+    let mut xml = "<rss version=\"2.0\"><channel><title>T</title><link>http://all.example/</link>\
+                   <description/>"
+        .to_owned();
+    for n in (1..=10).filter(|n| whole || n % 2 == 1) {
+        let page = format!("http://all.example/{feed}/item-{n}");
+        let _ = write!(xml, "<item><title>{feed} {n}</title><link>{page}</link></item>");
+    }
+    xml + "</channel></rss>"
+}
+
+struct Stage {
+    store: Arc<MemoryStore>,
+    whole: Arc<Mutex<bool>>,
+    clock: ManualClock,
+    poller: Poller,
+    cancel: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Stage {
+    /// Feeds that list everything, polled once, and again without half of their items.
+    async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
+        let clock = ManualClock::at(NOW);
+        let endpoint = EndpointId::own("here").unwrap();
+        let store = Arc::new(MemoryStore::new(endpoint, Arc::new(clock.clone())));
+        for feed in feeds {
+            let options = FeedOptions { complete: true, probe: true, ..FeedOptions::default() };
+            let url = format!("http://all.example/{feed}/feed");
+            let asking = FeedRecord { url, options, ..record(feed) };
+            store.put_feed(&asking).await.unwrap();
+        }
+        let whole = Arc::new(Mutex::new(true));
+        let cancel = CancellationToken::new();
+        let parts = Parts {
+            settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            clock: Arc::new(clock.clone()),
+            services: Services { fetch: fetch(&whole), ask: pages.service() },
+            judge: Arc::new(ParseAndRecord::default()),
+            cancel: cancel.clone(),
+        };
+        let (poller, task) = Poller::start(parts).await.unwrap();
+        let stage = Self { store, whole, clock, poller, cancel, task };
+        for feed in feeds {
+            stage.poll(feed).await;
+        }
+        *stage.whole.lock().unwrap() = false;
+        stage.clock.set(later(60));
+        stage
+    }
+
+    async fn poll(&self, feed: &str) -> PollReport {
+        let report = self.poller.poll_now(&name(feed)).await.unwrap();
+        assert_eq!(report.error, None);
+        report
+    }
+
+    fn status(&self, feed: &str) -> FeedStatus {
+        self.poller.status(&name(feed)).unwrap()
+    }
+
+    async fn asked(&self, feed: &str) {
+        eventually(|| !self.status(feed).probing).await;
+    }
+
+    async fn deleted(&self, feed: &str) -> usize {
+        let events = self.store.events(&name(feed), 100).await.unwrap();
+        events.iter().filter(|event| event.kind == EventKind::Deleted).count()
+    }
+}
+
+fn fetch(whole: &Arc<Mutex<bool>>) -> Fetch {
+    let whole = Arc::clone(whole);
+    Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let feed = request.url.split('/').nth(3).unwrap().to_owned();
+        let text = document(&feed, *whole.lock().unwrap());
+        let print = xxh3_128(text.as_bytes());
+        async move {
+            let document = Document {
+                bytes: text.into(),
+                content_type: None,
+                prints: BodyPrints { wire: print, body: print },
+                delta: false,
+            };
+            Ok(Fetched {
+                answer: Answer::Document(document),
+                status: 200,
+                validators: Validators::default(),
+                freshness: None,
+                final_url: request.url.clone(),
+                moved_to: None,
+                wire_bytes: 1,
+                notes: Vec::new(),
+            })
+        }
+    }))
+}
+
+#[tokio::test]
+async fn polls_do_not_wait_for_pages() {
+    let pages = Pages::new(Some(Semaphore::new(0)));
+    let stage = Stage::new(&["one"], &pages).await;
+    assert!(!stage.status("one").probing);
+    assert_eq!(stage.poll("one").await.counts.values().sum::<u32>(), 0);
+    assert!(stage.status("one").probing, "nobody waits to ask");
+    // Nobody asks twice at the same time.
+    assert_eq!(stage.poll("one").await.outcome, Outcome::Unchanged);
+    eventually(|| pages.asked.lock().unwrap().len() == 1).await;
+    assert!(stage.status("one").probing);
+    pages.gate.as_ref().unwrap().add_permits(100);
+    stage.asked("one").await;
+    let status = stage.status("one");
+    assert_eq!(status.probes.len(), 1);
+    assert_eq!(status.probes[0].counts.get(&EventKind::Deleted), Some(&4));
+    assert_eq!(status.probes[0].requests, 6);
+    assert_eq!(stage.deleted("one").await, 4);
+    // What was asked is no reason to judge the same document anew.
+    assert_eq!(stage.poll("one").await.outcome, Outcome::Unchanged);
+    assert_eq!(stage.status("one").probes.len(), 1, "four an hour");
+}
+
+#[tokio::test]
+async fn a_feed_that_leaves_is_not_asked_for_any_more() {
+    let pages = Pages::new(Some(Semaphore::new(0)));
+    let stage = Stage::new(&["one", "two"], &pages).await;
+    stage.poll("one").await;
+    // The second waits in the line of the same host.
+    stage.poll("two").await;
+    eventually(|| pages.asked.lock().unwrap().len() == 1).await;
+    stage.poller.remove(&name("one")).await.unwrap();
+    stage.poller.remove(&name("two")).await.unwrap();
+    assert!(stage.poller.status(&name("one")).is_none());
+    pages.gate.as_ref().unwrap().add_permits(100);
+    stage.cancel.cancel();
+    stage.task.await.unwrap();
+    assert_eq!(pages.asked.lock().unwrap().len(), 1);
+    for feed in ["one", "two"] {
+        let events = stage.store.events(&name(feed), 100).await.unwrap();
+        assert!(events.iter().all(|event| event.kind == EventKind::Created));
+    }
+}
+
+#[tokio::test]
+async fn asking_ends_when_polling_stops() {
+    let pages = Pages::new(Some(Semaphore::new(0)));
+    let stage = Stage::new(&["one"], &pages).await;
+    stage.poll("one").await;
+    eventually(|| pages.asked.lock().unwrap().len() == 1).await;
+    stage.cancel.cancel();
+    stage.task.await.unwrap();
+    let snapshot = stage.store.snapshot(&name("one")).await.unwrap().unwrap();
+    let missing = snapshot.known.iter().filter_map(|known| known.absence.as_ref());
+    assert!(missing.clone().all(|absence| absence.probe.is_none()));
+    assert_eq!(missing.count(), 5);
+}
+
+#[tokio::test]
+async fn a_host_is_asked_so_much_an_hour_by_all_its_feeds() {
+    let feeds = ["one", "two", "three", "four"];
+    let pages = Pages::new(None);
+    let stage = Stage::new(&feeds, &pages).await;
+    for feed in feeds {
+        stage.poll(feed).await;
+    }
+    for feed in feeds {
+        stage.asked(feed).await;
+    }
+    assert_eq!((pages.items(), pages.items_of("four")), (HOST_ASKS_PER_HOUR, 0));
+    assert_eq!(pages.at_once.lock().unwrap().1, 1, "one request at a time");
+    stage.clock.set(later(60 + 3600));
+    stage.poll("four").await;
+    stage.asked("four").await;
+    assert_eq!(pages.items_of("four"), FEED_ASKS_PER_HOUR);
+    // The others may be due as well by then, each for the one that is left of its five.
+    assert!(pages.items() <= HOST_ASKS_PER_HOUR + FEED_ASKS_PER_HOUR + 3);
+    assert_eq!(stage.deleted("four").await, 4);
+}
+
+#[tokio::test]
+async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
+    let pages = Pages::new(None);
+    let stage = Stage::new(&["one", "two"], &pages).await;
+    *pages.code.lock().unwrap() = 503;
+    stage.poll("one").await;
+    stage.asked("one").await;
+    // What is listed was there; the made-up address was refused.
+    assert_eq!(pages.asked.lock().unwrap().len(), 2);
+    stage.poll("one").await;
+    stage.poll("two").await;
+    stage.asked("one").await;
+    stage.asked("two").await;
+    assert_eq!(pages.asked.lock().unwrap().len(), 2);
+    *pages.code.lock().unwrap() = 404;
+    stage.clock.set(later(60 + 3600));
+    stage.poll("two").await;
+    stage.asked("two").await;
+    assert_eq!(stage.deleted("two").await, 4);
+}

@@ -1,0 +1,244 @@
+//! How a walk through a publisher's older documents goes on. Pure.
+//!
+//! It begins with the feed's own document, of which only the links count, and goes from one older
+//! document to the next until there is none, until they repeat, or until a limit.
+
+use crate::fetch::Retry;
+use crate::model::{Backfill, FeedDocument, Older, Time, Trail, WalkStanding};
+use std::time::Duration;
+use url::Url;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The most older documents of one walk.
+pub const MAX_DOCUMENTS: u32 = 5_000;
+/// The most bytes of documents of one walk, decompressed.
+pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// The most items that one walk takes in: the complete view lists them all.
+pub const MAX_ITEMS: u32 = 50_000;
+/// How often in a row the next document may fail.
+pub const MAX_FAILURES: u32 = 6;
+/// How many pauses of its host a walk makes between two documents.
+pub const PAUSES: u32 = 5;
+/// The pause after the first failure; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+/// The pause where the publisher is busy and does not say for how long.
+const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// The longest pause, whatever the publisher says.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// The longest address of an older document, in bytes; a longer one is nobody's.
+pub const MAX_ADDRESS: usize = 2048;
+/// The longest note of what went wrong, in bytes.
+const MAX_NOTE: usize = 500;
+/// The parameter by which WordPress numbers its pages, and the first number behind the feed itself.
+const PAGED: &str = "paged";
+const SECOND: u32 = 2;
+
+/// What a document says of those before it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Signpost {
+    /// The next older one.
+    pub older: Option<(Trail, String)>,
+    /// A fingerprint of what it lists.
+    pub lists: u64,
+    /// Whether it lists anything.
+    pub has_entries: bool,
+    /// Fingerprints of the ids that it says are deleted.
+    pub gone: Vec<u64>,
+}
+
+impl Signpost {
+    /// What a document says. `url`: the address that was asked for it; `trail`: how its neighbours
+    /// are laid out, where that is known.
+    pub fn of(document: &FeedDocument<'_>, url: &str, trail: Option<Trail>) -> Self {
+        let mut hash = Xxh3::new();
+        for entry in &document.entries {
+            let name = entry.native_id.as_deref().or(entry.link.as_deref());
+            hash.update(name.or(entry.title.as_deref()).unwrap_or_default().as_bytes());
+            hash.update(&[0]);
+        }
+        let walked = match trail {
+            Some(Trail::Archives) => Some(Older::Archives),
+            Some(Trail::Pages) => Some(Older::Pages),
+            Some(Trail::Numbered) | None => None,
+        };
+        let linked = document.head.links.older(walked).map(|(layout, at)| match layout {
+            Older::Archives => (Trail::Archives, at.to_owned()),
+            Older::Pages => (Trail::Pages, at.to_owned()),
+        });
+        let generator = document.head.generator.as_deref().unwrap_or_default();
+        let is_word_press = generator.to_ascii_lowercase().contains("wordpress");
+        let numbered = || Some((Trail::Numbered, next_number(url)?));
+        let older = match trail {
+            Some(Trail::Numbered) => numbered(),
+            Some(_) => linked,
+            None => linked.or_else(|| numbered().filter(|_| is_word_press)),
+        };
+        Self {
+            older,
+            lists: hash.digest(),
+            has_entries: !document.entries.is_empty(),
+            gone: document.tombstones.iter().map(|gone| mark(&gone.native_id)).collect(),
+        }
+    }
+}
+
+/// The address with the next page's number.
+fn next_number(url: &str) -> Option<String> {
+    let mut url = Url::parse(url).ok()?;
+    let now = url.query_pairs().find(|(key, _)| key == PAGED).map(|(_, number)| number.parse());
+    let next = match now {
+        None => SECOND,
+        Some(Ok(number)) => u32::checked_add(number, 1)?,
+        Some(Err(_)) => return None,
+    };
+    let others: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(key, _)| key != PAGED)
+        .map(|(k, v)| (k.into(), v.into()))
+        .collect();
+    url.query_pairs_mut().clear().extend_pairs(others).append_pair(PAGED, &next.to_string());
+    Some(url.into())
+}
+
+/// The fingerprint of an id or address.
+pub fn mark(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+/// The feed's own document was read: where the walk goes from there.
+pub fn set_out(walk: &mut Backfill, signpost: Signpost, now: Time) {
+    walk.failures = 0;
+    walk.note = None;
+    remember(walk, signpost.lists);
+    remember_gone(walk, &signpost.gone);
+    match signpost.older {
+        Some((trail, next)) => go_to(walk, trail, next, now),
+        None => end(walk, WalkStanding::Done, "the feed leads to no older documents", now),
+    }
+}
+
+/// An older document was read and taken in.
+pub fn go_on(walk: &mut Backfill, signpost: Signpost, (taken, known): (u32, u32), now: Time) {
+    walk.failures = 0;
+    walk.note = None;
+    walk.documents = walk.documents.saturating_add(1);
+    walk.items = walk.items.saturating_add(taken);
+    walk.known = walk.known.saturating_add(known);
+    remember_gone(walk, &signpost.gone);
+    let repeats = walk.marks.contains(&signpost.lists);
+    remember(walk, signpost.lists);
+    // There are sites that answer any page with the first or the last one.
+    let pages = walk.trail != Some(Trail::Archives);
+    if pages && (repeats || !signpost.has_entries) {
+        return end(walk, WalkStanding::Done, "the pages came to their end", now);
+    }
+    match signpost.older {
+        Some((trail, next)) => go_to(walk, trail, next, now),
+        None => end(walk, WalkStanding::Done, "the last older document was read", now),
+    }
+}
+
+fn go_to(walk: &mut Backfill, trail: Trail, next: String, now: Time) {
+    if next.len() > MAX_ADDRESS {
+        let note = format!(
+            "the next older document has an address of {} bytes, the limit is {MAX_ADDRESS}",
+            next.len()
+        );
+        return end(walk, WalkStanding::Done, &note, now);
+    }
+    let address = mark(&next);
+    walk.trail = Some(trail);
+    walk.next = Some(next);
+    if walk.marks.contains(&address) {
+        return end(walk, WalkStanding::Done, "the documents lead in a circle", now);
+    }
+    if walk.documents >= MAX_DOCUMENTS {
+        let note = format!("{MAX_DOCUMENTS} documents were read, which is the limit");
+        return end(walk, WalkStanding::Stopped, &note, now);
+    }
+    if walk.bytes >= MAX_BYTES {
+        let note = format!("{MAX_BYTES} bytes were read, which is the limit");
+        return end(walk, WalkStanding::Stopped, &note, now);
+    }
+    if walk.items >= MAX_ITEMS {
+        let note = format!("{} items were taken in, the limit is {MAX_ITEMS}", walk.items);
+        return end(walk, WalkStanding::Stopped, &note, now);
+    }
+    remember(walk, address);
+}
+
+/// The next document failed with this status, and may be asked for again as `retry` says. How long
+/// to wait; `None` where the walk does not go on.
+pub fn fail(
+    walk: &mut Backfill,
+    error: &str,
+    (status, retry): (Option<u16>, Retry),
+    now: Time,
+) -> Option<Duration> {
+    walk.failures = walk.failures.saturating_add(1);
+    let is_absent = matches!(status, Some(404 | 410));
+    if is_absent && walk.trail == Some(Trail::Numbered) && walk.next.is_some() {
+        end(walk, WalkStanding::Done, "the pages came to their end", now);
+        return None;
+    }
+    if is_absent || walk.failures >= MAX_FAILURES || retry == Retry::Seldom {
+        let note = format!("{error}; what is only there or in older documents is missing");
+        end(walk, WalkStanding::Stopped, &note, now);
+        return None;
+    }
+    walk.note = Some(bounded(error));
+    let doubled =
+        FIRST_PAUSE.saturating_mul(1_u32.checked_shl(walk.failures - 1).unwrap_or(u32::MAX));
+    let pause = match retry {
+        Retry::After(pause) => pause,
+        Retry::Busy => doubled.max(BUSY_PAUSE),
+        Retry::Backoff | Retry::Seldom => doubled,
+    };
+    Some(pause.min(LONGEST_PAUSE))
+}
+
+/// Ends a walk.
+pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
+    walk.standing = standing;
+    walk.note = Some(bounded(note));
+    walk.ended = Some(now);
+}
+
+/// Cuts what a publisher may have a say in.
+fn bounded(note: &str) -> String {
+    let end = (0..=MAX_NOTE).rev().find(|at| note.is_char_boundary(*at));
+    note.get(..end.unwrap_or(0)).unwrap_or(note).to_owned()
+}
+
+/// A walk that is asked for: one that stopped goes on, any other begins anew.
+pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
+    match before {
+        Some(walk) if walk.is_walking() => walk,
+        Some(walk) if walk.standing == WalkStanding::Stopped => Backfill {
+            standing: WalkStanding::Walking,
+            failures: 0,
+            ended: None,
+            documents: if walk.documents >= MAX_DOCUMENTS { 0 } else { walk.documents },
+            bytes: if walk.bytes >= MAX_BYTES { 0 } else { walk.bytes },
+            items: if walk.items >= MAX_ITEMS { 0 } else { walk.items },
+            ..walk
+        },
+        _ => Backfill::begin(now),
+    }
+}
+
+fn remember(walk: &mut Backfill, mark: u64) {
+    walk.marks.insert(0, mark);
+    walk.marks.truncate(Backfill::MARKS_KEPT);
+}
+
+fn remember_gone(walk: &mut Backfill, gone: &[u64]) {
+    for id in gone {
+        if walk.gone.len() < Backfill::GONE_KEPT && !walk.gone.contains(id) {
+            walk.gone.push(*id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

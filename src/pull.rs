@@ -1,0 +1,29 @@
+//! A local replica of a feed: what to ask for next, and what comes of the answers. Pure.
+//!
+//! An SSE feed is followed by section 4.1 of SSE 1.0: the complete feed first, then partial ones,
+//! and the complete one again where `since` shows that something was missed. A plain feed is
+//! reconstructed from its archives as Feed History draft-05 section 6 has it (READINGS 3, row 3).
+//! [`Pull`] is told what a publisher answered and says what to ask of it; whoever drives it fetches
+//! and writes files. Merging two feed files ([`merged`]) is here as well.
+
+mod convert;
+mod document;
+mod error;
+mod exchange;
+mod history;
+mod item;
+mod merge;
+mod replica;
+mod session;
+mod splice;
+mod state;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use error::PullError;
+pub use exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
+pub use item::{Change, ChangeKind};
+pub use merge::{Side, merged};
+pub use session::Pull;
+pub use state::{Complete, Gap, Kept, State};

@@ -1,0 +1,233 @@
+//! One document, read for what a replica needs of it.
+
+use super::error::PullError;
+use super::text::labelled_utf8;
+use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older, Shared};
+use crate::parse::sse::{self, Payload, SseDialect, SseFault, SseFeed};
+use crate::parse::{self, Limits};
+use std::collections::HashSet;
+use url::Url;
+
+/// A document.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// The address that it came from.
+    pub(super) url: Url,
+    /// Its text, well-formed as far as this room knows.
+    pub(super) text: String,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Whether it is a delta (226): then it says nothing by what is not in it.
+    pub(super) is_delta: bool,
+    /// What was wrong with it.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What a document is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A feed with sync markup.
+    Sse(Sharing, Vec<Shared<Payload>>),
+    /// A feed without.
+    Plain(History, Vec<Payload>),
+}
+
+/// What `sx:sharing` says (SSE 1.0 section 2.2).
+#[derive(Debug, Default)]
+pub(super) struct Sharing {
+    /// `since` and `until`.
+    pub(super) bounds: Option<(String, String)>,
+    /// Where the complete feed is.
+    pub(super) complete: Option<Url>,
+}
+
+/// What a head says of the feed's history.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// `self`.
+    pub(super) own: Option<Url>,
+    /// `current`.
+    pub(super) current: Option<Url>,
+    /// The next older archive.
+    pub(super) older: Option<Url>,
+    /// Whether there are pages instead, which say nothing for certain.
+    pub(super) has_pages: bool,
+    /// `fh:complete`.
+    pub(super) is_complete: bool,
+    /// The ids of entries that are said to be deleted (RFC 6721).
+    pub(super) deleted: HashSet<String>,
+}
+
+/// Reads a document. `walked`: whether it is an archive that another one led to.
+pub(super) fn read(
+    bytes: &[u8],
+    content_type: Option<&str>,
+    url: &Url,
+    is_delta: bool,
+    walked: Option<Older>,
+) -> Result<Document, PullError> {
+    let limits = Limits::default();
+    let no_feed = |source| PullError::NotAFeed { url: url.to_string(), source };
+    let decoded = parse::decode(bytes, content_type, &limits).map_err(no_feed)?;
+    let mut text = decoded.text.into_owned();
+    labelled_utf8(&mut text);
+    match sse::read(&text) {
+        Ok(feed) if shares(&feed) => return shared(&feed, url, is_delta),
+        // What is broken and has sync markup is not taken for a plain feed.
+        Err(source) if mentions_sync_markup(&text) => {
+            return Err(PullError::Markup { url: url.to_string(), source });
+        }
+        _ => {}
+    }
+    let document = parse::document(&text, Some(url), &limits).map_err(no_feed)?;
+    plain(&document, url, is_delta, walked)
+}
+
+/// Whether a feed takes part in synchronization.
+fn shares(feed: &SseFeed<'_>) -> bool {
+    feed.items.iter().any(|item| item.dialect.is_some()) || sharing_of(feed).is_some()
+}
+
+/// The namespaces of sync markup, as they would stand in a document that cannot be read.
+fn mentions_sync_markup(text: &str) -> bool {
+    ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
+        .iter()
+        .any(|namespace| text.contains(namespace))
+}
+
+fn sharing_of(feed: &SseFeed<'_>) -> Option<usize> {
+    let tree = &feed.tree;
+    let mut children = tree.children(feed.container).map(|(id, _)| id);
+    children.find(|id| {
+        let (namespace, local) = tree.name(*id);
+        local == "sharing" && SseDialect::of(namespace).is_some()
+    })
+}
+
+fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Result<Document, PullError> {
+    let markup = |source| PullError::Markup { url: url.to_string(), source };
+    let mut warnings = Vec::new();
+    let mut items = Vec::new();
+    for item in &feed.items {
+        if item.shared_091.is_some() {
+            let fault = SseFault::Mixed { found: "SSE 0.91", wanted: "SSE 1.0" };
+            return Err(markup(feed.tree.fault(item.span.start, fault)));
+        }
+        match &item.shared {
+            Some(Ok(shared)) => items.push(based(shared.clone(), url)),
+            // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
+            Some(Err(error)) => warnings.push(format!("{url}: {error}; the item is left out")),
+            None => {}
+        }
+    }
+    let sharing = sharing_of(feed).map(|id| sharing(feed, id, url)).unwrap_or_default();
+    Ok(Document {
+        url: url.clone(),
+        text: feed.tree.text().to_owned(),
+        kind: Kind::Sse(sharing, items),
+        is_delta,
+        warnings,
+    })
+}
+
+fn sharing(feed: &SseFeed<'_>, id: usize, url: &Url) -> Sharing {
+    let tree = &feed.tree;
+    let attribute = |name| tree.element(id).and_then(|element| element.attribute(name));
+    let bounds = attribute("since").zip(attribute("until"));
+    let complete = tree.children(id).find_map(|(related, element)| {
+        let is_complete = tree.name(related).1 == "related"
+            && element.attribute("type").map(str::trim) == Some("complete");
+        let link = element.attribute("link").filter(|_| is_complete)?;
+        url.join(link.trim()).ok().map(bare)
+    });
+    let bounds = bounds.map(|(since, until)| (since.to_owned(), until.to_owned()));
+    Sharing { bounds, complete }
+}
+
+/// A link as it is followed and kept: what a document says of credentials is neither.
+fn bare(mut link: Url) -> Url {
+    // Both fail only for addresses that cannot have any.
+    let _ = link.set_username("");
+    let _ = link.set_password(None);
+    link.set_fragment(None);
+    link
+}
+
+/// References in what is taken elsewhere are relative to where it came from.
+fn based(mut shared: Shared<Payload>, url: &Url) -> Shared<Payload> {
+    for version in shared.conflicts.iter_mut().chain([&mut shared.winner]) {
+        base(&mut version.data, url);
+    }
+    shared
+}
+
+fn base(payload: &mut Payload, url: &Url) {
+    if payload.has_base && payload.base.is_none() {
+        return;
+    }
+    let base = payload.base.as_deref().and_then(|base| url.join(base).ok());
+    payload.base = Some(base.unwrap_or_else(|| url.clone()).into());
+}
+
+fn plain(
+    document: &FeedDocument<'_>,
+    url: &Url,
+    is_delta: bool,
+    walked: Option<Older>,
+) -> Result<Document, PullError> {
+    let is_kept = matches!(document.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
+    if !is_kept {
+        return Err(PullError::Format { url: url.to_string(), found: document.format.name() });
+    }
+    let text = repaired(document);
+    let markup = |source| PullError::Markup { url: url.to_string(), source };
+    let feed = sse::read(&text).map_err(markup)?;
+    let payloads = feed.items.iter().filter_map(|item| feed.plain(item));
+    let payloads = payloads.map(|mut payload| {
+        base(&mut payload, url);
+        payload
+    });
+    let payloads = payloads.collect();
+    let mut warnings = Vec::new();
+    if let Completeness::Salvaged(why) = &document.completeness {
+        warnings.push(format!("{url} is damaged: {why}; what is whole was taken"));
+    }
+    Ok(Document {
+        url: url.clone(),
+        kind: Kind::Plain(history(document, walked), payloads),
+        is_delta,
+        warnings,
+        text,
+    })
+}
+
+/// The document with the repairs that make it well-formed, without what it says of its neighbours.
+fn repaired(document: &FeedDocument<'_>) -> String {
+    let skeleton = &document.skeleton;
+    let (before, after) =
+        skeleton.text.split_at_checked(skeleton.slots.entries).unwrap_or((&skeleton.text, ""));
+    let mut text = before.to_owned();
+    for entry in &document.entries {
+        text.push_str(&entry.markup);
+        text.push('\n');
+    }
+    text.push_str(after);
+    text
+}
+
+fn history(document: &FeedDocument<'_>, walked: Option<Older>) -> History {
+    let links: &FeedLinks = &document.head.links;
+    let parsed = |at: &str| Url::parse(at).ok().map(bare);
+    let address = |link: &Option<String>| link.as_deref().and_then(parsed);
+    let older = links.older(walked);
+    History {
+        own: address(&links.own),
+        current: address(&links.current),
+        older: older
+            .filter(|(layout, _)| *layout == Older::Archives)
+            .and_then(|(_, at)| parsed(at)),
+        has_pages: older.is_some_and(|(layout, _)| layout == Older::Pages),
+        is_complete: document.head.complete,
+        deleted: document.tombstones.iter().map(|gone| gone.native_id.clone()).collect(),
+    }
+}

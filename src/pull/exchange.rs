@@ -1,0 +1,94 @@
+//! What a pull and whoever drives it say to each other.
+
+use super::item::Change;
+use super::state::State;
+use url::Url;
+
+/// What one pull may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests.
+    pub requests: usize,
+    /// Bytes of documents, decompressed.
+    pub bytes: usize,
+}
+
+impl Limits {
+    /// The limits where nobody says otherwise.
+    pub const STANDARD: Self = Self { requests: 1_000, bytes: 256 * 1024 * 1024 };
+}
+
+/// What is to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The address.
+    pub url: Url,
+    /// What is asked of it.
+    pub asked: Asked,
+}
+
+/// What is asked of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// What changed since the last pull: with the validators of [`State`], and a delta where the
+    /// publisher can tell one (RFC 3229, `A-IM: feed`).
+    Changes,
+    /// The whole document, unless it is the one of this tag.
+    Unless(Option<String>),
+}
+
+/// What came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The address that answered.
+    pub url: Url,
+    /// The body, decompressed.
+    pub bytes: Vec<u8>,
+    /// `Content-Type`, as sent.
+    pub content_type: Option<String>,
+    /// `ETag`.
+    pub etag: Option<String>,
+    /// `Last-Modified`.
+    pub last_modified: Option<String>,
+    /// Whether it is a delta from the document that was named (226).
+    pub is_delta: bool,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A document.
+    Document(Box<Found>),
+    /// What was known still holds (304).
+    NotModified,
+    /// Nothing came; why, in words.
+    Failed(String),
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Next {
+    /// Ask for this and tell what came.
+    Ask(Ask),
+    /// It is done.
+    Done(Box<Outcome>),
+}
+
+/// What came of a pull.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The replica as a file; `None` where it is as it was.
+    pub replica: Option<String>,
+    /// What is to be kept beside it.
+    pub state: State,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// What may be missing, or was odd.
+    pub warnings: Vec<String>,
+    /// How many items live in it.
+    pub living: usize,
+    /// How many tombstones it has.
+    pub tombstones: usize,
+    /// Whether the local items were thrown away because changes were missed.
+    pub was_out_of_sync: bool,
+}

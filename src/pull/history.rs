@@ -1,0 +1,363 @@
+//! Reconstructing a feed from its archives (Feed History draft-05 section 6, as READINGS 3 row 3
+//! reads it): the documents are walked from the newest to the oldest, and of what they say of one
+//! entry the newest counts.
+//!
+//! An archive that cannot be read leaves a gap, below which nothing can be reached. Each later walk
+//! asks for it again, and then what stands there comes under what is known from above it, and over
+//! what is known from below.
+
+use super::document::{Document, History, Kind};
+use super::item::{Item, identity};
+use super::state::{Gap, Kept};
+use crate::parse::sse::Payload;
+use std::collections::{HashMap, HashSet};
+use url::Url;
+
+/// The most archives that are remembered as missing.
+const GAPS_LIMIT: usize = 100;
+/// The most deleted entries that are remembered while archives are missing.
+const DELETED_LIMIT: usize = 100_000;
+
+/// What a document says of an entry.
+enum Said {
+    There(Box<Payload>),
+    Gone,
+}
+
+/// What documents say of entries, in order of first mention; who speaks first is believed.
+#[derive(Default)]
+struct Layer {
+    order: Vec<String>,
+    said: HashMap<String, Said>,
+}
+
+impl Layer {
+    fn add(&mut self, history: &History, payloads: Vec<Payload>) {
+        for payload in payloads {
+            self.say(identity(&payload), Said::There(Box::new(payload)));
+        }
+        // An entry that stands beside its tombstone is there again.
+        for id in &history.deleted {
+            self.say(id.clone(), Said::Gone);
+        }
+    }
+
+    fn say(&mut self, id: String, said: Said) {
+        if !self.said.contains_key(&id) {
+            self.order.push(id.clone());
+            self.said.insert(id, said);
+        }
+    }
+
+    fn gone(&self) -> impl Iterator<Item = &String> {
+        self.said.iter().filter(|(_, said)| matches!(said, Said::Gone)).map(|(id, _)| id)
+    }
+
+    /// What is said, in order.
+    fn take(mut self) -> impl Iterator<Item = (String, Said)> {
+        let order = std::mem::take(&mut self.order);
+        order.into_iter().filter_map(move |id| self.said.remove(&id).map(|said| (id, said)))
+    }
+}
+
+/// A gap of an earlier walk, and what is read of it in this one.
+struct Fill {
+    gap: Gap,
+    layer: Layer,
+    /// Where reading on stopped again.
+    stopped: Option<String>,
+    is_tried: bool,
+}
+
+/// Which part of the archives a step belongs to.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Those above the last known one.
+    Newer,
+    /// Those of a gap.
+    Gap(usize),
+}
+
+struct Step {
+    url: Url,
+    part: Part,
+}
+
+/// A walk through the archives of a feed.
+pub(super) struct Walk {
+    newer: Layer,
+    /// The archive that could not be read among the newer ones.
+    missing: Option<String>,
+    fills: Vec<Fill>,
+    /// What goes around the replica.
+    head: (String, Url),
+    /// The last archive of an earlier walk, and the newest of this one.
+    known: Option<String>,
+    newest: Option<String>,
+    /// Entries that were said to be deleted while there were gaps.
+    deleted: HashSet<String>,
+    asking: Option<Step>,
+    seen: HashSet<String>,
+    /// Nothing is asked for any more.
+    is_over: bool,
+}
+
+/// What a walk comes to.
+pub(super) struct Reconstructed {
+    pub(super) items: Vec<Item>,
+    pub(super) head: (String, Url),
+    pub(super) kept: Kept,
+    /// Entries that were said to be deleted.
+    pub(super) deleted: HashSet<String>,
+}
+
+impl Walk {
+    /// A walk that asks only for what was missing before: the document that is subscribed to has
+    /// not changed. `head`: what goes around the replica, and where it is from; `kept`: how far
+    /// earlier walks came.
+    pub(super) fn again(head: (String, Url), kept: &Kept) -> Self {
+        let (known, gaps, deleted) = match kept {
+            Kept::History { archive, gaps, deleted } => (archive.clone(), &gaps[..], &deleted[..]),
+            Kept::Sse { .. } => (None, &[][..], &[][..]),
+        };
+        let fill = |gap: &Gap| Fill {
+            gap: gap.clone(),
+            layer: Layer::default(),
+            stopped: None,
+            is_tried: false,
+        };
+        Self {
+            newer: Layer::default(),
+            missing: None,
+            fills: gaps.iter().map(fill).collect(),
+            seen: HashSet::from([head.1.to_string()]),
+            head,
+            known,
+            newest: None,
+            deleted: deleted.iter().cloned().collect(),
+            asking: None,
+            is_over: false,
+        }
+    }
+
+    /// A walk that begins at the document that is subscribed to.
+    pub(super) fn begin(
+        head: (String, Url),
+        history: &History,
+        payloads: Vec<Payload>,
+        kept: &Kept,
+    ) -> Self {
+        let mut walk = Self::again(head, kept);
+        walk.seen.extend(history.own.as_ref().map(Url::to_string));
+        walk.newer.add(history, payloads);
+        let _ = walk.lead(history, Part::Newer);
+        walk
+    }
+
+    /// The next archive to ask for; `None` at the end.
+    pub(super) fn asks(&mut self) -> Option<&Url> {
+        // Each turn tries one gap.
+        while self.asking.is_none() && !self.is_over {
+            let next = self.fills.iter().position(|fill| !fill.is_tried);
+            let (number, fill) = next.and_then(|n| Some((n, self.fills.get_mut(n)?)))?;
+            fill.is_tried = true;
+            if let Ok(url) = Url::parse(&fill.gap.url)
+                && !self.seen.contains(url.as_str())
+            {
+                self.asking = Some(Step { url, part: Part::Gap(number) });
+            }
+        }
+        self.asking.as_ref().map(|step| &step.url)
+    }
+
+    /// Takes in the archive that was asked for; a warning where it leads back to a known one.
+    pub(super) fn takes(&mut self, document: Document) -> Option<String> {
+        let step = self.asking.take()?;
+        let Kind::Plain(history, payloads) = document.kind else {
+            return Some(self.misses(&step, "it has sync markup, which the feed has not"));
+        };
+        self.seen.insert(step.url.to_string());
+        // "The value of the self link relation, if present, SHOULD be used as the URI of the feed
+        // document it occurs in" (section 6).
+        let own = history.own.as_ref().unwrap_or(&step.url).to_string();
+        self.seen.insert(own.clone());
+        match step.part {
+            Part::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
+            Part::Newer => {
+                self.newest.get_or_insert(own);
+                self.newer.add(&history, payloads);
+            }
+            Part::Gap(number) => {
+                if let Some(fill) = self.fills.get_mut(number) {
+                    fill.layer.add(&history, payloads);
+                }
+            }
+        }
+        self.lead(&history, step.part)
+    }
+
+    /// The archive that was asked for cannot be had.
+    pub(super) fn lacks(&mut self, why: &str) -> Option<String> {
+        let step = self.asking.take()?;
+        Some(self.misses(&step, why))
+    }
+
+    /// What is still to be asked for is left for another time.
+    pub(super) fn stops(&mut self, why: &str) -> Option<String> {
+        let warning = self.lacks(why);
+        self.is_over = true;
+        warning
+    }
+
+    fn misses(&mut self, step: &Step, why: &str) -> String {
+        self.seen.insert(step.url.to_string());
+        let url = step.url.to_string();
+        let warning = format!(
+            "the archive {url} was not read: {why}; what is only there or in older ones is missing"
+        );
+        match step.part {
+            Part::Newer => self.missing = Some(url),
+            Part::Gap(number) => {
+                if let Some(fill) = self.fills.get_mut(number) {
+                    fill.stopped = Some(url);
+                }
+            }
+        }
+        warning
+    }
+
+    /// Goes on to the next older archive, where there is one that is not known.
+    fn lead(&mut self, history: &History, part: Part) -> Option<String> {
+        let url = history.older.clone()?;
+        // A part ends where the next one begins: what stands there comes under other entries.
+        let (end, below) = match part {
+            Part::Newer => (self.known.as_ref(), 0),
+            Part::Gap(number) => {
+                let gap = self.fills.get(number).map(|fill| &fill.gap);
+                (gap.and_then(|gap| gap.until.as_ref()), number + 1)
+            }
+        };
+        let gaps = self.fills.iter().skip(below).map(|fill| &fill.gap.url);
+        if end.into_iter().chain(gaps).any(|end| *end == url.as_str()) {
+            return None;
+        }
+        if self.seen.contains(url.as_str()) {
+            return Some(format!("the archives lead back to {url}, which was read already"));
+        }
+        self.asking = Some(Step { url, part });
+        None
+    }
+
+    /// The feed as all documents have it, over what is kept of it already.
+    pub(super) fn ends(self, before: Vec<Item>) -> Reconstructed {
+        let Self { newer, missing, fills, head, known, newest, mut deleted, seen, .. } = self;
+        let said: HashSet<String> = newer.gone().cloned().collect();
+        deleted.extend(said.iter().cloned());
+        let above: HashSet<String> = newer.said.keys().cloned().collect();
+        // Where nothing was kept before, all that is kept now is above the gap.
+        let is_first = before.is_empty();
+        let mut replica = Local::over(newer, before);
+        let mut gaps = Vec::new();
+        if let Some(url) = missing {
+            let above = (!is_first).then(|| above.iter().cloned().collect());
+            gaps.push(Gap { url, until: known.clone(), above });
+        }
+        // What the parts above a gap speak of; each part adds to those below it.
+        let mut spoken = above;
+        for fill in fills {
+            let Fill { mut gap, layer, stopped, .. } = fill;
+            if let Some(above) = &mut gap.above {
+                spoken.extend(above.drain(..));
+            }
+            deleted.extend(layer.gone().cloned());
+            let mentioned: Vec<String> = layer.said.keys().cloned().collect();
+            let all = gap.above.is_none();
+            for (id, said) in layer.take() {
+                if all { replica.fill(id, said, &deleted) } else { replica.put(id, said, &spoken) }
+            }
+            spoken.extend(mentioned);
+            let was_read = seen.contains(&gap.url) && stopped.is_none();
+            if !was_read {
+                gap.url = stopped.unwrap_or(gap.url);
+                gap.above = gap.above.map(|_| spoken.iter().cloned().collect());
+                gaps.push(gap);
+            }
+        }
+        gaps.truncate(GAPS_LIMIT);
+        let items = replica.items();
+        let deleted = remembered(deleted, &items, &gaps);
+        let archive = newest.or(known);
+        Reconstructed { items, head, kept: Kept::History { archive, gaps, deleted }, deleted: said }
+    }
+}
+
+/// The deleted entries to remember: none where nothing is missing.
+fn remembered(deleted: HashSet<String>, items: &[Item], gaps: &[Gap]) -> Vec<String> {
+    if gaps.is_empty() {
+        return Vec::new();
+    }
+    let there: HashSet<String> = items.iter().map(Item::key).collect();
+    let mut ids: Vec<String> = deleted.into_iter().filter(|id| !there.contains(id)).collect();
+    ids.sort();
+    ids.truncate(DELETED_LIMIT);
+    ids
+}
+
+/// The replica while it is put together.
+struct Local {
+    order: Vec<String>,
+    items: HashMap<String, Item>,
+}
+
+impl Local {
+    /// What the newest documents say, over what there is.
+    fn over(newer: Layer, before: Vec<Item>) -> Self {
+        let mut local = Self { order: Vec::new(), items: HashMap::new() };
+        let mut gone = HashSet::new();
+        for (id, said) in newer.take() {
+            match said {
+                Said::There(payload) => local.add(id, Item::Plain(*payload)),
+                Said::Gone => drop(gone.insert(id)),
+            }
+        }
+        for item in before {
+            let id = item.key();
+            if !gone.contains(&id) && !local.items.contains_key(&id) {
+                local.add(id, item);
+            }
+        }
+        local
+    }
+
+    fn add(&mut self, id: String, item: Item) {
+        if self.items.insert(id.clone(), item).is_none() {
+            self.order.push(id);
+        }
+    }
+
+    /// What stood below everything: only what nothing else speaks of.
+    fn fill(&mut self, id: String, said: Said, deleted: &HashSet<String>) {
+        if let Said::There(payload) = said
+            && !self.items.contains_key(&id)
+            && !deleted.contains(&id)
+        {
+            self.add(id, Item::Plain(*payload));
+        }
+    }
+
+    /// What stood below `above` and over the rest.
+    fn put(&mut self, id: String, said: Said, above: &HashSet<String>) {
+        if above.contains(&id) {
+            return;
+        }
+        match said {
+            Said::There(payload) => self.add(id, Item::Plain(*payload)),
+            Said::Gone => drop(self.items.remove(&id)),
+        }
+    }
+
+    fn items(mut self) -> Vec<Item> {
+        let order = std::mem::take(&mut self.order);
+        order.into_iter().filter_map(|id| self.items.remove(&id)).collect()
+    }
+}

@@ -1,0 +1,422 @@
+//! What to ask for next, and what comes of the answers.
+
+use super::document::{self, Document, History, Kind, Sharing};
+use super::error::PullError;
+use super::exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
+use super::history::{Reconstructed, Walk};
+use super::item::{Change, Item, changes};
+use super::replica;
+use super::state::{Complete, Kept, State};
+use crate::model::{Older, Shared};
+use crate::parse::sse::Payload;
+use crate::sync;
+use std::collections::HashSet;
+use url::Url;
+
+/// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
+#[derive(Debug)]
+pub struct Pull {
+    limits: Limits,
+    state: State,
+    /// The replica that is there, as it was written.
+    written: Option<String>,
+    before: Vec<Item>,
+    stage: Stage,
+    requests: usize,
+    bytes: usize,
+    warnings: Vec<String>,
+    was_out_of_sync: bool,
+}
+
+enum Stage {
+    /// The document that is subscribed to is asked for; `hopped`: one `current` link was followed.
+    Subscription { url: Url, hopped: bool },
+    /// The complete feed is asked for; what was read before it waits.
+    Complete { url: Url, partial: Box<Partial> },
+    /// Archives are asked for.
+    Walk(Box<Walk>),
+    /// Nothing is asked for any more.
+    End(Box<Outcome>),
+    /// An answer is being taken in, or the pull has failed.
+    Between,
+}
+
+/// A partial feed that has been read.
+struct Partial {
+    head: (String, Url),
+    sharing: Sharing,
+    items: Vec<Shared<Payload>>,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Subscription { .. } => "Subscription",
+            Self::Complete { .. } => "Complete",
+            Self::Walk(_) => "Walk",
+            Self::End(_) => "End",
+            Self::Between => "Between",
+        })
+    }
+}
+
+impl Pull {
+    /// A pull of the feed at `url`. `saved`: the state and the replica of the last one.
+    pub fn new(
+        url: Url,
+        limits: Limits,
+        saved: Option<(State, String)>,
+    ) -> Result<Self, PullError> {
+        let (state, written) = saved.map_or_else(
+            || (State { subscription: url.to_string(), ..State::default() }, None),
+            |(state, written)| (state, Some(written)),
+        );
+        let before = written.as_deref().map(replica::read).transpose();
+        let before =
+            before.map_err(|source| PullError::Markup { url: "the replica".to_owned(), source })?;
+        let subscription = Url::parse(&state.subscription).unwrap_or(url);
+        Ok(Self {
+            limits,
+            before: before.unwrap_or_default(),
+            written,
+            state,
+            stage: Stage::Subscription { url: subscription, hopped: false },
+            requests: 0,
+            bytes: 0,
+            warnings: Vec::new(),
+            was_out_of_sync: false,
+        })
+    }
+
+    /// What to do next.
+    pub fn step(&mut self) -> Result<Next, PullError> {
+        // Each turn ends the walk or returns.
+        loop {
+            let ask = match &mut self.stage {
+                Stage::Subscription { url, hopped } => {
+                    let knows = self.written.is_some() && !*hopped;
+                    let asked = if knows { Asked::Changes } else { Asked::Unless(None) };
+                    Ask { url: url.clone(), asked }
+                }
+                Stage::Complete { url, .. } => {
+                    let known = match &self.state.kept {
+                        Kept::Sse { until: None, complete } if self.written.is_some() => {
+                            complete.as_ref().filter(|complete| complete.url == url.as_str())
+                        }
+                        _ => None,
+                    };
+                    let tag = known.and_then(|complete| complete.etag.clone());
+                    Ask { url: url.clone(), asked: Asked::Unless(tag) }
+                }
+                Stage::Walk(walk) => match walk.asks().cloned() {
+                    Some(url) if self.requests < self.limits.requests => {
+                        Ask { url, asked: Asked::Unless(None) }
+                    }
+                    Some(_) => {
+                        let limit = self.limits.requests;
+                        let why =
+                            format!("this pull has made {limit} requests, which is the limit");
+                        self.warnings.extend(walk.stops(&why));
+                        continue;
+                    }
+                    None => {
+                        self.ends_walk()?;
+                        continue;
+                    }
+                },
+                Stage::End(outcome) => return Ok(Next::Done(outcome.clone())),
+                Stage::Between => return Err(failed_before()),
+            };
+            self.requests += 1;
+            return Ok(Next::Ask(ask));
+        }
+    }
+
+    /// Takes in what came of the last request.
+    pub fn answer(&mut self, answer: Answer) -> Result<(), PullError> {
+        if let Answer::Document(found) = &answer {
+            self.bytes = self.bytes.saturating_add(found.bytes.len());
+        }
+        match std::mem::replace(&mut self.stage, Stage::Between) {
+            Stage::Subscription { url, hopped } => self.subscription(url, hopped, answer),
+            Stage::Complete { url, partial } => self.complete(&url, *partial, answer),
+            Stage::Walk(walk) => {
+                self.archive(walk, answer);
+                Ok(())
+            }
+            Stage::End(outcome) => {
+                self.stage = Stage::End(outcome);
+                Ok(())
+            }
+            Stage::Between => Err(failed_before()),
+        }
+    }
+
+    fn subscription(&mut self, url: Url, hopped: bool, answer: Answer) -> Result<(), PullError> {
+        let found = match answer {
+            Answer::Document(found) => found,
+            Answer::NotModified => return self.unchanged(url),
+            Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
+        };
+        let Document { url: from, text, kind, is_delta, mut warnings } = document::read(
+            &found.bytes,
+            found.content_type.as_deref(),
+            &found.url,
+            found.is_delta,
+            None,
+        )?;
+        self.warnings.append(&mut warnings);
+        let head = (text, from);
+        match kind {
+            Kind::Plain(history, payloads) => {
+                // Step 1: one hop only (READINGS 3, row 4).
+                let current = history.current.clone().filter(|current| {
+                    let is_here = *current == url || *current == head.1;
+                    !hopped && !is_here && history.own.as_ref() != Some(current)
+                });
+                if let Some(current) = current {
+                    self.state.subscription = current.to_string();
+                    self.stage = Stage::Subscription { url: current, hopped: true };
+                    return Ok(());
+                }
+                self.keep_validators(&found);
+                self.plain(head, &history, payloads, is_delta)
+            }
+            Kind::Sse(sharing, items) => {
+                self.keep_validators(&found);
+                self.sse(Partial { head, sharing, items })
+            }
+        }
+    }
+
+    fn keep_validators(&mut self, found: &Found) {
+        self.state.etag.clone_from(&found.etag);
+        self.state.last_modified.clone_from(&found.last_modified);
+        self.state.answered_by = Some(found.url.to_string());
+    }
+
+    /// The document that is subscribed to is the one of the last pull.
+    fn unchanged(&mut self, url: Url) -> Result<(), PullError> {
+        if let (Kept::Sse { until: None, complete: Some(complete) }, Some(text)) =
+            (&self.state.kept, &self.written)
+            && let Ok(at) = Url::parse(&complete.url)
+        {
+            let head = (text.clone(), url);
+            let partial = Partial { head, sharing: Sharing::default(), items: Vec::new() };
+            self.stage = Stage::Complete { url: at, partial: Box::new(partial) };
+            return Ok(());
+        }
+        let has_gaps = matches!(&self.state.kept, Kept::History { gaps, .. } if !gaps.is_empty());
+        let head = self.written.clone().filter(|_| has_gaps);
+        self.stage = match head {
+            Some(text) => Stage::Walk(Box::new(Walk::again((text, url), &self.state.kept))),
+            None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
+        };
+        Ok(())
+    }
+
+    /// A plain feed: steps 2 and 3 of Feed History draft-05 section 6.
+    fn plain(
+        &mut self,
+        head: (String, Url),
+        history: &History,
+        payloads: Vec<Payload>,
+        is_delta: bool,
+    ) -> Result<(), PullError> {
+        if !matches!(self.state.kept, Kept::History { .. }) {
+            self.state.kept =
+                Kept::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+            self.forget();
+        }
+        if history.is_complete && !is_delta {
+            self.state.kept =
+                Kept::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+            let items = once(payloads);
+            return self.ends(items, &head, &history.deleted);
+        }
+        if history.has_pages {
+            self.warnings.push(
+                "the feed has pages (rel=\"next\"), which change while they are read: they are \
+                 not followed"
+                    .to_owned(),
+            );
+        }
+        let walk = Walk::begin(head, history, payloads, &self.state.kept);
+        self.stage = Stage::Walk(Box::new(walk));
+        Ok(())
+    }
+
+    /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
+    fn sse(&mut self, partial: Partial) -> Result<(), PullError> {
+        let cached = match &self.state.kept {
+            Kept::Sse { until, .. } if self.written.is_some() => until.clone(),
+            _ => None,
+        };
+        if !matches!(self.state.kept, Kept::Sse { .. }) {
+            self.state.kept = Kept::default();
+            self.forget();
+        }
+        let here = &partial.head.1;
+        let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
+        match (cached, &partial.sharing.bounds) {
+            // Section 4.1.2 step 2a: compared by code points.
+            (Some(cached), Some((since, _))) if *since > cached => {
+                self.was_out_of_sync = true;
+                self.begin(partial, complete)
+            }
+            (Some(_), Some((_, until))) => {
+                let until = Some(until.clone());
+                self.state.kept = Kept::Sse { until, complete: None };
+                let Partial { head, items, .. } = partial;
+                self.merges(items, &head)
+            }
+            // Without bounds nobody can tell whether something was missed: the complete feed is
+            // read each time, or there is none and this is all.
+            (_, None) if complete.is_none() => {
+                self.state.kept = Kept::default();
+                let Partial { head, items, .. } = partial;
+                self.merges(items, &head)
+            }
+            _ => self.begin(partial, complete),
+        }
+    }
+
+    /// Section 4.1.1.
+    fn begin(&mut self, partial: Partial, complete: Option<Url>) -> Result<(), PullError> {
+        if let Some(url) = complete {
+            self.stage = Stage::Complete { url, partial: Box::new(partial) };
+            return Ok(());
+        }
+        let until = partial.sharing.bounds.map(|(_, until)| until);
+        self.state.kept = Kept::Sse { until, complete: None };
+        self.forget();
+        self.merges(partial.items, &partial.head)
+    }
+
+    fn complete(&mut self, url: &Url, partial: Partial, answer: Answer) -> Result<(), PullError> {
+        let failed = |why: String| PullError::Unread { url: url.to_string(), why };
+        let found = match answer {
+            Answer::Document(found) => found,
+            // Only asked for with a tag where there are no bounds.
+            Answer::NotModified => return self.merges(partial.items, &partial.head),
+            Answer::Failed(why) => return Err(failed(why)),
+        };
+        let document = document::read(
+            &found.bytes,
+            found.content_type.as_deref(),
+            &found.url,
+            found.is_delta,
+            None,
+        )?;
+        self.warnings.extend(document.warnings);
+        let Kind::Sse(sharing, items) = document.kind else {
+            return Err(failed("the complete feed has no sync markup".to_owned()));
+        };
+        // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
+        let until = partial.sharing.bounds.map(|(_, until)| until);
+        let whole = sharing.bounds.map(|(_, until)| until);
+        let least = match (until.clone(), whole) {
+            (Some(until), Some(whole)) => Some(until.min(whole)),
+            (until, _) => until,
+        };
+        let read = Complete { url: url.to_string(), etag: found.etag.clone() };
+        let complete = Some(read).filter(|_| least.is_none());
+        self.state.kept = Kept::Sse { until: least, complete };
+        // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
+        // reads, so nothing local is merged.
+        let merged = sync::merge_sets(items, partial.items);
+        self.ends(merged.into_iter().map(Item::Sse).collect(), &partial.head, &HashSet::new())
+    }
+
+    /// Section 4.1.2 step 3.
+    fn merges(
+        &mut self,
+        incoming: Vec<Shared<Payload>>,
+        head: &(String, Url),
+    ) -> Result<(), PullError> {
+        let local = self.before.iter().filter_map(|item| match item {
+            Item::Sse(shared) => Some(shared.clone()),
+            Item::Sse091(_) | Item::Plain(_) => None,
+        });
+        let merged = sync::merge_sets(local.collect::<Vec<_>>(), incoming);
+        self.ends(merged.into_iter().map(Item::Sse).collect(), head, &HashSet::new())
+    }
+
+    fn archive(&mut self, mut walk: Box<Walk>, answer: Answer) {
+        let warning = match answer {
+            _ if self.bytes > self.limits.bytes => {
+                let limit = self.limits.bytes;
+                walk.stops(&format!("this pull has read {limit} bytes, which is the limit"))
+            }
+            Answer::Document(found) => {
+                let layout = Some(Older::Archives);
+                let kind = found.content_type.as_deref();
+                match document::read(&found.bytes, kind, &found.url, found.is_delta, layout) {
+                    Ok(mut document) => {
+                        self.warnings.append(&mut document.warnings);
+                        walk.takes(document)
+                    }
+                    Err(error) => walk.lacks(&error.to_string()),
+                }
+            }
+            Answer::NotModified => walk.lacks("the answer was 304 to a request without validators"),
+            Answer::Failed(why) => walk.lacks(&why),
+        };
+        self.warnings.extend(warning);
+        self.stage = Stage::Walk(walk);
+    }
+
+    fn ends_walk(&mut self) -> Result<(), PullError> {
+        let Stage::Walk(walk) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            return Err(failed_before());
+        };
+        let Reconstructed { items, head, kept, deleted } = walk.ends(self.before.clone());
+        self.state.kept = kept;
+        self.ends(items, &head, &deleted)
+    }
+
+    /// What was kept by other rules is not gone on with.
+    fn forget(&mut self) {
+        self.before.clear();
+    }
+
+    fn ends(
+        &mut self,
+        items: Vec<Item>,
+        head: &(String, Url),
+        deleted: &HashSet<String>,
+    ) -> Result<(), PullError> {
+        let text = replica::write(&head.0, &head.1, &items)?;
+        let was = self.written.as_deref().map(replica::read).and_then(Result::ok);
+        let changes = changes(&was.unwrap_or_default(), &items, deleted);
+        self.before = items;
+        let text = Some(text).filter(|text| self.written.as_ref() != Some(text));
+        self.stage = Stage::End(Box::new(self.outcome(text, changes)));
+        Ok(())
+    }
+
+    fn outcome(&mut self, replica: Option<String>, changes: Vec<Change>) -> Outcome {
+        let tombstones = self.before.iter().filter(|item| item.is_deleted()).count();
+        Outcome {
+            replica,
+            state: self.state.clone(),
+            changes,
+            warnings: std::mem::take(&mut self.warnings),
+            living: self.before.len() - tombstones,
+            tombstones,
+            was_out_of_sync: self.was_out_of_sync,
+        }
+    }
+}
+
+/// The entries of a document, each once.
+fn once(payloads: Vec<Payload>) -> Vec<Item> {
+    let mut seen = HashSet::new();
+    let items = payloads.into_iter().map(Item::Plain);
+    items.filter(|item| seen.insert(item.key())).collect()
+}
+
+fn failed_before() -> PullError {
+    let why = "this pull has failed already".to_owned();
+    PullError::Unread { url: "the feed".to_owned(), why }
+}

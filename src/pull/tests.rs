@@ -1,0 +1,111 @@
+//! Pulls from scripted publishers.
+
+mod history;
+mod property;
+mod sharing;
+
+use super::*;
+use std::collections::BTreeMap;
+use url::Url;
+
+const FEED: &str = "https://pub.example/feed";
+
+fn at(path: &str) -> String {
+    format!("https://pub.example/{path}")
+}
+
+/// What a publisher answers to whom.
+#[derive(Default)]
+struct Publisher {
+    documents: BTreeMap<String, String>,
+    /// Answers 304 to who has this very document, by address.
+    conditional: bool,
+    /// Deltas, by address: what is answered to who asks for changes.
+    deltas: BTreeMap<String, String>,
+}
+
+impl Publisher {
+    fn set(&mut self, url: &str, text: impl Into<String>) {
+        self.documents.insert(url.to_owned(), text.into());
+    }
+
+    fn answer(&self, ask: &Ask, state: Option<&State>) -> Answer {
+        let url = ask.url.to_string();
+        let Some(text) = self.documents.get(&url) else {
+            return Answer::Failed("the publisher answered 404".to_owned());
+        };
+        let etag = format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        let named = match &ask.asked {
+            Asked::Changes => state.and_then(|state| state.etag.clone()),
+            Asked::Unless(tag) => tag.clone(),
+        };
+        if self.conditional && named.as_ref() == Some(&etag) {
+            return Answer::NotModified;
+        }
+        let delta = self.deltas.get(&url).filter(|_| ask.asked == Asked::Changes);
+        Answer::Document(Box::new(Found {
+            url: ask.url.clone(),
+            bytes: delta.unwrap_or(text).clone().into_bytes(),
+            content_type: None,
+            etag: Some(etag),
+            last_modified: None,
+            is_delta: delta.is_some(),
+        }))
+    }
+}
+
+/// A replica in memory.
+#[derive(Default)]
+struct Local {
+    saved: Option<(State, String)>,
+    /// What was asked for in the last pull.
+    asked: Vec<String>,
+}
+
+impl Local {
+    fn try_pull(&mut self, publisher: &Publisher, limits: Limits) -> Result<Outcome, PullError> {
+        self.asked.clear();
+        let mut pull = Pull::new(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
+        let outcome = loop {
+            match pull.step()? {
+                Next::Ask(ask) => {
+                    self.asked.push(ask.url.path().trim_start_matches('/').to_owned());
+                    let state = self.saved.as_ref().map(|(state, _)| state);
+                    pull.answer(publisher.answer(&ask, state))?;
+                }
+                Next::Done(outcome) => break *outcome,
+            }
+        };
+        let before = self.saved.take().map(|(_, replica)| replica);
+        let replica = outcome.replica.clone().or(before);
+        self.saved = replica.map(|replica| (outcome.state.clone(), replica));
+        Ok(outcome)
+    }
+
+    fn pull(&mut self, publisher: &Publisher) -> Outcome {
+        let outcome = self.try_pull(publisher, Limits::STANDARD).unwrap();
+        // What was written reads back, and is written the same.
+        let (_, text) = self.saved.as_ref().unwrap();
+        let items = replica::read(text).unwrap();
+        let url = Url::parse(FEED).unwrap();
+        assert_eq!(&replica::write(text, &url, &items).unwrap(), text);
+        outcome
+    }
+
+    fn text(&self) -> &str {
+        &self.saved.as_ref().unwrap().1
+    }
+
+    /// The titles of what lives, in the order of the replica.
+    fn titles(&self) -> Vec<String> {
+        let items = replica::read(self.text()).unwrap();
+        let living = items.iter().filter(|item| !item.is_deleted());
+        living.map(|item| item.payload().values.title.clone().unwrap_or_default()).collect()
+    }
+}
+
+/// What changed, in words.
+fn said(outcome: &Outcome) -> Vec<String> {
+    let title = |change: &Change| change.title.clone().unwrap_or_else(|| change.id.clone());
+    outcome.changes.iter().map(|c| format!("{} {}", c.kind.name(), title(c))).collect()
+}

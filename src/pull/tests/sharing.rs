@@ -1,0 +1,253 @@
+//! Feeds with sync markup (SSE 1.0 section 4.1).
+
+use super::*;
+
+/// An item with a version number, made by `by`.
+fn item(id: &str, updates: u32, by: &str) -> String {
+    version(id, updates, by, "")
+}
+
+fn gone(id: &str, updates: u32) -> String {
+    version(id, updates, "P", " deleted=\"true\"")
+}
+
+fn version(id: &str, updates: u32, by: &str, more: &str) -> String {
+    let history = (1..=updates).rev().map(|n| {
+        format!("<sx:history sequence=\"{n}\" when=\"2026-01-0{n}T00:00:00Z\" by=\"{by}\"/>")
+    });
+    format!(
+        "<item><sx:sync id=\"{id}\" updates=\"{updates}\"{more}>{}</sx:sync>\
+         <title>{id} {updates}</title></item>",
+        history.collect::<String>()
+    )
+}
+
+fn rss(sharing: &str, items: &[String]) -> String {
+    format!(
+        "<rss version=\"2.0\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\" \
+         xmlns:atom=\"http://www.w3.org/2005/Atom\"><channel><title>t</title>\
+         <atom:link rel=\"self\" href=\"https://pub.example/feed\"/>{sharing}{}</channel></rss>",
+        items.concat()
+    )
+}
+
+const COMPLETE: &str = "<sx:related link=\"https://pub.example/all\" type=\"complete\"/>";
+
+fn bounds(since: &str, until: &str) -> String {
+    format!("<sx:sharing since=\"{since}\" until=\"{until}\">{COMPLETE}</sx:sharing>")
+}
+
+fn until(local: &Local) -> Option<String> {
+    match &local.saved.as_ref().unwrap().0.kept {
+        Kept::Sse { until, .. } => until.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the replica has: id, updates, whether it is deleted.
+fn has(local: &Local) -> Vec<(String, u32, bool)> {
+    let items = replica::read(local.text()).unwrap();
+    let mut has: Vec<_> = items
+        .iter()
+        .map(|item| match item {
+            item::Item::Sse(shared) => {
+                let winner = &shared.winner;
+                (winner.id.to_string(), winner.updates.value(), winner.deleted)
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    has.sort();
+    has
+}
+
+fn known(items: &[(&str, u32, bool)]) -> Vec<(String, u32, bool)> {
+    items.iter().map(|(id, updates, deleted)| ((*id).to_owned(), *updates, *deleted)).collect()
+}
+
+fn publisher() -> Publisher {
+    let mut publisher = Publisher { conditional: true, ..Publisher::default() };
+    publisher.set(FEED, rss(&bounds("2", "5"), &[item("b", 2, "P"), item("c", 1, "P")]));
+    let all = [item("a", 1, "P"), item("b", 2, "P"), item("c", 1, "P")];
+    publisher.set(&at("all"), rss("<sx:sharing since=\"0\" until=\"5\"/>", &all));
+    publisher
+}
+
+#[test]
+fn the_complete_feed_is_read_first() {
+    let publisher = publisher();
+    let mut local = Local::default();
+    let outcome = local.pull(&publisher);
+    assert_eq!(local.asked, ["feed", "all"]);
+    assert_eq!(has(&local), known(&[("a", 1, false), ("b", 2, false), ("c", 1, false)]));
+    assert_eq!(until(&local).as_deref(), Some("5"));
+    assert_eq!((outcome.living, outcome.changes.len(), outcome.was_out_of_sync), (3, 3, false));
+    // What the publisher told this subscriber is not for others (section 2.2).
+    assert!(!local.text().contains("sharing") && !local.text().contains("rel=\"self\""));
+    let outcome = local.pull(&publisher);
+    assert_eq!((local.asked.len(), outcome.replica), (1, None));
+}
+
+/// READINGS 1, row 28: what changed between the two reads is not missed.
+#[test]
+fn the_earlier_until_counts() {
+    for (partial, whole, expected) in [("5", "7", "5"), ("7", "5", "5")] {
+        let mut publisher = publisher();
+        publisher.set(FEED, rss(&bounds("2", partial), &[item("b", 2, "P")]));
+        let sharing = format!("<sx:sharing since=\"0\" until=\"{whole}\"/>");
+        publisher.set(&at("all"), rss(&sharing, &[item("b", 2, "P")]));
+        let mut local = Local::default();
+        local.pull(&publisher);
+        assert_eq!(until(&local).as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn partial_feeds_are_merged() {
+    let mut publisher = publisher();
+    let mut local = Local::default();
+    local.pull(&publisher);
+    let changes = [gone("a", 2), item("c", 2, "P"), item("d", 1, "P")];
+    publisher.set(FEED, rss(&bounds("5", "9"), &changes));
+    let outcome = local.pull(&publisher);
+    assert_eq!(local.asked, ["feed"]);
+    assert_eq!(said(&outcome), ["deleted a 2", "changed c 2", "new d 1"]);
+    assert_eq!(has(&local)[0], ("a".to_owned(), 2, true));
+    assert_eq!((until(&local).as_deref(), outcome.living, outcome.tombstones), (Some("9"), 3, 1));
+    // An older partial feed, from a cache, say, undoes nothing.
+    publisher.set(FEED, rss(&bounds("2", "9"), &[item("a", 1, "P")]));
+    assert!(local.pull(&publisher).changes.is_empty());
+    publisher.set(FEED, rss(&bounds("5", "11"), &[item("a", 3, "P")]));
+    assert_eq!(said(&local.pull(&publisher)), ["restored a 3"]);
+}
+
+#[test]
+fn who_was_away_too_long_starts_again() {
+    let mut publisher = publisher();
+    let mut local = Local::default();
+    local.pull(&publisher);
+    // Greater by code points, as section 4.1.2 compares.
+    publisher.set(FEED, rss(&bounds("6", "9"), &[item("d", 1, "P")]));
+    publisher.set(
+        &at("all"),
+        rss("<sx:sharing since=\"6\" until=\"9\"/>", &[item("c", 1, "P"), item("d", 1, "P")]),
+    );
+    let outcome = local.pull(&publisher);
+    assert!(outcome.was_out_of_sync);
+    assert_eq!(local.asked, ["feed", "all"]);
+    assert_eq!(has(&local), known(&[("c", 1, false), ("d", 1, false)]));
+    assert_eq!(said(&outcome), ["new d 1", "forgotten a 1", "forgotten b 2"]);
+    // The cached until is the feed's again.
+    local.pull(&publisher);
+    assert!(!local.pull(&publisher).was_out_of_sync);
+}
+
+#[test]
+fn without_a_complete_feed_the_partial_one_is_all() {
+    let mut publisher = publisher();
+    let sharing = |since: &str| format!("<sx:sharing since=\"{since}\" until=\"9\"/>");
+    publisher.set(FEED, rss(&sharing("1"), &[item("a", 1, "P")]));
+    let mut local = Local::default();
+    local.pull(&publisher);
+    publisher.set(FEED, rss(&sharing("99"), &[item("b", 1, "P")]));
+    assert!(local.pull(&publisher).was_out_of_sync);
+    assert_eq!(has(&local), known(&[("b", 1, false)]));
+    publisher.set(FEED, rss("", &[item("c", 1, "P")]));
+    local.pull(&publisher);
+    assert_eq!(has(&local), known(&[("b", 1, false), ("c", 1, false)]), "nothing tells a gap");
+}
+
+/// Without bounds nobody can tell what was missed, so the complete feed is read each time.
+#[test]
+fn a_feed_without_bounds_is_read_whole_each_time() {
+    let mut publisher = publisher();
+    let sharing = format!("<sx:sharing>{COMPLETE}</sx:sharing>");
+    publisher.set(FEED, rss(&sharing, &[item("b", 2, "P")]));
+    let mut local = Local::default();
+    local.pull(&publisher);
+    assert_eq!(local.asked, ["feed", "all"]);
+    let outcome = local.pull(&publisher);
+    assert_eq!(local.asked, ["feed", "all"], "both answer 304");
+    assert_eq!(outcome.replica, None);
+    publisher.set(&at("all"), rss("<sx:sharing/>", &[item("b", 2, "P"), gone("c", 2)]));
+    let outcome = local.pull(&publisher);
+    assert_eq!(said(&outcome), ["deleted c 2", "forgotten a 1"]);
+}
+
+#[test]
+fn where_the_complete_feed_cannot_be_had_nothing_changes() {
+    let mut publisher = publisher();
+    let all = publisher.documents.remove(&at("all")).unwrap();
+    let mut local = Local::default();
+    let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err();
+    let wanted = "https://pub.example/all could not be read: the publisher answered 404";
+    assert_eq!((error.to_string().as_str(), local.saved.is_none()), (wanted, true));
+    publisher.set(&at("all"), all);
+    local.pull(&publisher);
+    let before = local.saved.clone();
+    publisher.documents.remove(&at("all"));
+    publisher.set(FEED, rss(&bounds("8", "9"), &[]));
+    assert!(local.try_pull(&publisher, Limits::STANDARD).is_err());
+    assert_eq!(local.saved, before, "an old replica is better than none");
+}
+
+#[test]
+fn conflicts_are_kept_and_broken_items_left_out() {
+    let mut publisher = publisher();
+    let mut local = Local::default();
+    local.pull(&publisher);
+    let broken = item("z", 1, "P").replace("updates=\"1\"", "updates=\"0\"");
+    publisher.set(FEED, rss(&bounds("5", "9"), &[item("b", 2, "Q"), broken]));
+    let outcome = local.pull(&publisher);
+    assert!(local.text().contains("<sx:conflicts>"), "{}", local.text());
+    assert!(outcome.warnings[0].ends_with("the item is left out"), "{:?}", outcome.warnings);
+    assert_eq!(has(&local).len(), 3);
+    local.pull(&publisher);
+}
+
+#[test]
+fn what_is_broken_or_of_sse_091_is_refused() {
+    let mut publisher = publisher();
+    let mut local = Local::default();
+    local.pull(&publisher);
+    let old = "<rss xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><channel><item>\
+               <sx:sync id=\"a\" version=\"1\"><sx:history by=\"P\"/></sx:sync></item></channel></rss>";
+    let cut = rss(&bounds("5", "9"), &[item("b", 3, "P")]).replace("</channel></rss>", "</cha");
+    for (text, wanted) in [(old, "SSE 0.91"), (cut.as_str(), "not well-formed")] {
+        publisher.set(FEED, text);
+        let before = local.saved.clone();
+        let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+        assert_eq!(local.saved, before);
+    }
+}
+
+#[test]
+fn a_feed_that_loses_its_markup_is_kept_as_a_plain_one() {
+    let mut publisher = publisher();
+    let mut local = Local::default();
+    local.pull(&publisher);
+    publisher.set(
+        FEED,
+        "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid>\
+                         <title>plain</title></item></channel></rss>",
+    );
+    local.pull(&publisher);
+    assert_eq!(local.titles(), ["plain"]);
+    publisher.set(FEED, rss(&bounds("2", "5"), &[item("b", 2, "P")]));
+    local.pull(&publisher);
+    assert_eq!(has(&local).len(), 3, "the complete feed is read again");
+}
+
+#[test]
+fn feedsync_stays_feedsync() {
+    let mut publisher = publisher();
+    for text in publisher.documents.values_mut() {
+        *text = text
+            .replace("http://www.microsoft.com/schemas/sse", "http://feedsync.org/2007/feedsync");
+    }
+    let mut local = Local::default();
+    local.pull(&publisher);
+    assert!(local.text().contains("feedsync.org") && !local.text().contains("schemas/sse"));
+    assert_eq!(has(&local).len(), 3);
+}

@@ -1,0 +1,59 @@
+//! Specimens of feeds and of what polling remembers of them.
+
+use super::files::{URL, at};
+use super::*;
+
+pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
+    PollRecord::from(&PollState {
+        feed: FeedName::new("news").unwrap(),
+        url: url.to_owned(),
+        body,
+        etag: Some("W/\"1\"".to_owned()),
+        last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+        answered_by: Some(URL.to_owned()),
+        moved_to: Some("https://example.net/".to_owned()),
+        failures: 3,
+        last_error: Some("timeout".to_owned()),
+        refreshed: Some(at(4)),
+        not_before: Some(at(5)),
+        backfill,
+    })
+}
+
+pub(super) fn walk() -> Backfill {
+    Backfill {
+        standing: WalkStanding::Stopped,
+        trail: Some(Trail::Numbered),
+        next: Some("https://example.org/?paged=7".to_owned()),
+        documents: 6,
+        items: 50,
+        known: 10,
+        bytes: 70_000,
+        failures: 2,
+        started: at(6),
+        ended: Some(at(7)),
+        note: Some("the publisher answered 503".to_owned()),
+        marks: vec![u64::MAX, 0],
+        gone: vec![8],
+    }
+}
+
+pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: bool) -> FeedRow {
+    FeedRow::from(&FeedRecord {
+        name: FeedName::new("news").unwrap(),
+        url: URL.to_owned(),
+        source: FeedSource::Api,
+        standing: FeedStanding::Paused,
+        options: FeedOptions {
+            complete: true,
+            deletions: Deletions::Eager,
+            min_interval: Some(std::time::Duration::from_secs(300)),
+            max_interval: Some(std::time::Duration::from_millis(86_400_500)),
+            order,
+            probe,
+            backfill,
+            ignore,
+            without: Without::default(),
+        },
+    })
+}
