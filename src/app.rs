@@ -9,12 +9,14 @@ mod operator;
 mod options;
 mod replay;
 mod serve;
+mod sup;
 mod token;
 mod translate;
 
 pub use demo::demo;
 pub use error::AppError;
 pub use gateway::{Gateway, Outside};
-pub use options::{DemoOptions, ReplayOptions, ServeOptions, Settings};
+pub use options::{DemoOptions, ReplayOptions, ServeOptions, Settings, SupOptions};
 pub use replay::replay;
 pub use serve::serve;
+pub use sup::sup;

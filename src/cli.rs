@@ -43,6 +43,7 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
         Command::Replay(args) => app::replay(&args.options()),
+        Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {
             let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
             merged.map_err(|error| match error.exit_code() {

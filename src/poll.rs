@@ -14,6 +14,7 @@ mod report;
 mod round;
 mod schedule;
 mod skip;
+mod sup;
 
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
@@ -28,6 +29,7 @@ pub use schedule::{
     replay_interval, words,
 };
 pub use skip::MAX_SKIP;
+pub use sup::{Question, SupError};
 
 use crate::archive;
 use crate::fetch::AllowPrivate;

@@ -4,6 +4,7 @@ use crate::config::{self, Checked, Config, ConfigError, Overrides};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use url::Url;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,19 @@ pub struct ReplayOptions {
     pub json: bool,
     /// Folders with an `index.jsonl`, or documents in order.
     pub sources: Vec<PathBuf>,
+}
+
+/// What `tidegate sup` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupOptions {
+    /// The address of the SUP document.
+    pub url: Url,
+    /// One line of JSON for each change, instead of text for people.
+    pub json: bool,
+    /// Whether to read it a single time.
+    pub once: bool,
+    /// How often to look; by default once a period.
+    pub every: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings};
+use crate::app::{DemoOptions, ReplayOptions, ServeOptions, Settings, SupOptions};
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -32,6 +32,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Take recorded documents through the gateway, with no network and no server
     Replay(ReplayArgs),
+    /// Watch a SUP document and print which feeds change
+    Sup(SupArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -159,6 +161,30 @@ impl ReplayArgs {
     }
 }
 
+/// `tidegate sup`.
+#[derive(Debug, Args)]
+pub struct SupArgs {
+    /// The address of the SUP document
+    #[arg(value_name = "URL", value_parser = feed)]
+    pub url: Url,
+    /// Print one line of JSON for each change
+    #[arg(long)]
+    pub json: bool,
+    /// Read it a single time
+    #[arg(long)]
+    pub once: bool,
+    /// How often to look [default: once a period]
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub every: Option<Duration>,
+}
+
+impl SupArgs {
+    /// What is asked.
+    pub fn options(self) -> SupOptions {
+        SupOptions { url: self.url, json: self.json, once: self.once, every: self.every }
+    }
+}
+
 /// `tidegate merge`.
 #[derive(Debug, Args)]
 pub struct MergeArgs {
@@ -233,7 +259,15 @@ mod tests {
         ] {
             assert!(serve(bad).is_err(), "{bad:?} was taken");
         }
-        for bad in [&["demo", "--every", "0s"][..], &["replay"], &["merge", "one"], &["fly"], &[]] {
+        for bad in [
+            &["demo", "--every", "0s"][..],
+            &["replay"],
+            &["sup"],
+            &["sup", "file:///a"],
+            &["merge", "one"],
+            &["fly"],
+            &[],
+        ] {
             let typed = std::iter::once(&"tidegate").chain(bad);
             assert!(Cli::try_parse_from(typed).is_err(), "{bad:?} was taken");
         }

@@ -172,3 +172,60 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     let all = document(&site, "/sup.json?seconds=300").await;
     assert_eq!(ids(&site, &all), ["news", "other", "third"]);
 }
+
+/// What a document of a very large gateway costs: `cargo test --release -- --ignored --nocapture
+/// what_a_million_feeds_cost`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn what_a_million_feeds_cost() {
+    use crate::model::{SupId, Tick};
+    use crate::sup::{Closed, Windows};
+    use tokio::time::Instant;
+    let mut windows = Windows::new(86_400);
+    let begun = Instant::now();
+    let feed =
+        |n: u64| SupId::new(&format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).unwrap();
+    // A million feeds over twelve hours, and 30,000 in the last minute.
+    for epoch in 1..=9_700_u64 {
+        let seconds = if epoch <= 9_400 { i64::try_from(epoch).unwrap() * 4 - 43_000 } else { -5 };
+        let changes = (0..100).map(|n| (feed(epoch * 100 + n), Tick::at(at(seconds)))).collect();
+        windows.take(Closed { epoch, at: at(seconds), changes });
+    }
+    windows.settle(at(0));
+    println!("read: {} updates in {:?}", windows.len(), begun.elapsed());
+    for (period, updates) in [(60, 30_000), (86_400, 970_000)] {
+        let begun = Instant::now();
+        let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
+        let text = windows.window(period).write(&crate::sup::PERIODS, address);
+        let wrote = begun.elapsed();
+        let about = super::super::rendition::About {
+            media_type: "application/json",
+            shown: at(0),
+            revision: crate::model::Revision(0),
+            token: None,
+        };
+        let bytes = text.len();
+        let built = super::super::rendition::Rendition::build(text, about).unwrap();
+        let took = begun.elapsed();
+        let size = |encoding| built.body(encoding).bytes.len();
+        use crate::serve::negotiate::Encoding::{Brotli, Gzip};
+        println!(
+            "{period} s: {updates} updates, {bytes} bytes, gzip {}, br {}; written in {wrote:?}, \
+             with compression {took:?}",
+            size(Gzip),
+            size(Brotli)
+        );
+        let read = crate::sup::read(&built.body(crate::serve::negotiate::Encoding::Identity).bytes);
+        assert_eq!(read.unwrap().updates.len(), updates);
+    }
+    let site = Site::announcing();
+    for _ in 0..300 {
+        site.store.log.close(-5, &["news"]);
+    }
+    site.get("/sup.json").await;
+    let begun = Instant::now();
+    for _ in 0..20_000 {
+        assert_eq!(site.get("/sup.json").await.status(), 200);
+    }
+    println!("from memory, one task: {:.0} requests/s", 20_000.0 / begun.elapsed().as_secs_f64());
+}

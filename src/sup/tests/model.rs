@@ -241,7 +241,7 @@ impl Wrong {
 
 #[test]
 fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
-    let mut dice = Dice(0x5EED_0F_5A7);
+    let mut dice = Dice(0x5_EED0_F5A7);
     let mut gateway = Gateway::new();
     let mut consumers = vec![
         Consumer::new(60, 10, false),
