@@ -4,6 +4,7 @@
 //! that is polled and starts a round for each one that is due and whose host may be asked. Rounds
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
+mod announced;
 mod desk;
 mod error;
 mod judge;
@@ -16,6 +17,7 @@ mod schedule;
 mod skip;
 mod sup;
 
+pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen};
 pub use memory::REFRESH_EVERY;
@@ -26,7 +28,7 @@ pub use report::{
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,
-    replay_interval, words,
+    SAFETY_EVERY, replay_interval, words,
 };
 pub use skip::MAX_SKIP;
 pub use sup::{Question, SupError};

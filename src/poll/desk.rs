@@ -5,9 +5,12 @@
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
 use super::PollSettings;
+mod announced;
 mod commands;
 mod rounds;
 
+use self::announced::Hearing;
+use super::announced::{Announced, Looked};
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
 use super::politeness::{Host, Politeness};
@@ -63,6 +66,7 @@ struct Feed {
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
+    hearing: Hearing,
 }
 
 struct Running {
@@ -73,6 +77,8 @@ struct Running {
     in_turn: bool,
     at: Time,
     since: Instant,
+    /// Whether it was begun because the feed's SUP document listed it.
+    listed: bool,
 }
 
 struct Done {
@@ -93,6 +99,10 @@ pub(super) struct Desk {
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
     asked_for: usize,
+    announced: Announced,
+    /// Requests for SUP documents in flight, and for which.
+    looks: JoinSet<Option<Looked>>,
+    addresses: HashMap<Id, String>,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
     claim_at: Instant,
@@ -126,6 +136,9 @@ impl Desk {
             rounds: JoinSet::new(),
             names: HashMap::new(),
             asked_for: 0,
+            announced: Announced::default(),
+            looks: JoinSet::new(),
+            addresses: HashMap::new(),
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
             claim_at: Instant::now() + CLAIM_EVERY,
@@ -166,11 +179,13 @@ impl Desk {
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         loop {
             self.start_what_is_due();
+            self.look_at_documents();
             let wake = self.wake_at();
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break,
                 Some(done) = self.rounds.join_next_with_id() => self.finish(done),
+                Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -197,7 +212,9 @@ impl Desk {
             successor: None,
             leaving: false,
             left: Vec::new(),
+            hearing: Hearing::default(),
         };
+        self.announced.detach(&name);
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, Next { at: due, reason: reason.to_owned() });
     }
@@ -268,13 +285,15 @@ impl Desk {
         self.unschedule(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
+        self.announced.detach(name);
         self.board.remove(name);
     }
 
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let times = [due, self.polite.wake_at(), self.checkpoint_at, Some(self.claim_at)];
+        let looks = self.announced.wake_at();
+        let times = [due, looks, self.polite.wake_at(), self.checkpoint_at, Some(self.claim_at)];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 

@@ -40,6 +40,8 @@ pub struct Judged {
     pub partial: Option<String>,
     /// What was wrong with it, at most [`MAX_WARNINGS`].
     pub warnings: Vec<String>,
+    /// Its link to a SUP document, fragment included.
+    pub sup: Option<String>,
 }
 
 /// Why nothing can be concluded from a document.
@@ -89,6 +91,7 @@ impl Judge for ParseAndRecord {
             entries: document.entries.len(),
             partial: partial(&document.completeness),
             warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
+            sup: document.head.links.sup,
             hints: document.head.hints,
         })
     }
