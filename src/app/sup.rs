@@ -33,13 +33,16 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     if let Some(document) = first {
         take(&mut follower, document, &fetch, options.json).await?;
     }
+    if options.once {
+        return Ok(());
+    }
     let mut failures = 0_u32;
-    while !options.once {
+    loop {
         let usual = options.every.unwrap_or(Duration::from_secs(u64::from(period)));
         let pause = usual.max(PAUSE_LEAST).saturating_mul(1 << failures.min(DOUBLINGS));
         tokio::select! {
-            _ = signals.terminate.recv() => break,
-            _ = signals.interrupt.recv() => break,
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
             () = tokio::time::sleep(pause) => {}
         }
         match question.ask(&fetch, SystemClock.now()).await {
@@ -56,7 +59,6 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
             }
         }
     }
-    Ok(())
 }
 
 /// The client: any address that it is given, and elsewhere public ones only (CONTRACT, Command line).

@@ -97,10 +97,10 @@ impl Follower {
         let went_back = updated.plus(period) < known;
         if since <= known && !went_back {
             let mut known = known.max(updated);
-            if let Some((since, updated)) = self.apart.take() {
-                if since <= known {
-                    known = known.max(updated);
-                }
+            if let Some((since, updated)) = self.apart.take()
+                && since <= known
+            {
+                known = known.max(updated);
             }
             self.known = Some(known);
             return Standing::Complete;
