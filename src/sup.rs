@@ -12,7 +12,7 @@ mod tests;
 mod windows;
 
 pub use discover::{Place, RELATION, in_header, in_link, in_links};
-pub use follower::{Follower, News, PENDING_LIMIT, Standing};
+pub use follower::{Follower, News, SEEN_LIMIT, Standing};
 pub use read::{Document, ID_LIMIT, ReadError, UPDATES_LIMIT, Update, read};
 pub use windows::{Closed, Window, Windows};
 

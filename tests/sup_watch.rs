@@ -95,3 +95,29 @@ async fn a_gap_is_filled_from_a_longer_period_or_told() {
     );
     child.kill().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_document_leads_to_no_private_address_but_its_own() {
+    let says = |text: String| Arc::new(Mutex::new(vec![text]));
+    let away = publisher(says(document(300, "10:00:00", "10:05:10", "[\"secret\",\"1\"]"))).await;
+    let gap = document(60, "10:04:00", "10:05:10", "[\"b\",\"1\"]");
+    let documents = vec![
+        document(60, "10:00:00", "10:01:10", "[\"a\",\"1\"]"),
+        gap.replace("BASE/?seconds=300", &format!("{away}/?seconds=300")),
+    ];
+    let address = publisher(Arc::new(Mutex::new(documents))).await;
+    let mut child = tidegate(&["--every", "1s", &address])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = tokio::time::timeout(Duration::from_secs(60), said.next_line()).await;
+    let line = line.expect("it complains").unwrap().unwrap();
+    assert!(line.contains("the document of a longer period is missing"), "{line}");
+    assert!(line.contains("127.0.0.1"), "{line}");
+    child.start_kill().unwrap();
+    let out = child.wait_with_output().await.unwrap();
+    let told = String::from_utf8(out.stdout).unwrap();
+    assert!(told.contains(" b 1") && !told.contains("secret"), "{told}");
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The most ids whose last update is remembered; beyond it, those that the last document does not
 /// list are forgotten. A forgotten one may be told once more.
-pub const PENDING_LIMIT: usize = 1_000_000;
+pub const SEEN_LIMIT: usize = 1_000_000;
 
 /// What a document has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Follower {
                 updates.push(update.clone());
             }
         }
-        if self.seen.len().saturating_add(updates.len()) > PENDING_LIMIT {
+        if self.seen.len().saturating_add(updates.len()) > SEEN_LIMIT {
             self.seen.retain(|id, _| newest.contains_key(id));
         }
         for update in &updates {

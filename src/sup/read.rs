@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// The most updates of one document that are read.
 pub const UPDATES_LIMIT: usize = 2_000_000;
@@ -100,8 +99,8 @@ pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let written: Written =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Form(error.to_string()))?;
     let (period, since, updated) = (written.period.0, written.since_time.0, written.updated_time.0);
-    if since.plus(Duration::from_secs(u64::from(period))) > updated {
-        let covered = updated.unix().saturating_sub(since.unix());
+    let covered = updated.unix().saturating_sub(since.unix());
+    if covered < i64::from(period) {
         return Err(ReadError::Short { period, covered, since, updated });
     }
     let available = match written.available_periods {
