@@ -10,13 +10,15 @@ mod options;
 mod pull;
 mod replay;
 mod serve;
+mod sup;
 mod token;
 mod translate;
 
 pub use demo::demo;
 pub use error::AppError;
 pub use gateway::{Gateway, Outside};
-pub use options::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings};
+pub use options::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use serve::serve;
+pub use sup::sup;

@@ -51,6 +51,7 @@ fn run(command: Command) -> Result<(), AppError> {
             let pulled = blocking(app::pull(options))??;
             pull::print(&pulled, &into, &mut std::io::stdout().lock(), &mut std::io::stderr())
         }
+        Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {
             let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
             merged.map_err(|error| match error.exit_code() {

@@ -18,6 +18,7 @@ mod server;
 mod sheet;
 mod size;
 mod store;
+mod sup;
 mod web;
 
 pub use duration::{DurationError, duration, written};
@@ -29,6 +30,7 @@ pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Dialect, HistoryLinks, Publish};
 pub use server::{AdminToken, Server, Token};
 pub use store::{StoreKind, StoreSettings};
+pub use sup::Sup;
 pub use web::{WebError, feed_address, public_address};
 
 use section::Section;
@@ -50,6 +52,8 @@ pub struct Config {
     pub polling: Polling,
     /// How it publishes.
     pub publish: Publish,
+    /// How it tells which feeds have changed.
+    pub sup: Sup,
     /// The feeds, in the order of the file.
     pub feeds: Vec<Feed>,
     /// The aggregates, in the order of the file.
@@ -104,13 +108,14 @@ fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
     let store = store::read(&mut top.table("store", store::KEYS));
     let polling = polling::read(&mut top.table("polling", polling::KEYS));
     let publish = publish::read(&mut top.table("publish", publish::KEYS));
+    let sup = sup::read(&mut top.table("sup", sup::KEYS));
     let feeds = feeds::read_feeds(&mut top, &polling);
     let aggregates = feeds::read_aggregates(&mut top, &feeds);
-    Config { server, store, polling, publish, feeds: feeds.checked, aggregates }
+    Config { server, store, polling, publish, sup, feeds: feeds.checked, aggregates }
 }
 
 /// The tables of the file.
-const TABLES: &[&str] = &["server", "store", "polling", "publish", "feed", "aggregate"];
+const TABLES: &[&str] = &["server", "store", "polling", "publish", "sup", "feed", "aggregate"];
 
 /// Every table with the keys that it knows, for suggestions.
 const KNOWN: &[(&str, &[&str])] = &[
@@ -118,6 +123,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("store", store::KEYS),
     ("polling", polling::KEYS),
     ("publish", publish::KEYS),
+    ("sup", sup::KEYS),
     ("feed", feeds::FEED_KEYS),
     ("aggregate", feeds::AGGREGATE_KEYS),
 ];

@@ -23,4 +23,5 @@ pub mod render;
 pub mod replay;
 pub mod serve;
 pub mod store;
+pub mod sup;
 pub mod sync;

@@ -5,6 +5,7 @@
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
 mod allowance;
+mod announced;
 mod backfill;
 mod desk;
 mod error;
@@ -17,9 +18,11 @@ mod report;
 mod round;
 mod schedule;
 mod skip;
+mod sup;
 mod walk;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
+pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked};
 pub use memory::REFRESH_EVERY;
@@ -32,9 +35,10 @@ pub use report::{
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,
-    replay_interval, words,
+    SAFETY_EVERY, replay_interval, words,
 };
 pub use skip::MAX_SKIP;
+pub use sup::{Question, SupError};
 pub use walk::Signpost;
 
 use crate::archive;

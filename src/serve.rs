@@ -12,6 +12,7 @@ mod conditional;
 mod dashboard;
 mod delta;
 mod directory;
+mod doors;
 mod explain;
 mod feeds;
 mod html;
@@ -19,6 +20,7 @@ mod ignore;
 mod items;
 mod json;
 mod listen;
+mod log;
 mod metrics;
 mod negotiate;
 mod observe;
@@ -33,6 +35,7 @@ mod query;
 mod rendition;
 mod shelf;
 mod stall;
+mod sup;
 #[cfg(test)]
 mod tests;
 
@@ -54,12 +57,15 @@ use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, post};
 use directory::{DIRECTORY_AGE, Directory};
+use doors::Doors;
+use log::Log;
 use metrics::Metrics;
 use past::Pasts;
 use problem::Problem;
 use shelf::{Renderer, Shelf};
 use std::sync::Arc;
 use std::time::Duration;
+use sup::Sup;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -79,8 +85,9 @@ pub struct Settings {
     pub window: Duration,
     /// Which forms of links lead to archives (`publish.history_links`).
     pub history: LinkForms,
-    /// Whether documents lead to the SUP document.
-    pub sup: bool,
+    /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no
+    /// document leads to them.
+    pub periods: Vec<u32>,
     /// Whether documents lead to the WebSub hub.
     pub hub: bool,
 }
@@ -111,6 +118,9 @@ struct Room {
     archives: Archives,
     pasts: Pasts,
     comparisons: Arc<Semaphore>,
+    log: Arc<Log>,
+    sup: Sup,
+    doors: Doors,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -129,7 +139,7 @@ impl Room {
         let Parts { store, clock, operator, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
-            .leading_to(settings.sup, settings.hub)
+            .leading_to(!settings.periods.is_empty(), settings.hub)
             .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),
@@ -140,6 +150,9 @@ impl Room {
         );
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let log = Arc::new(Log::new(Arc::clone(&store)));
+        let links = Links { sup: !settings.periods.is_empty(), hub: settings.hub };
+        let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
@@ -147,11 +160,14 @@ impl Room {
             operator,
             site,
             admin_token: settings.admin_token,
-            links: Links { sup: settings.sup, hub: settings.hub },
+            links,
             shelf,
             archives,
             pasts,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
+            log,
+            sup,
+            doors: Doors::new(),
             metrics,
             closing,
         })
@@ -188,8 +204,9 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/conflicts", get(items::conflicts))
         .route("/feeds/{name}/about", get(about::page))
         .route("/subscriptions.opml", get(opml::document))
-        .route("/sup.json", get(|| not_built("the SUP document")))
-        .route("/events", get(|| not_built("the event stream")))
+        .route("/sup.json", get(sup::document))
+        .route("/events", get(doors::events))
+        .route("/changes", get(doors::changes))
         .route("/websub", any(|| not_built("the WebSub hub")))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))

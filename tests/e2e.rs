@@ -9,6 +9,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
+#[path = "e2e/announced.rs"]
+mod announced;
 #[path = "e2e/backfill.rs"]
 mod backfill;
 #[path = "e2e/brake.rs"]

@@ -186,6 +186,20 @@ fn configurations() {
 }
 
 #[test]
+fn sup_documents() {
+    let seeds = [
+        r#"{"updates":[["14ea1a46","16NV"],["a2f57d4b","16Nx"]],"period":60,"since_time":
+           "2009-01-06T00:48:38Z","updated_time":"2009-01-06T00:50:48+00:00","available_periods":
+           {"60":"http://a.example/sup.json","300":"http://a.example/sup.json?seconds=300"}}"#,
+        r#"{"period":"60","updates":[],"since_time":"9999-12-30T21:59:00Z",
+           "updated_time":"9999-12-30T22:00:00Z","more":{"a":[1,null]}}"#,
+        "http://a.example/sup.json?seconds=60#4496672d",
+        "<http://a.example/>; rel=self, </sup#a>; rel=\"x http://api.friendfeed.com/2008/03#sup\"",
+    ];
+    run(targets::sup, &seeds.map(|text| text.as_bytes().to_vec()), 6);
+}
+
+#[test]
 fn texts() {
     let mut seeds = files("tests/fixtures/feeds");
     let short = [

@@ -19,7 +19,7 @@ use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
 use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store};
-use tidegate::{archive, config, diff, identity};
+use tidegate::{archive, config, diff, identity, sup};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -28,6 +28,22 @@ const ENTRIES_TAKEN: usize = 200;
 /// 2026-01-01T00:00:00Z.
 const NOW: Time = Time::from_unix(1_767_225_600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A SUP document and what is made of it, and what leads to one.
+pub fn sup(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let base = "http://a.example/feed";
+    let places = [sup::in_header(&text), sup::in_link(&text, base), sup::in_links(&text, base)];
+    for place in places.into_iter().flatten() {
+        assert!(place.document.starts_with("http") && !place.document.contains('#'));
+    }
+    let Ok(document) = sup::read(data) else { return };
+    assert!(document.updated.since(document.since).as_secs() >= u64::from(document.period));
+    let mut follower = sup::Follower::new();
+    follower.take(&document);
+    let again = follower.take(&document);
+    assert_eq!((again.updates.len(), again.standing), (0, sup::Standing::Complete));
+}
 
 /// A feed document from bytes to bytes.
 pub fn document(data: &[u8]) {

@@ -88,7 +88,7 @@ impl Gateway {
             dialect: translate::dialect(config),
             window: config.publish.window,
             history: translate::history_links(config),
-            sup: false,
+            periods: translate::periods(config),
             hub: false,
         };
         let parts = serve::Parts {

@@ -106,6 +106,7 @@ impl Desk {
             ("server", before.server != config.server),
             ("store", before.store != config.store),
             ("publish", before.publish != config.publish),
+            ("sup", before.sup != config.sup),
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));

@@ -77,6 +77,19 @@ pub struct PullOptions {
     pub limits: Limits,
 }
 
+/// What `tidegate sup` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupOptions {
+    /// The address of the SUP document.
+    pub url: Url,
+    /// One line of JSON for each change, instead of text for people.
+    pub json: bool,
+    /// Whether to read it a single time.
+    pub once: bool,
+    /// How often to look; by default once a period.
+    pub every: Option<Duration>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,8 +85,8 @@ fn warn(warnings: &[Fault]) {
 
 /// The signals that the gateway obeys.
 pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+    pub(super) terminate: Signal,
+    pub(super) interrupt: Signal,
     hangup: Signal,
 }
 

@@ -82,3 +82,8 @@ pub(super) fn history_links(config: &Config) -> render::LinkForms {
         rfc5005: written(HistoryLinks::Rfc5005),
     }
 }
+
+/// The periods of the SUP documents, in seconds.
+pub(super) fn periods(config: &Config) -> Vec<u32> {
+    config.sup.periods.clone()
+}

@@ -1,6 +1,8 @@
 //! What can be typed.
 
-use crate::app::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, rule_names};
+use crate::app::{
+    DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions, rule_names,
+};
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
 use crate::pull::Limits;
@@ -36,6 +38,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Keep a local replica of a feed: sync markup followed, archives read
     Pull(PullArgs),
+    /// Watch a SUP document and print which feeds change
+    Sup(SupArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -209,6 +213,30 @@ impl PullArgs {
     }
 }
 
+/// `tidegate sup`.
+#[derive(Debug, Args)]
+pub struct SupArgs {
+    /// The address of the SUP document
+    #[arg(value_name = "URL", value_parser = feed)]
+    pub url: Url,
+    /// Print one line of JSON for each change
+    #[arg(long)]
+    pub json: bool,
+    /// Read it a single time
+    #[arg(long)]
+    pub once: bool,
+    /// How often to look [default: once a period]
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub every: Option<Duration>,
+}
+
+impl SupArgs {
+    /// What is asked.
+    pub fn options(self) -> SupOptions {
+        SupOptions { url: self.url, json: self.json, once: self.once, every: self.every }
+    }
+}
+
 /// `tidegate merge`.
 #[derive(Debug, Args)]
 pub struct MergeArgs {
@@ -291,6 +319,8 @@ mod tests {
             &["pull", "http://a"],
             &["pull", "ftp://a", "--into", "d"],
             &["pull", "http://a", "--into", "d", "--max-requests", "1"],
+            &["sup"],
+            &["sup", "file:///a"],
             &["fly"],
             &[],
         ] {

@@ -2,7 +2,7 @@
 
 use super::error::{FetchError, told};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
-use super::message::{Answer, Document, FetchRequest, Fetched, Validators};
+use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced};
 use super::redirect::{self, Credentials, Trail};
 use super::resolver::GuardedResolver;
 use super::{Ask, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
@@ -155,7 +155,9 @@ impl Core {
         let headers = response.headers().clone();
         let final_url = trail.url.to_string();
         let found = Validators::of(&headers, &final_url);
+        let announced = announced(&headers, &final_url);
         let mut fetched = Fetched {
+            announced,
             answer: Answer::NotModified,
             status,
             validators: found,

@@ -2,6 +2,7 @@
 
 use crate::model::Time;
 use crate::record::BodyPrints;
+use crate::sup::{Place, in_header, in_links};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderName, LAST_MODIFIED};
@@ -124,7 +125,22 @@ pub struct Fetched {
     pub wire_bytes: u64,
     /// What an operator may want to know: a redirect from https to http.
     pub notes: Vec<String>,
+    /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
+    pub announced: Option<Place>,
 }
+
+/// Where the headers of an answer from `url` say that changes are announced.
+pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<Place> {
+    let texts = |name: &str| {
+        let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
+        values.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>()
+    };
+    let header = texts("x-sup-id").into_iter().find_map(in_header);
+    header.or_else(|| texts("link").into_iter().find_map(|value| in_links(value, url)))
+}
+
+/// How many headers of one name are looked at.
+const LINKS_LOOKED_AT: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -164,5 +180,23 @@ mod tests {
             now: Time::from_unix(0),
         };
         assert!(!format!("{request:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_sup_document_is_found_in_either_header() {
+        let of = |pairs: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, value.parse().unwrap());
+            }
+            announced(&headers, "http://e.org/feed").map(|place| place.document)
+        };
+        let link = format!("</sup#1>; rel=\"{}\"", crate::sup::RELATION);
+        let found = |address: &str| Some(address.to_owned());
+        assert_eq!(of(&[("link", "</>; rel=self"), ("link", &link)]), found("http://e.org/sup"));
+        let header = ("x-sup-id", "http://o.org/s#1");
+        assert_eq!(of(&[("link", &link), header]), found("http://o.org/s"));
+        assert_eq!(of(&[("link", &link), ("x-sup-id", "none")]), found("http://e.org/sup"));
+        assert_eq!(of(&[("link", "</sup#1>; rel=sup")]), None);
     }
 }

@@ -5,12 +5,15 @@
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
 use super::PollSettings;
+mod announced;
 mod commands;
 mod probes;
 mod rounds;
 mod walks;
 
+use self::announced::Hearing;
 use super::allowance::{Allowance, HostAllowances};
+use super::announced::{Announced, Looked};
 use super::backfill::Stepped;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
@@ -70,6 +73,7 @@ struct Feed {
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
+    hearing: Hearing,
     /// What was asked about its missing items within the hour.
     asked: Allowance,
     probing: Probing,
@@ -95,6 +99,8 @@ struct Running {
     in_turn: bool,
     at: Time,
     since: Instant,
+    /// Whether it was begun because the feed's SUP document listed it.
+    listed: bool,
 }
 
 struct Done {
@@ -123,6 +129,10 @@ pub(super) struct Desk {
     step_names: HashMap<Id, (FeedName, Host)>,
     steps_due: BTreeSet<(Time, FeedName)>,
     asked_for: usize,
+    announced: Announced,
+    /// Requests for SUP documents in flight, and for which.
+    looks: JoinSet<Option<Looked>>,
+    addresses: HashMap<Id, String>,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
     claim_at: Instant,
@@ -162,6 +172,9 @@ impl Desk {
             step_names: HashMap::new(),
             steps_due: BTreeSet::new(),
             asked_for: 0,
+            announced: Announced::default(),
+            looks: JoinSet::new(),
+            addresses: HashMap::new(),
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
             claim_at: Instant::now() + CLAIM_EVERY,
@@ -202,6 +215,7 @@ impl Desk {
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         loop {
             self.start_what_is_due();
+            self.look_at_documents();
             let wake = self.wake_at();
             tokio::select! {
                 biased;
@@ -209,6 +223,7 @@ impl Desk {
                 Some(done) = self.rounds.join_next_with_id() => self.finish(done),
                 Some(done) = self.probes.join_next_with_id() => self.finish_probe(done),
                 Some(done) = self.steps.join_next_with_id() => self.finish_step(done),
+                Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -243,7 +258,9 @@ impl Desk {
             walk,
             walking: Walking::Not,
             walk_is_unsaved: false,
+            hearing: Hearing::default(),
         };
+        self.announced.detach(&name);
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, Next { at: due, reason: reason.to_owned() });
         self.resume_walk(&name);
@@ -331,6 +348,7 @@ impl Desk {
         self.forget_walk(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
+        self.announced.detach(name);
         self.board.remove(name);
     }
 
@@ -338,7 +356,8 @@ impl Desk {
         let now = Instant::now();
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let step = self.steps_due.first().map(|(at, _)| now + at.since(self.last_now));
-        let times = [due, step, self.polite.wake_at(), self.checkpoint_at, Some(self.claim_at)];
+        let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
+        let times = [due, step, looks, polite, self.checkpoint_at, Some(self.claim_at)];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 

@@ -44,6 +44,8 @@ pub struct Judged {
     pub warnings: Vec<String>,
     /// What it was to a walk through older documents, where it was read for one.
     pub walked: Option<Walked>,
+    /// Its link to a SUP document, fragment included.
+    pub sup: Option<String>,
 }
 
 /// What a document was to a walk through a publisher's older documents.
@@ -122,6 +124,7 @@ impl Judge for ParseAndRecord {
             entries: document.entries.len(),
             partial: partial(&document.completeness),
             warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
+            sup: document.head.links.sup,
             hints: document.head.hints,
             walked: None,
         })

@@ -10,6 +10,7 @@ use crate::fetch::{Answer, Ask, Document, Fetch, Fetched};
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
 use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
+use crate::sup::{Place, in_link};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -68,6 +69,9 @@ pub struct Found {
     pub rewritten: u32,
     /// What an operator may want to know.
     pub notes: Vec<String>,
+    /// Where the feed says that its changes are announced: nowhere (`Some(None)`), or nothing
+    /// about it (`None`).
+    pub announced: Option<Option<Place>>,
 }
 
 /// A document that was read.
@@ -167,6 +171,7 @@ async fn unchanged(
         document: None,
         rewritten: 0,
         notes: fetched.notes.clone(),
+        announced: fetched.announced.clone().map(Some),
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
@@ -208,6 +213,10 @@ async fn judged(
     memory.hints = std::mem::take(&mut settled.judged.hints);
     memory.judged(prints, full, delta, settled.revision);
     memory.answered(fetched, full);
+    // The header goes before the element (SUP section 6).
+    let element = settled.judged.sup.take();
+    let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
+    let place = fetched.announced.clone().or_else(element);
     let mut found = Found {
         outcome: Outcome::Unchanged,
         counts: BTreeMap::new(),
@@ -223,6 +232,7 @@ async fn judged(
         }),
         rewritten: 0,
         notes: fetched.notes.clone(),
+        announced: if full || place.is_some() { Some(place) } else { None },
     };
     found.take(settled, Outcome::Unchanged);
     memory.observed(found.outcome == Outcome::Changed, state, now);

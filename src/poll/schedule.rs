@@ -21,6 +21,8 @@ pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
 const HALFWAY: Duration = Duration::from_secs(12 * 3600);
 /// The first pause for a publisher that is overloaded and does not say for how long.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// How often a feed is looked at whose SUP document tells of its changes.
+pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// The share by which feeds are spread, in thousandths of the interval.
 const SPREAD_THOUSANDTHS: u64 = 100;
 
@@ -94,6 +96,8 @@ impl Rhythm {
 pub enum After {
     /// The feed was read; by then something that is pending can be decided.
     Read(Option<Time>),
+    /// It was, and its SUP document will list what changes.
+    Announced(Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
 }
@@ -126,12 +130,16 @@ impl Plan<'_> {
     /// The poll after one that ended at `now`.
     pub fn next(&self, after: After, now: Time) -> Next {
         match after {
-            After::Read(look_again) => self.after_reading(look_again, now),
+            After::Read(look_again) => self.after_reading(look_again, None, now),
+            After::Announced(look_again) => {
+                self.after_reading(look_again, Some(self.bounds.hold(SAFETY_EVERY)), now)
+            }
             After::Failed(failures, retry) => self.after_failing(failures, retry, now),
         }
     }
 
-    fn after_reading(&self, look_again: Option<Time>, now: Time) -> Next {
+    /// `safety`: how often it is looked at though its SUP document tells of changes.
+    fn after_reading(&self, look_again: Option<Time>, safety: Option<Duration>, now: Time) -> Next {
         let pace = self.rhythm.pace(now);
         let own = self.bounds.hold(pace / POLLS_PER_CHANGE);
         let (wish, word) = self.wish();
@@ -147,6 +155,14 @@ impl Plan<'_> {
             (own, format!("it changes seldom: every {}, the longest interval", words(own)))
         } else {
             (own, format!("it takes about {} to change: every {}", words(pace), words(own)))
+        };
+        let interval = match safety {
+            Some(safety) if safety > interval => {
+                let every = words(safety);
+                reason = format!("its SUP document tells of changes; every {every} all the same");
+                safety
+            }
+            _ => interval,
         };
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);

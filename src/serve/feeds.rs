@@ -11,6 +11,7 @@ use super::shelf::{Delta, Wish};
 use super::{Room, Shared, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Dialect, ViewKind};
+use crate::sup::RELATION;
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -263,7 +264,8 @@ fn lasting(
     if room.links.sup
         && let Some(sup) = &sup
     {
-        link(sup, "http://api.friendfeed.com/2008/03#sup", "application/json");
+        let parameters = "type=\"application/json\"; title=\"Updates Feed\"";
+        add(header::LINK, format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
     }
     // An archive is nothing to subscribe to.
     if room.links.hub && kind.is_some() {

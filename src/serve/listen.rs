@@ -86,6 +86,8 @@ pub(super) async fn serve(
     let router = routes(Arc::clone(&room));
     let permits = Arc::new(Semaphore::new(CONNECTION_LIMIT));
     let connections = TaskTracker::new();
+    let (following, ending) = (Arc::clone(&room), shutdown.clone());
+    connections.spawn(async move { following.sup.keep(&ending).await });
     let ended = loop {
         let accepted = tokio::select! {
             biased;

@@ -5,6 +5,7 @@ use crate::store::StoreError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The media type of problem documents (RFC 9457 section 6.1).
@@ -24,6 +25,9 @@ pub(super) struct Problem {
     /// Our extension: the offending parameter, key or path segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter: Option<String>,
+    /// Further extensions (RFC 9457 section 3.2).
+    #[serde(flatten)]
+    members: BTreeMap<&'static str, serde_json::Value>,
     #[serde(skip)]
     retry_after: Option<Duration>,
     #[serde(skip)]
@@ -42,6 +46,7 @@ impl Problem {
             status,
             detail: detail.into(),
             parameter: None,
+            members: BTreeMap::new(),
             retry_after: None,
             challenge: false,
         }
@@ -80,6 +85,12 @@ impl Problem {
                  admin token",
             )
         }
+    }
+
+    /// With a further member.
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
+        self.members.insert(name, value.into());
+        self
     }
 
     /// The sentence about this occurrence.

@@ -3,11 +3,13 @@
 mod admin;
 mod archives;
 mod deltas;
+mod doors;
 mod doubles;
 mod feeds;
 mod headers;
 mod pages;
 mod sockets;
+mod sup;
 
 use super::{Parts, Room, Settings, Shared, routes};
 use crate::clock::ManualClock;
@@ -70,7 +72,16 @@ impl Site {
         Self::over(TestStore::with_news())
     }
 
+    /// The same, with SUP documents.
+    fn announcing() -> Self {
+        Self::with(TestStore::with_news(), Settings { periods: vec![300, 60, 3600], ..settings() })
+    }
+
     fn over(store: TestStore) -> Self {
+        Self::with(store, settings())
+    }
+
+    fn with(store: TestStore, settings: Settings) -> Self {
         let (store, operator) = (Arc::new(store), Arc::new(TestOperator::default()));
         let clock = ManualClock::at(at(0));
         let closing = CancellationToken::new();
@@ -78,7 +89,7 @@ impl Site {
             store: store.clone(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
-            settings: settings(),
+            settings,
         };
         let room = Room::new(parts, spell, closing.clone());
         let router = routes(room.clone());
@@ -112,7 +123,7 @@ fn settings() -> Settings {
         admin_token: super::AdminToken::new(TOKEN).unwrap(),
         dialect: Dialect::Sse,
         window: Duration::from_secs(30 * 86_400),
-        sup: false,
+        periods: Vec::new(),
         hub: false,
     }
 }

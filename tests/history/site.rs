@@ -167,7 +167,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             dialect: Dialect::Sse,
             window: gate.window,
             history: LinkForms::default(),
-            sup: false,
+            periods: Vec::new(),
             hub: false,
         },
     })

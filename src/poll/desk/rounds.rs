@@ -21,6 +21,8 @@ impl Desk {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         let Some(mut memory) = feed.memory.take() else { return };
+        let listed = std::mem::take(&mut feed.hearing.listed);
+        feed.hearing.polled = Some(at);
         let cancel = self.cancel.child_token();
         let asked_for = !answers.is_empty();
         self.asked_for += usize::from(asked_for);
@@ -35,7 +37,8 @@ impl Desk {
             Done { memory, result, plan }
         });
         self.names.insert(task.id(), name.clone());
-        feed.running = Some(Running { cancel, answers, in_turn, at, since: Instant::now() });
+        feed.running =
+            Some(Running { cancel, answers, in_turn, at, since: Instant::now(), listed });
         self.board.change(name, |status| {
             status.in_flight = true;
             status.next = None;
@@ -74,14 +77,26 @@ impl Desk {
         if matches!(result, Err(RoundError::Cancelled)) {
             feed.memory = Some(memory);
             feed.waiting.splice(0..0, running.answers);
+            feed.hearing.listed |= running.listed;
             self.board.change(name, |status| status.in_flight = false);
             self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
             return;
         }
+        let heard = result
+            .as_ref()
+            .ok()
+            .map(|found| self.heard(name, found, running.since, running.listed));
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         let next = match &result {
             Ok(found) => {
                 memory.succeeded();
-                memory.plan(name, bounds, now).next(After::Read(found.look_again), now)
+                let after = match heard {
+                    Some(true) => After::Announced(found.look_again),
+                    _ => After::Read(found.look_again),
+                };
+                let planned = memory.plan(name, bounds, now).next(after, now);
+                let quiet = running.listed && found.outcome != Outcome::Changed;
+                feed.replan(planned, quiet, bounds.min(), now)
             }
             Err(error) => {
                 memory.failed(&error.words());

@@ -50,6 +50,7 @@ fn blank() -> FeedState {
 
 fn fetched() -> Fetched {
     Fetched {
+        announced: None,
         answer: Answer::Same,
         status: 200,
         validators: Validators { etag: Some("e".into()), last_modified: None, answered_by: None },

@@ -89,6 +89,7 @@ impl Publisher {
             })
         };
         Ok(Fetched {
+            announced: None,
             answer,
             status: if known { 304 } else { 200 },
             validators: Validators {

@@ -1,8 +1,10 @@
 //! A store with one hand-made feed, and an operator who writes down what is asked.
 
 use super::{DAY, at, endpoint};
+mod log;
 mod operator;
 
+use self::log::TestLog;
 pub(super) use self::operator::*;
 use crate::judge::{Conclusion, Pending};
 use crate::model::*;
@@ -34,6 +36,8 @@ pub(super) struct TestStore {
     pub(super) gate: Semaphore,
     /// Raises the revision behind the reader's back this many times.
     pub(super) restless: AtomicUsize,
+    /// The change log.
+    pub(super) log: TestLog,
 }
 
 pub(super) fn name(text: &str) -> FeedName {
@@ -203,6 +207,7 @@ impl TestStore {
             broken: AtomicBool::new(false),
             gate,
             restless: AtomicUsize::new(0),
+            log: TestLog::default(),
         }
     }
 
@@ -388,11 +393,11 @@ impl Store for TestStore {
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(Vec::new())
     }
-    async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<Sealed>, StoreError> {
-        Ok(Vec::new())
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+        Ok(self.log.tail(after, limit))
     }
     fn sealed(&self) -> watch::Receiver<Epoch> {
-        watch::channel(Epoch(0)).1
+        self.log.sealed()
     }
     async fn close(&self) -> Result<(), StoreError> {
         Ok(())

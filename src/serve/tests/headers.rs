@@ -193,7 +193,7 @@ async fn other_methods_are_refused_with_what_is_allowed() {
 async fn sup_and_hub_are_linked_once_they_are_there() {
     let site = Site::new();
     let mut settings = settings();
-    (settings.sup, settings.hub) = (true, true);
+    (settings.periods, settings.hub) = (vec![60, 300], true);
     let parts = Parts {
         store: site.store.clone(),
         clock: Arc::new(site.clock.clone()),

@@ -9,7 +9,7 @@ mod stage;
 mod subscriber;
 
 pub use follower::Followers;
-pub use net::PUBLIC;
+pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
 pub use reader::Reader;

@@ -1,0 +1,131 @@
+//! `tidegate sup`: watches a SUP document and prints what changes.
+
+use super::serve::{Signals, announce};
+use super::{AppError, SupOptions};
+use crate::clock::{Clock, SystemClock};
+use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings};
+use crate::model::Time;
+use crate::poll::{Question, SupError};
+use crate::sup::{Document, Follower, Standing};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::Duration;
+use url::Url;
+
+/// The shortest pause between two requests.
+const PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How many failures in a row lengthen the pause, each to twice as long.
+const DOUBLINGS: u32 = 5;
+/// How often a document of a longer period is asked for in one look; each is of a longer one.
+const LONGER: usize = 16;
+
+/// Watches until SIGTERM or SIGINT; with `once`, reads it a single time.
+pub async fn sup(options: SupOptions) -> Result<(), AppError> {
+    let mut signals = Signals::new()?;
+    let fetch = client(&options.url)?;
+    let mut question = Question::of(options.url.as_str());
+    let mut follower = Follower::new();
+    let shown = fetch::shown(&options.url);
+    let unread = |error: SupError| AppError::run(format!("{shown} cannot be read"), error);
+    let first = question.ask(&fetch, SystemClock.now()).await.map_err(unread)?;
+    let mut period = first.as_ref().map_or(60, |document| document.period);
+    if let Some(document) = first {
+        take(&mut follower, document, &fetch, options.json).await?;
+    }
+    if options.once {
+        return Ok(());
+    }
+    let mut failures = 0_u32;
+    loop {
+        let usual = options.every.unwrap_or(Duration::from_secs(u64::from(period)));
+        let pause = usual.max(PAUSE_LEAST).saturating_mul(1 << failures.min(DOUBLINGS));
+        tokio::select! {
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
+            () = tokio::time::sleep(pause) => {}
+        }
+        match question.ask(&fetch, SystemClock.now()).await {
+            Ok(document) => {
+                failures = 0;
+                if let Some(document) = document {
+                    period = document.period;
+                    take(&mut follower, document, &fetch, options.json).await?;
+                }
+            }
+            Err(error) => {
+                failures = failures.saturating_add(1);
+                complain(&unread(error));
+            }
+        }
+    }
+}
+
+/// The client: any address that it is given, and elsewhere public ones only (CONTRACT, Command line).
+fn client(url: &Url) -> Result<Fetch, AppError> {
+    let given = url.host_str().zip(url.port_or_known_default());
+    let given: BTreeSet<_> =
+        given.map(|(host, port)| (host.to_owned(), port)).into_iter().collect();
+    let settings =
+        FetchSettings { allow_private: AllowPrivate::Only(given), ..FetchSettings::default() };
+    fetch::service(settings)
+        .map_err(|error| AppError::run("the HTTP client could not be made", error))
+}
+
+/// Prints what a document tells, and reads those of longer periods where it does not reach back.
+async fn take(
+    follower: &mut Follower,
+    document: Document,
+    fetch: &Fetch,
+    json: bool,
+) -> Result<(), AppError> {
+    let mut document = document;
+    for _ in 0..LONGER {
+        let news = follower.take(&document);
+        for update in &news.updates {
+            let (id, update, updated) = (&update.id, &*update.update, document.updated);
+            announce(&if json {
+                json!({"sup_id": id.as_str(), "update_id": update, "updated_time": updated.to_string()})
+                    .to_string()
+            } else {
+                format!("{updated} {id} {update}")
+            })?;
+        }
+        let known = match news.standing {
+            Standing::Complete => return Ok(()),
+            Standing::Missed { known } => known,
+            Standing::Ask { address, .. } => {
+                match Question::of(address).ask(fetch, SystemClock.now()).await {
+                    Ok(Some(longer)) => {
+                        document = longer;
+                        continue;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => {
+                        // The next look finds the same gap and asks again.
+                        complain(&AppError::run(
+                            "the document of a longer period is missing",
+                            error,
+                        ));
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        return announce(&gap(known, document.updated, json));
+    }
+    Ok(())
+}
+
+fn gap(known: Time, updated: Time, json: bool) -> String {
+    if json {
+        return json!({"missed_after": known.to_string(), "updated_time": updated.to_string()})
+            .to_string();
+    }
+    format!("{updated} changes after {known} may be missing: no document reaches back that far")
+}
+
+fn complain(error: &AppError) {
+    // Nobody is left to be told when standard error itself is gone.
+    let _ = writeln!(std::io::stderr(), "tidegate: {}", error.report());
+}

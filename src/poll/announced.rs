@@ -1,0 +1,350 @@
+//! Which feeds are announced in which SUP document, what each document has told, and whether it is
+//! believed. Decisions only: the clock and the network are for the desk.
+//!
+//! A feed is *covered* once it was read after its document was: from then on every change of it must
+//! be listed, and it is looked at only when it is, or now and then to see whether that is true.
+
+use super::sup::{Question, SupError};
+use crate::fetch::Fetch;
+use crate::model::{FeedName, SupId, Time};
+use crate::sup::{Document, Follower, Place, Standing};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The most SUP documents that are followed; feeds of further ones are polled each for itself.
+pub const MAX_DOCUMENTS: usize = 256;
+/// The most documents that are asked for at once.
+pub const MAX_LOOKS_AT_ONCE: usize = 8;
+/// After so many failures in a row a document covers nothing any more.
+pub const FAILURES_BORNE: u32 = 3;
+/// How many documents may leave out what a poll has found before that is held against them: the
+/// change may have come just before the poll.
+const DOCUMENTS_GIVEN: u32 = 2;
+/// How many feeds a document may leave changes out of before none is left to it.
+const LIES_BORNE: u32 = 3;
+/// How long a document is not believed.
+pub const DISTRUST: Duration = Duration::from_secs(24 * 3600);
+/// The longest pause after failures.
+const PAUSE_LIMIT: Duration = Duration::from_secs(3600);
+/// The shortest pause between two looks.
+const PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How often a document of a longer period is asked for in one look; each is of a longer one.
+const LONGER: usize = 16;
+
+/// What a request for a document needs, and keeps.
+#[derive(Debug, Clone)]
+struct Look {
+    question: Question,
+    follower: Follower,
+}
+
+/// What came of a look.
+pub struct Looked {
+    look: Look,
+    result: Result<Option<Told>, SupError>,
+}
+
+/// What a document told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    listed: BTreeSet<SupId>,
+    missed: bool,
+    period: u32,
+    /// Where documents of other periods are.
+    available: BTreeMap<u32, String>,
+}
+
+/// A feed that is to be polled because of what a document told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The feed.
+    pub feed: FeedName,
+    /// Whether the document lists it; otherwise it is merely not covered any more.
+    pub listed: bool,
+    /// Why.
+    pub reason: &'static str,
+}
+
+#[derive(Debug)]
+struct Source {
+    /// `None` while a look has it.
+    look: Option<Look>,
+    feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
+    due: Instant,
+    period: Duration,
+    /// Since when everything that changes is known to be listed.
+    good_since: Option<Instant>,
+    failures: u32,
+    /// Feeds that were found changed without being listed, and how many documents came since.
+    suspects: BTreeMap<FeedName, u32>,
+    lies: u32,
+}
+
+impl Source {
+    fn new(address: &str, now: Instant) -> Self {
+        Self {
+            look: Some(Look { question: Question::of(address), follower: Follower::new() }),
+            feeds: BTreeMap::new(),
+            due: now,
+            period: Duration::from_secs(60),
+            good_since: None,
+            failures: 0,
+            suspects: BTreeMap::new(),
+            lies: 0,
+        }
+    }
+
+    fn all(&self, reason: &'static str) -> Vec<Wanted> {
+        let feeds = self.feeds.values().flatten();
+        feeds.map(|feed| Wanted { feed: feed.clone(), listed: false, reason }).collect()
+    }
+}
+
+/// The SUP documents that feeds are announced in.
+#[derive(Debug, Default)]
+pub struct Announced {
+    sources: BTreeMap<String, Source>,
+    places: HashMap<FeedName, Place>,
+    /// What is not believed, and until when: documents, and single feeds of them.
+    documents: HashMap<String, Instant>,
+    feeds: HashMap<FeedName, Instant>,
+    looking: usize,
+}
+
+impl Announced {
+    /// Takes in where an answer of the feed says that it is announced; `None`: nowhere.
+    pub fn attach(&mut self, feed: &FeedName, place: Option<Place>, now: Instant) {
+        let place = place.filter(|place| {
+            let document = self.documents.get(&place.document);
+            !document.into_iter().chain(self.feeds.get(feed)).any(|until| *until > now)
+        });
+        if self.places.get(feed) == place.as_ref() {
+            return;
+        }
+        self.detach(feed);
+        let Some(place) = place else { return };
+        if self.sources.len() >= MAX_DOCUMENTS && !self.sources.contains_key(&place.document) {
+            return;
+        }
+        let source = self.sources.entry(place.document.clone());
+        let source = source.or_insert_with_key(|address| Source::new(address, now));
+        source.feeds.entry(place.id.clone()).or_default().insert(feed.clone());
+        self.places.insert(feed.clone(), place);
+    }
+
+    /// Forgets a feed; and its document, where no other feed is in it.
+    pub fn detach(&mut self, feed: &FeedName) {
+        let Some(place) = self.places.remove(feed) else { return };
+        let Some(source) = self.sources.get_mut(&place.document) else { return };
+        source.suspects.remove(feed);
+        if let Some(feeds) = source.feeds.get_mut(&place.id) {
+            feeds.remove(feed);
+            if feeds.is_empty() {
+                source.feeds.remove(&place.id);
+            }
+        }
+        if source.feeds.is_empty() {
+            self.sources.remove(&place.document);
+        }
+    }
+
+    /// Whether every change since a poll that began at `begun` will be listed.
+    pub fn covers(&self, feed: &FeedName, begun: Instant) -> bool {
+        let source = self.places.get(feed).and_then(|place| self.sources.get(&place.document));
+        source.and_then(|source| source.good_since).is_some_and(|since| begun >= since)
+    }
+
+    /// Takes in that a covered feed was found changed though no document had listed it.
+    pub fn suspect(&mut self, feed: &FeedName) {
+        let Some(place) = self.places.get(feed) else { return };
+        if let Some(source) = self.sources.get_mut(&place.document) {
+            source.suspects.entry(feed.clone()).or_insert(0);
+        }
+    }
+
+    /// When something is to be asked.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let room = self.looking < MAX_LOOKS_AT_ONCE;
+        let idle = self.sources.values().filter(|source| room && source.look.is_some());
+        idle.map(|source| source.due).min()
+    }
+
+    /// The next document to ask for, by its address as it was announced.
+    pub fn take_due(&mut self, now: Instant) -> Option<(String, Begun)> {
+        if self.looking >= MAX_LOOKS_AT_ONCE {
+            return None;
+        }
+        let due = |source: &Source| source.look.is_some() && source.due <= now;
+        let (address, source) = self.sources.iter_mut().find(|(_, source)| due(source))?;
+        let look = source.look.take()?;
+        self.looking += 1;
+        Some((address.clone(), Begun(look)))
+    }
+
+    /// Takes in what came of a look at a document; the feeds that are to be polled now. `least`:
+    /// the shortest interval at which feeds are polled.
+    pub fn looked(
+        &mut self,
+        address: &str,
+        looked: Option<Looked>,
+        least: Duration,
+        now: Instant,
+    ) -> Vec<Wanted> {
+        self.looking = self.looking.saturating_sub(1);
+        // Its last feed may have left meanwhile.
+        let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
+        let Some(Looked { look, result }) = looked else {
+            *source =
+                Source { feeds: std::mem::take(&mut source.feeds), ..Source::new(address, now) };
+            source.due = now + PAUSE_LIMIT;
+            return source.all("reading its SUP document failed");
+        };
+        source.look = Some(look);
+        let told = match result {
+            Ok(told) => told,
+            Err(error) => {
+                source.failures = source.failures.saturating_add(1);
+                let pause = source.period.saturating_mul(1 << source.failures.min(6));
+                source.due = now + pause.clamp(PAUSE_LEAST, PAUSE_LIMIT.max(source.period));
+                tracing::warn!(%error, failures = source.failures, "a SUP document was not read");
+                if source.failures == FAILURES_BORNE && source.good_since.take().is_some() {
+                    return source.all("its SUP document cannot be read");
+                }
+                return Vec::new();
+            }
+        };
+        source.failures = 0;
+        // A document that is the same as before tells nothing, and leaves nothing out.
+        let told = told.unwrap_or_else(|| Told {
+            listed: BTreeSet::new(),
+            missed: false,
+            period: u32::try_from(source.period.as_secs()).unwrap_or(u32::MAX),
+            available: BTreeMap::new(),
+        });
+        source.settle_on(&told, least);
+        source.due = now + source.period;
+        let first = source.good_since.is_none();
+        if first || told.missed {
+            source.good_since = Some(now);
+        }
+        if told.missed {
+            return source
+                .all("its SUP document does not reach back to the last one that was read");
+        }
+        let listed = told.listed.iter().filter_map(|id| source.feeds.get(id)).flatten();
+        let reason = "its SUP document lists a change";
+        // The first document lists what was read already, and each feed is read once more anyway.
+        let listed: Vec<_> = listed
+            .filter(|_| !first)
+            .map(|feed| Wanted { feed: feed.clone(), listed: true, reason })
+            .collect();
+        for wanted in &listed {
+            source.suspects.remove(&wanted.feed);
+        }
+        let mut all = listed;
+        all.extend(self.judge(address, now));
+        all
+    }
+
+    /// Holds against a document what it has left out.
+    fn judge(&mut self, address: &str, now: Instant) -> Vec<Wanted> {
+        let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
+        for documents in source.suspects.values_mut() {
+            *documents = documents.saturating_add(1);
+        }
+        let proven = source.suspects.iter().filter(|(_, documents)| **documents > DOCUMENTS_GIVEN);
+        let proven: Vec<FeedName> = proven.map(|(feed, _)| feed.clone()).collect();
+        source.lies = source.lies.saturating_add(u32::try_from(proven.len()).unwrap_or(u32::MAX));
+        let reason = "its SUP document left out a change, and is not believed for a day";
+        let gone = source.lies >= LIES_BORNE;
+        let wanted = if gone {
+            source.all(reason)
+        } else {
+            let feeds = proven.iter();
+            feeds.map(|feed| Wanted { feed: feed.clone(), listed: false, reason }).collect()
+        };
+        for feed in proven {
+            tracing::warn!(%feed, address, "a SUP document left out a change of a feed");
+            self.feeds.insert(feed, now + DISTRUST);
+        }
+        if gone {
+            self.documents.insert(address.to_owned(), now + DISTRUST);
+        }
+        for wanted in &wanted {
+            self.detach(&wanted.feed);
+        }
+        self.documents.retain(|_, until| *until > now);
+        self.feeds.retain(|_, until| *until > now);
+        wanted
+    }
+}
+
+impl Source {
+    /// Chooses the document to ask for: of the shortest period that is not shorter than feeds are
+    /// polled, or else of the longest there is.
+    fn settle_on(&mut self, told: &Told, least: Duration) {
+        let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
+        let better = told.available.range(wanted..).next().or(told.available.last_key_value());
+        let period = match better {
+            Some((period, address)) => {
+                if let Some(look) = self.look.as_mut().filter(|_| *period != told.period) {
+                    look.question = Question::of(address.as_str());
+                }
+                *period
+            }
+            None => told.period,
+        };
+        self.period = Duration::from_secs(u64::from(period)).max(PAUSE_LEAST);
+    }
+}
+
+/// A look that is about to begin.
+pub struct Begun(Look);
+
+impl Begun {
+    /// Asks for the document, and for those of longer periods where it does not reach back to the
+    /// last one that was read.
+    pub async fn look(self, fetch: &Fetch, now: Time) -> Looked {
+        let Self(mut look) = self;
+        let before = look.follower.clone();
+        let result = look.read(fetch, now).await;
+        if result.is_err() {
+            // Half of what was to be read is nothing: the same is asked again, whole.
+            look.follower = before;
+            look.question = Question::of(std::mem::take(&mut look.question.address));
+        }
+        Looked { look, result }
+    }
+}
+
+impl Look {
+    async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Told>, SupError> {
+        let Some(mut document) = self.question.ask(fetch, now).await? else { return Ok(None) };
+        let (period, available) = (document.period, std::mem::take(&mut document.available));
+        document.available.clone_from(&available);
+        let mut told = Told { listed: BTreeSet::new(), missed: false, period, available };
+        for _ in 0..LONGER {
+            match self.take(&document, &mut told) {
+                Standing::Complete => return Ok(Some(told)),
+                Standing::Missed { .. } => break,
+                Standing::Ask { address, .. } => match Question::of(address).ask(fetch, now).await?
+                {
+                    Some(longer) => document = longer,
+                    None => break,
+                },
+            }
+        }
+        told.missed = true;
+        Ok(Some(told))
+    }
+
+    fn take(&mut self, document: &Document, told: &mut Told) -> Standing {
+        let news = self.follower.take(document);
+        told.listed.extend(news.updates.into_iter().map(|update| update.id));
+        news.standing
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use super::*;
+
+const LEAST: Duration = Duration::from_secs(300);
+const DOCUMENT: &str = "http://a.example/sup.json";
+
+fn feed(name: &str) -> FeedName {
+    FeedName::new(name).unwrap()
+}
+
+fn id(name: &str) -> SupId {
+    SupId::new(name).unwrap()
+}
+
+fn place(name: &str) -> Option<Place> {
+    Some(Place { document: DOCUMENT.to_owned(), id: id(name) })
+}
+
+/// Feeds that share a document, and the time.
+struct Bench {
+    announced: Announced,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(feeds: &[&str]) -> Self {
+        let mut bench = Self { announced: Announced::default(), now: Instant::now() };
+        for name in feeds {
+            bench.announced.attach(&feed(name), place(name), bench.now);
+        }
+        bench
+    }
+
+    /// The document is asked for, and this comes of it.
+    fn look(&mut self, result: Result<Option<Told>, SupError>) -> Vec<Wanted> {
+        self.now = self.announced.wake_at().unwrap().max(self.now);
+        let (address, Begun(look)) = self.announced.take_due(self.now).unwrap();
+        self.now += Duration::from_secs(1);
+        let looked = Some(Looked { look, result });
+        self.announced.looked(&address, looked, LEAST, self.now)
+    }
+
+    fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
+        let wanted = self.look(Ok(Some(told(listed, missed))));
+        wanted.into_iter().map(|wanted| wanted.feed.to_string()).collect()
+    }
+
+    fn covers(&self, name: &str) -> bool {
+        self.announced.covers(&feed(name), self.now)
+    }
+}
+
+fn told(listed: &[&str], missed: bool) -> Told {
+    Told {
+        listed: listed.iter().map(|name| id(name)).collect(),
+        missed,
+        period: 60,
+        available: [60, 300, 600].map(|p| (p, format!("{DOCUMENT}?seconds={p}"))).into(),
+    }
+}
+
+fn broken() -> SupError {
+    SupError::Defect("it broke".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
+    let mut bench = Bench::new(&["a", "b"]);
+    assert!(!bench.covers("a"));
+    let before = bench.now;
+    // The first document lists what was read already.
+    assert_eq!(bench.told(&["a"], false), [""; 0]);
+    assert!(!bench.announced.covers(&feed("a"), before));
+    assert!(bench.covers("a") && bench.covers("b") && !bench.covers("stranger"));
+    assert_eq!(bench.told(&["a", "stranger"], false), ["a"]);
+    assert_eq!(bench.told(&[], false), [""; 0]);
+    assert_eq!(bench.look(Ok(None)), [], "the same document tells nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_period_that_is_asked_for_is_that_of_polls() {
+    let mut bench = Bench::new(&["a"]);
+    bench.told(&[], false);
+    let source = &bench.announced.sources[DOCUMENT];
+    let question = &source.look.as_ref().unwrap().question;
+    assert_eq!(question.address, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(bench.announced.wake_at(), Some(bench.now + LEAST));
+    let mut few = told(&[], false);
+    few.available.clear();
+    bench.look(Ok(Some(few)));
+    assert_eq!(bench.announced.wake_at(), Some(bench.now + Duration::from_secs(60)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_makes_every_feed_be_read_again() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    let covered = bench.now;
+    assert_eq!(bench.told(&["a"], true), ["a", "b"]);
+    assert!(!bench.announced.covers(&feed("a"), covered), "what was read before is not enough");
+    assert!(bench.covers("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    let mut waits = Vec::new();
+    for failure in 1..=5 {
+        let wanted = bench.look(Err(broken()));
+        assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
+        assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
+        waits.push(bench.announced.wake_at().unwrap().duration_since(bench.now).as_secs());
+    }
+    assert_eq!(waits, [600, 1200, 2400, 3600, 3600]);
+    bench.told(&["a"], false);
+    assert!(bench.covers("a"));
+    // A reader that panics is as good as none.
+    let (address, _) = bench.announced.take_due(bench.now + LEAST).unwrap();
+    let wanted = bench.announced.looked(&address, None, LEAST, bench.now);
+    assert_eq!(wanted.len(), 2);
+    assert!(!bench.covers("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_out_is_held_against_a_document() {
+    let mut bench = Bench::new(&["a", "b", "c", "d"]);
+    bench.told(&[], false);
+    // Listed a little later: the poll was merely faster.
+    bench.announced.suspect(&feed("a"));
+    assert_eq!(bench.told(&[], false), [""; 0]);
+    assert_eq!(bench.told(&["a"], false), ["a"]);
+    for _ in 0..5 {
+        assert_eq!(bench.told(&[], false), [""; 0]);
+    }
+    // Never listed.
+    bench.announced.suspect(&feed("a"));
+    assert_eq!(bench.told(&[], false), [""; 0]);
+    assert_eq!(bench.told(&[], false), [""; 0]);
+    assert_eq!(bench.told(&[], false), ["a"]);
+    assert!(!bench.covers("a") && bench.covers("b"));
+    bench.announced.attach(&feed("a"), place("a"), bench.now);
+    assert!(!bench.covers("a"), "it is not believed again at once");
+    for name in ["b", "c"] {
+        bench.announced.suspect(&feed(name));
+    }
+    bench.told(&[], false);
+    bench.told(&[], false);
+    assert_eq!(bench.told(&[], false), ["b", "c", "d"], "nothing is left to it");
+    assert_eq!(bench.announced.wake_at(), None);
+    bench.announced.attach(&feed("d"), place("d"), bench.now + DISTRUST / 2);
+    assert_eq!(bench.announced.wake_at(), None);
+    bench.announced.attach(&feed("d"), place("d"), bench.now + DISTRUST);
+    assert!(bench.announced.wake_at().is_some(), "a day later it may try again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.announced.detach(&feed("a"));
+    // The feed says now that it is announced nowhere.
+    bench.announced.attach(&feed("b"), None, bench.now);
+    assert_eq!(bench.announced.wake_at(), None);
+    for n in 0..=MAX_DOCUMENTS {
+        let place = Place { document: format!("http://a.example/{n}"), id: id("x") };
+        bench.announced.attach(&feed(&format!("f{n}")), Some(place), bench.now);
+    }
+    assert_eq!(bench.announced.sources.len(), MAX_DOCUMENTS);
+    let mut looks = Vec::new();
+    while let Some(look) = bench.announced.take_due(bench.now) {
+        looks.push(look);
+    }
+    assert_eq!(looks.len(), MAX_LOOKS_AT_ONCE);
+    assert_eq!(bench.announced.wake_at(), None, "there is no room before one is over");
+    // A feed that leaves while its document is read is not missed.
+    let (address, Begun(look)) = looks.remove(0);
+    for n in 0..=MAX_DOCUMENTS {
+        bench.announced.detach(&feed(&format!("f{n}")));
+    }
+    let looked = Some(Looked { look, result: Ok(None) });
+    assert_eq!(bench.announced.looked(&address, looked, LEAST, bench.now), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_feeds_may_share_an_id() {
+    let mut bench = Bench::new(&["a"]);
+    bench.announced.attach(&feed("b"), place("a"), bench.now);
+    bench.told(&[], false);
+    assert_eq!(bench.told(&["a"], false), ["a", "b"]);
+    bench.announced.detach(&feed("a"));
+    assert_eq!(bench.told(&["a"], false), ["b"]);
+}

@@ -1,0 +1,112 @@
+//! The change log for programs: `/changes` as NDJSON with long poll, `/events` as server-sent events
+//! (HTML Living Standard, section 9.2). Both read epochs, so nothing can be seen in one and missed
+//! in the other, nor in the SUP documents.
+
+mod events;
+mod line;
+mod poll;
+mod position;
+
+pub(super) use events::events;
+pub(super) use poll::changes;
+
+use super::Room;
+use super::problem::{Problem, RETRY_SOON};
+use crate::model::FeedName;
+use position::Position;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Event streams at once: a quarter of the connections that are served.
+pub(super) const STREAMS_AT_ONCE: usize = 256;
+/// Long polls that wait at once.
+pub(super) const WAITING_AT_ONCE: usize = 256;
+/// The most feeds that one request names.
+const FEEDS_LIMIT: usize = 100;
+/// The longest query that is read, in bytes.
+const QUERY_LIMIT: usize = 8 * 1024;
+/// How many epochs are read at once.
+const EPOCHS: usize = 64;
+
+/// How many may stand in the doors.
+pub(super) struct Doors {
+    streams: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Doors {
+    /// Doors in which nobody stands.
+    pub(super) fn new() -> Self {
+        Self {
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
+            waiting: Arc::new(Semaphore::new(WAITING_AT_ONCE)),
+        }
+    }
+
+    /// How many streams are open.
+    #[cfg(test)]
+    pub(super) fn open_streams(&self) -> usize {
+        STREAMS_AT_ONCE - self.streams.available_permits()
+    }
+}
+
+fn enter(door: &Arc<Semaphore>, what: &str, limit: usize) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(door).try_acquire_owned().map_err(|_| {
+        Problem::later(format!("{limit} {what} are open, which is the limit"), RETRY_SOON)
+    })
+}
+
+/// What a client asks of a door.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Asked {
+    /// `feed`, as often as it is given; none: every feed.
+    feeds: BTreeSet<FeedName>,
+    /// `after`.
+    after: Option<Position>,
+    /// `wait`, in seconds.
+    wait: Option<u64>,
+}
+
+impl Asked {
+    /// Reads a query. Each feed must be one that is published; one that was deleted answers 410.
+    async fn read(room: &Room, query: Option<&str>) -> Result<Self, Problem> {
+        let query = query.unwrap_or_default();
+        if query.len() > QUERY_LIMIT {
+            let said =
+                format!("the query is {} bytes long, the limit is {QUERY_LIMIT}", query.len());
+            return Err(Problem::new(http::StatusCode::BAD_REQUEST, said));
+        }
+        let mut asked = Self::default();
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let twice = match &*key {
+                "feed" => {
+                    let record = room.directory.served(&value).await?;
+                    asked.feeds.insert(record.name.clone());
+                    if asked.feeds.len() > FEEDS_LIMIT {
+                        let said = format!("more than {FEEDS_LIMIT} feeds are named");
+                        return Err(Problem::parameter("feed", said));
+                    }
+                    false
+                }
+                "after" => asked.after.replace(Position::read(&value)?).is_some(),
+                "wait" => {
+                    let seconds = value.parse().ok().filter(|_| !value.starts_with('+'));
+                    let seconds = seconds.ok_or_else(|| {
+                        Problem::parameter("wait", "wait is a whole number of seconds")
+                    })?;
+                    asked.wait.replace(seconds).is_some()
+                }
+                _ => false,
+            };
+            if twice {
+                return Err(Problem::parameter(&key, format!("{key} is given twice")));
+            }
+        }
+        Ok(asked)
+    }
+
+    fn wants(&self, feed: &FeedName) -> bool {
+        self.feeds.is_empty() || self.feeds.contains(feed)
+    }
+}

@@ -1,0 +1,231 @@
+//! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
+
+use super::line::Single;
+use super::position::Position;
+use super::{Asked, EPOCHS, STREAMS_AT_ONCE, enter};
+use crate::serve::Shared;
+use crate::serve::log::After;
+use crate::serve::problem::Problem;
+use crate::store::Sealed;
+use axum::body::{Body, Bytes};
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http_body::Frame;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How often a silent stream says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client may take nothing of its stream before it is cut.
+const STALL: Duration = Duration::from_secs(30);
+/// How long a stream lasts; its client comes back and goes on where it was.
+const LIFE: Duration = Duration::from_secs(10 * 60);
+/// How many pieces wait to be sent: one epoch each, at most.
+const PIECES: usize = 2;
+/// How soon a client comes back, in milliseconds.
+const RETRY: u32 = 2000;
+/// The most bytes of events of one piece, but that a single event is never cut.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Where a client was that comes back (section 9.2.4).
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// `GET /events`, of all feeds or those named by `feed`.
+///
+/// A stream begins where the log stands, or behind `Last-Event-ID` (or `after`). Every event bears
+/// an id from which the next stream goes on, without a gap and without a change twice. Where what
+/// followed that id is not kept any more, the first event is a `reset`: everything is to be read
+/// anew, and the stream goes on from where the log stands.
+pub(in crate::serve) async fn events(
+    State(room): State<Shared>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = Asked::read(&room, query.as_deref()).await?;
+    let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    let begin = match last {
+        Some(value) => {
+            let text = value.to_str().unwrap_or_default();
+            Position::read(text).map_err(|_| {
+                Problem::parameter(
+                    "Last-Event-ID",
+                    "Last-Event-ID is an id of this stream's events",
+                )
+            })?
+        }
+        None => asked.after.unwrap_or_else(|| Position::behind(room.log.newest())),
+    };
+    let permit = enter(&room.doors.streams, "event streams", STREAMS_AT_ONCE)?;
+    let (pieces, stream) = mpsc::channel(PIECES);
+    let sent = Instant::now();
+    let writer = Writer { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
+    tokio::spawn(async move {
+        writer.run().await;
+        drop(permit);
+    });
+    let mut response = Body::new(Stream(stream)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    // A proxy that collects answers before it sends them would hold the events back.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// The body of a stream: pieces as they come.
+struct Stream(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+/// Why a stream ends.
+struct Ended;
+
+/// Writes one stream.
+struct Writer {
+    room: Shared,
+    asked: Asked,
+    at: Position,
+    /// The id that the client knows.
+    said: Position,
+    /// When something was last sent.
+    sent: Instant,
+    pieces: mpsc::Sender<Bytes>,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let end = Instant::now() + LIFE;
+        // The client knows where it is from the first line on, should nothing happen at all.
+        let hello = format!("retry: {RETRY}\nid: {}\n\n", self.at);
+        if self.send(hello).await.is_err() {
+            return;
+        }
+        let mut sealed = self.room.log.watch();
+        loop {
+            sealed.mark_unchanged();
+            match self.catch_up().await {
+                Err(Ended) => return,
+                Ok(true) => continue,
+                Ok(false) => {}
+            }
+            let closing = self.room.closing.clone();
+            let silent = tokio::select! {
+                () = closing.cancelled() => return,
+                () = self.pieces.closed() => return,
+                () = tokio::time::sleep_until(end) => return,
+                () = tokio::time::sleep_until(self.sent + HEARTBEAT) => true,
+                changed = sealed.changed() => match changed {
+                    Ok(()) => false,
+                    Err(_) => return,
+                },
+            };
+            if silent && self.heartbeat().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends what follows; says whether there may be more at once.
+    async fn catch_up(&mut self) -> Result<bool, Ended> {
+        let after = match self.room.log.after(self.at.whole(), EPOCHS).await {
+            Ok(after) => after,
+            Err(error) => {
+                tracing::warn!(%error, "an event stream could not read the change log");
+                return Err(Ended);
+            }
+        };
+        let epochs = match after {
+            After::Epochs(epochs) => epochs,
+            After::Gone { oldest } => {
+                let said = format!("the oldest epoch kept is {}", oldest.0);
+                return self.reset(&said).await.map(|()| true);
+            }
+            After::Ahead => return self.reset("this log has never had it").await.map(|()| true),
+        };
+        for sealed in &epochs {
+            self.epoch(sealed).await?;
+        }
+        Ok(!epochs.is_empty())
+    }
+
+    async fn epoch(&mut self, sealed: &Sealed) -> Result<(), Ended> {
+        let mut piece = String::new();
+        let given = self.at.given(sealed.epoch);
+        for (place, change) in sealed.changes.iter().enumerate().skip(given) {
+            if !self.asked.wants(&change.feed) {
+                continue;
+            }
+            let id = match place + 1 == sealed.changes.len() {
+                true => Position::behind(sealed.epoch),
+                false => Position::within(sealed.epoch, place + 1),
+            };
+            let single = Single::of(&self.room, sealed, change);
+            // Texts and numbers always serialise, and JSON of one line is data of one line.
+            let data = serde_json::to_string(&single).unwrap_or_default();
+            let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");
+            self.said = id;
+            if piece.len() > PIECE_BYTES {
+                self.send(std::mem::take(&mut piece)).await?;
+            }
+        }
+        self.at = Position::behind(sealed.epoch);
+        if piece.is_empty() { Ok(()) } else { self.send(piece).await }
+    }
+
+    /// Says that what followed the client's id cannot be given, and goes on from the newest.
+    async fn reset(&mut self, why: &str) -> Result<(), Ended> {
+        let newest = Position::behind(self.room.log.newest());
+        let data = serde_json::json!({
+            "after": self.at.to_string(),
+            "newest": newest.whole().0,
+            "reason": format!("what followed {} is not there: {why}; read the feeds anew", self.at),
+        });
+        (self.at, self.said) = (newest, newest);
+        self.send(format!("event: reset\nid: {newest}\ndata: {data}\n\n")).await
+    }
+
+    /// A comment; with an id where other feeds' changes moved the place on, so that a client of a
+    /// quiet feed does not come back with one that is too old.
+    async fn heartbeat(&mut self) -> Result<(), Ended> {
+        let beat = if self.said == self.at {
+            ": still here\n\n".to_owned()
+        } else {
+            self.said = self.at;
+            format!(": still here\nid: {}\n\n", self.at)
+        };
+        self.send(beat).await
+    }
+
+    /// Sends a piece to a client that takes it in time.
+    async fn send(&mut self, piece: String) -> Result<(), Ended> {
+        match tokio::time::timeout(STALL, self.pieces.send(piece.into())).await {
+            Ok(Ok(())) => {
+                self.sent = Instant::now();
+                Ok(())
+            }
+            Ok(Err(_)) => Err(Ended),
+            Err(_) => {
+                tracing::debug!("an event stream whose client took nothing was cut");
+                Err(Ended)
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Changes as JSON.
+
+use crate::render::ViewKind;
+use crate::serve::Room;
+use crate::serve::address::Site;
+use crate::store::{Announced, Sealed};
+use serde::Serialize;
+
+/// A change of a feed.
+#[derive(Debug, Serialize)]
+pub(super) struct Change {
+    feed: String,
+    /// The feed's document.
+    url: String,
+    /// `until` of the feed.
+    tick: String,
+    sup_id: Option<String>,
+    update_id: String,
+    revision: u64,
+    /// How many versions of items the change made.
+    versions: u32,
+}
+
+impl Change {
+    /// A change of the log.
+    pub(super) fn of(site: &Site, announced: &Announced) -> Self {
+        let feed = &announced.feed;
+        Self {
+            feed: feed.to_string(),
+            url: site.view(feed, ViewKind::Reader, site.dialect()),
+            tick: announced.tick.to_string(),
+            sup_id: site.sup_id(feed).map(|id| id.to_string()),
+            update_id: announced.tick.update_id(),
+            revision: announced.revision.0,
+            versions: announced.versions,
+        }
+    }
+}
+
+/// A change with its place, as the data of an event.
+#[derive(Debug, Serialize)]
+pub(super) struct Single {
+    epoch: u64,
+    at: String,
+    #[serde(flatten)]
+    change: Change,
+}
+
+impl Single {
+    /// A change of an epoch.
+    pub(super) fn of(room: &Room, sealed: &Sealed, announced: &Announced) -> Self {
+        let change = Change::of(&room.site, announced);
+        Self { epoch: sealed.epoch.0, at: sealed.at.to_string(), change }
+    }
+}
+
+/// An epoch, as a line.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    epoch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    changes: Vec<Change>,
+}
+
+impl Line {
+    /// An epoch with the changes that are wanted.
+    pub(super) const fn of(sealed: &Sealed, at: String, changes: Vec<Change>) -> Self {
+        Self { epoch: sealed.epoch.0, at: Some(at), changes }
+    }
+
+    /// A place in the log, and no change.
+    pub(super) const fn place(epoch: u64) -> Self {
+        Self { epoch, at: None, changes: Vec::new() }
+    }
+
+    /// Adds the line to a text.
+    pub(super) fn push(&self, out: &mut String) {
+        // Texts, numbers and lists of them always serialise.
+        out.push_str(&serde_json::to_string(self).unwrap_or_default());
+        out.push('\n');
+    }
+}

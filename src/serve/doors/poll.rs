@@ -1,0 +1,133 @@
+//! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
+
+use super::line::{Change, Line};
+use super::{Asked, EPOCHS, WAITING_AT_ONCE, enter};
+use crate::serve::log::After;
+use crate::serve::problem::Problem;
+use crate::serve::{Room, Shared};
+use crate::store::Epoch;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request waits where it does not say.
+const WAIT: Duration = Duration::from_secs(20);
+/// The longest wait: within the time that an answer may take.
+const WAIT_LIMIT: Duration = Duration::from_secs(25);
+/// The most changes of one answer; the epoch that passes it is still whole.
+const CHANGES_LIMIT: usize = 4096;
+/// Where the next request goes on.
+const X_EPOCH: HeaderName = HeaderName::from_static("x-tidegate-epoch");
+
+/// `GET /changes`.
+///
+/// Each line is a whole epoch; the next request asks `after` the epoch of the last line, or where
+/// there was none after the same as before. Without `after` the answer is the place where the log
+/// stands now. What is too old, or was never there, is 410: everything is to be read anew.
+pub(in crate::serve) async fn changes(
+    State(room): State<Shared>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let asked = Asked::read(&room, query.as_deref()).await?;
+    let Some(after) = asked.after else {
+        let newest = room.log.newest();
+        let mut body = String::new();
+        Line::place(newest.0).push(&mut body);
+        return Ok(answer(newest, body));
+    };
+    let mut after = after.whole();
+    let wait = asked.wait.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
+    let until = Instant::now() + wait;
+    let mut sealed = room.log.watch();
+    let mut waiting = None;
+    loop {
+        // What comes from here on wakes this request up again.
+        sealed.mark_unchanged();
+        let (found, body) = read(&room, &asked, after).await?;
+        // An epoch of other feeds only moves the place; it is no reason to answer.
+        if !body.is_empty() {
+            return Ok(answer(found, body));
+        }
+        let moved = found > after;
+        after = found;
+        if moved {
+            continue;
+        }
+        if Instant::now() >= until || room.closing.is_cancelled() {
+            let mut body = String::new();
+            if asked.after.is_some_and(|asked| asked.whole() != after) {
+                Line::place(after.0).push(&mut body);
+            }
+            return Ok(answer(after, body));
+        }
+        if waiting.is_none() {
+            waiting = Some(enter(&room.doors.waiting, "waiting requests", WAITING_AT_ONCE)?);
+        }
+        tokio::select! {
+            () = room.closing.cancelled() => {}
+            changed = tokio::time::timeout_at(until, sealed.changed()) => {
+                // A store that is closed wakes nobody up again.
+                if let Ok(Err(_)) = changed {
+                    tokio::time::sleep_until(until).await;
+                }
+            }
+        }
+    }
+}
+
+/// The lines of what follows an epoch, and the last epoch that was looked at.
+async fn read(room: &Room, asked: &Asked, after: Epoch) -> Result<(Epoch, String), Problem> {
+    let epochs = match room.log.after(after, EPOCHS).await? {
+        After::Epochs(epochs) => epochs,
+        After::Gone { oldest } => {
+            let said = format!(
+                "what followed epoch {} is not kept any more, the oldest epoch kept is {}: read \
+                 the feeds anew and go on from the newest",
+                after.0, oldest.0
+            );
+            let newest = room.log.newest().0;
+            let gone = Problem::new(StatusCode::GONE, said);
+            return Err(gone.with("oldest", oldest.0).with("newest", newest));
+        }
+        After::Ahead => {
+            let newest = room.log.newest().0;
+            let said = format!(
+                "this log has never had an epoch {}, the newest is {newest}: read the feeds anew \
+                 and go on from the newest",
+                after.0
+            );
+            return Err(Problem::new(StatusCode::GONE, said).with("newest", newest));
+        }
+    };
+    let mut body = String::new();
+    let (mut last, mut count) = (after, 0);
+    for sealed in &epochs {
+        if count >= CHANGES_LIMIT {
+            break;
+        }
+        last = sealed.epoch;
+        let wanted = sealed.changes.iter().filter(|change| asked.wants(&change.feed));
+        let changes: Vec<Change> = wanted.map(|change| Change::of(&room.site, change)).collect();
+        count += changes.len();
+        if !changes.is_empty() {
+            Line::of(sealed, sealed.at.to_string(), changes).push(&mut body);
+        }
+    }
+    Ok((last, body))
+}
+
+fn answer(newest: Epoch, body: String) -> Response {
+    let mut response = (StatusCode::OK, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("X-Tidegate-Epoch"),
+    );
+    headers.insert(X_EPOCH, HeaderValue::from(newest.0));
+    response
+}

@@ -1,0 +1,131 @@
+//! The change log as every door reads it: the newest epochs from memory, older ones from the store.
+
+use crate::store::{Epoch, Sealed, Store, StoreError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The most epochs kept in memory; fewer than the store keeps whatever their age.
+const RECENT: usize = 512;
+/// How many epochs are read from the store at once.
+const BATCH: usize = 256;
+/// How far back what is kept in memory begins.
+const BEGIN: u64 = 64;
+
+/// What there is after an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum After {
+    /// The epochs that follow, oldest first, without a gap; none: there is nothing newer.
+    Epochs(Vec<Arc<Sealed>>),
+    /// What follows is not kept any more; this is the oldest that is.
+    Gone {
+        /// The oldest epoch that is kept.
+        oldest: Epoch,
+    },
+    /// There was never such an epoch: the store was put back to an older copy, or is another one.
+    Ahead,
+}
+
+/// The change log.
+pub(super) struct Log {
+    store: Arc<dyn Store>,
+    /// The newest epochs, without a gap.
+    recent: Mutex<VecDeque<Arc<Sealed>>>,
+    /// One reader of what is new at a time; the others find it in memory.
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Log {
+    /// The log of this store.
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
+    }
+
+    /// The newest epoch, and a wake-up for each new one.
+    pub(super) fn watch(&self) -> watch::Receiver<Epoch> {
+        self.store.sealed()
+    }
+
+    /// The newest epoch.
+    pub(super) fn newest(&self) -> Epoch {
+        *self.store.sealed().borrow()
+    }
+
+    /// The epochs after `after`, at most `limit` (and at most what is read at once).
+    pub(super) async fn after(&self, after: Epoch, limit: usize) -> Result<After, StoreError> {
+        let newest = self.newest();
+        if after > newest {
+            return Ok(After::Ahead);
+        }
+        if after == newest {
+            return Ok(After::Epochs(Vec::new()));
+        }
+        if newest.0 - after.0 <= BEGIN || self.begins().is_some_and(|begin| begin.0 <= after.0 + 1)
+        {
+            self.refresh(newest).await?;
+            if let Some(epochs) = self.remembered(after, newest, limit) {
+                return Ok(After::Epochs(epochs));
+            }
+        }
+        let read = self.store.tail(after, limit.min(BATCH)).await?;
+        match read.first().map(|first| first.epoch) {
+            Some(first) if first.0 != after.0 + 1 => Ok(After::Gone { oldest: first }),
+            _ => {
+                let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest);
+                Ok(After::Epochs(seen.map(Arc::new).collect()))
+            }
+        }
+    }
+
+    fn begins(&self) -> Option<Epoch> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.front().map(|first| first.epoch)
+    }
+
+    fn ends(&self) -> Option<Epoch> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.back().map(|last| last.epoch)
+    }
+
+    fn remembered(&self, after: Epoch, newest: Epoch, limit: usize) -> Option<Vec<Arc<Sealed>>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = recent.front()?.epoch;
+        if first.0 > after.0 + 1 {
+            return None;
+        }
+        let begin = recent.partition_point(|sealed| sealed.epoch <= after);
+        let found = recent.iter().skip(begin).take(limit);
+        Some(found.take_while(|sealed| sealed.epoch <= newest).cloned().collect())
+    }
+
+    /// Reads what is new up to `newest` into memory.
+    async fn refresh(&self, newest: Epoch) -> Result<(), StoreError> {
+        if self.ends().is_some_and(|end| end >= newest) {
+            return Ok(());
+        }
+        let _turn = self.reading.lock().await;
+        // What is kept ends nearer to the newest with each round; where it lies too far behind, it
+        // begins anew.
+        loop {
+            let end = self.ends().filter(|end| newest.0.saturating_sub(end.0) <= BEGIN * 4);
+            let from = end.unwrap_or(Epoch(newest.0.saturating_sub(BEGIN)));
+            if from >= newest {
+                return Ok(());
+            }
+            let read = self.store.tail(from, BATCH).await?;
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let follows = read.first().is_some_and(|first| first.epoch.0 == from.0 + 1);
+            if end.is_none() || !follows {
+                recent.clear();
+            }
+            let before = recent.len();
+            recent.extend(read.into_iter().filter(|s| s.epoch <= newest).map(Arc::new));
+            if recent.len() == before {
+                return Ok(());
+            }
+            while recent.len() > RECENT {
+                recent.pop_front();
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! `GET /sup.json?seconds=N`: the SUP updates documents (SUP section 3; CONTRACT, Addresses).
+//!
+//! A document is made anew when the log has gone on, at most once a second (less often where making
+//! it is slow work), and otherwise only when its `updated_time` has become old. Those that were
+//! asked for lately are made before the next request comes.
+
+use super::Shared;
+use super::address::Site;
+use super::conditional::not_modified;
+use super::log::{After, Log};
+use super::negotiate::encoding;
+use super::problem::{Problem, RETRY_SOON};
+use super::rendition::{About, Rendition};
+use crate::clock::Clock;
+use crate::model::Revision;
+use crate::store::{Epoch, Sealed, StoreError};
+use crate::sup::{Closed, Windows, step};
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The media type of updates documents (SUP section 3).
+const MEDIA_TYPE: &str = "application/json";
+/// An epoch may be closed every second.
+const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=1");
+/// Two builds of one document are at least this far apart; with [`FRESH`], a change is listed within
+/// two seconds wherever a build takes less than a fifth of a second.
+const PACE: Duration = Duration::from_millis(900);
+/// A build may take this part of the time: one fifth.
+const SHARE: u32 = 4;
+/// The longest pause after a build, however long it took.
+const PACE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a document that nobody asks for is still made in advance.
+const ASKED: Duration = Duration::from_secs(600);
+/// How often the log is followed while nobody asks and nothing is new.
+const FOLLOW: Duration = Duration::from_secs(30);
+/// How many epochs are taken at once.
+const EPOCHS: usize = 256;
+/// The period of a request that names none, where it is configured.
+const USUAL: u32 = 60;
+
+/// A document as it was last made.
+struct Built {
+    rendition: Rendition,
+    epoch: Epoch,
+    at: Instant,
+    took: Duration,
+}
+
+/// The document of one period.
+struct Slot {
+    period: u32,
+    built: RwLock<Option<Arc<Built>>>,
+    /// One builder at a time; whoever comes meanwhile waits for its document.
+    building: tokio::sync::Mutex<()>,
+    asked: Mutex<Option<Instant>>,
+}
+
+/// The SUP documents.
+pub(super) struct Sup {
+    log: Arc<Log>,
+    clock: Arc<dyn Clock>,
+    site: Site,
+    periods: Arc<[u32]>,
+    slots: Vec<Slot>,
+    windows: Arc<Mutex<Windows>>,
+    /// One reader of the log at a time.
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Sup {
+    /// The documents of these periods, over this log.
+    pub(super) fn new(
+        mut periods: Vec<u32>,
+        log: Arc<Log>,
+        clock: Arc<dyn Clock>,
+        site: Site,
+    ) -> Self {
+        periods.sort_unstable();
+        periods.dedup();
+        let windows = Windows::new(periods.last().copied().unwrap_or(USUAL));
+        let slot = |period: &u32| Slot {
+            period: *period,
+            built: RwLock::default(),
+            building: tokio::sync::Mutex::default(),
+            asked: Mutex::default(),
+        };
+        Self {
+            log,
+            clock,
+            site,
+            slots: periods.iter().map(slot).collect(),
+            periods: periods.into(),
+            windows: Arc::new(Mutex::new(windows)),
+            reading: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The slot that a query asks for.
+    fn asked(&self, query: &str) -> Result<&Slot, Problem> {
+        let written: Vec<String> = self.periods.iter().map(u32::to_string).collect();
+        let wrong = |said: &str| {
+            let said = format!("{said}; there are documents of {} seconds", written.join(", "));
+            Problem::parameter("seconds", said).with("periods", &*self.periods)
+        };
+        let mut asked = None;
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            if key == "seconds" && asked.replace(value).is_some() {
+                return Err(wrong("seconds is given twice"));
+            }
+        }
+        let found = match &asked {
+            Some(asked) => self.slots.iter().find(|slot| slot.period.to_string() == **asked),
+            None => {
+                let usual = self.slots.iter().find(|slot| slot.period == USUAL);
+                usual.or_else(|| self.slots.first())
+            }
+        };
+        found.ok_or_else(|| match asked {
+            Some(_) => wrong("seconds names no period that is offered here"),
+            None => Problem::not_found("no SUP document is published here"),
+        })
+    }
+
+    /// The document of a slot, as new as it has to be.
+    async fn document(&self, slot: &Slot) -> Result<Arc<Built>, Problem> {
+        if let Some(built) = self.standing(slot) {
+            return Ok(built);
+        }
+        let _turn = slot.building.lock().await;
+        if let Some(built) = self.standing(slot) {
+            return Ok(built);
+        }
+        self.follow().await?;
+        let begun = Instant::now();
+        let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
+        let (site, period) = (self.site.clone(), slot.period);
+        let made = tokio::task::spawn_blocking(move || make(&windows, &periods, &site, period));
+        let (rendition, epoch) = made.await.map_err(failed)?.map_err(failed)?;
+        let built = Built { rendition, epoch, at: Instant::now(), took: begun.elapsed() };
+        let built = Arc::new(built);
+        *slot.built.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
+        Ok(built)
+    }
+
+    /// The last document, where it is new enough.
+    fn standing(&self, slot: &Slot) -> Option<Arc<Built>> {
+        let built = slot.built.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let pause = built.took.saturating_mul(SHARE).clamp(PACE, PACE_LIMIT);
+        let age = self.clock.now().since(built.rendition.shown);
+        let unchanged = built.epoch >= self.log.newest() && age <= step(slot.period);
+        (unchanged || built.at.elapsed() < pause).then_some(built)
+    }
+
+    /// Takes what is new in the log.
+    async fn follow(&self) -> Result<(), StoreError> {
+        let _turn = self.reading.lock().await;
+        // Before the log is read: whatever cannot be read yet can be read after this time only.
+        let now = self.clock.now();
+        loop {
+            let after = Epoch(self.windows().epoch());
+            let epochs = match self.log.after(after, EPOCHS).await? {
+                After::Epochs(epochs) => epochs,
+                After::Gone { oldest } => {
+                    let before = Epoch(oldest.0.saturating_sub(1));
+                    match self.log.after(before, EPOCHS).await? {
+                        After::Epochs(epochs) => epochs,
+                        // What was the oldest has gone meanwhile.
+                        _ => continue,
+                    }
+                }
+                // The log of a store never gets shorter at its new end while it is open.
+                After::Ahead => Vec::new(),
+            };
+            let mut windows = self.windows();
+            if epochs.is_empty() {
+                windows.settle(now);
+                return Ok(());
+            }
+            for sealed in epochs {
+                windows.take(self.closed(&sealed));
+            }
+        }
+    }
+
+    fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn closed(&self, sealed: &Sealed) -> Closed {
+        let changes = sealed.changes.iter();
+        let changes = changes.filter_map(|c| Some((self.site.sup_id(&c.feed)?, c.tick)));
+        Closed { epoch: sealed.epoch.0, at: sealed.at, changes: changes.collect() }
+    }
+
+    /// Follows the log and makes documents in advance, until `closing`.
+    pub(super) async fn keep(&self, closing: &CancellationToken) {
+        let mut sealed = self.log.watch();
+        loop {
+            if let Err(error) = self.follow().await {
+                tracing::warn!(%error, "the change log could not be followed");
+            }
+            for slot in &self.slots {
+                let asked = *slot.asked.lock().unwrap_or_else(PoisonError::into_inner);
+                if asked.is_some_and(|asked| asked.elapsed() < ASKED)
+                    && self.document(slot).await.is_err()
+                {
+                    tracing::warn!(period = slot.period, "a SUP document could not be made");
+                }
+            }
+            tokio::select! {
+                () = closing.cancelled() => return,
+                _ = tokio::time::timeout(FOLLOW, sealed.changed()) => {}
+            }
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = tokio::time::sleep(PACE) => {}
+            }
+        }
+    }
+}
+
+/// Writes and compresses a document, with the last epoch that it knows.
+fn make(
+    windows: &Mutex<Windows>,
+    periods: &[u32],
+    site: &Site,
+    period: u32,
+) -> std::io::Result<(Rendition, Epoch)> {
+    let (text, shown, epoch) = {
+        let windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = windows.window(period);
+        let address = |period| site.at(&format!("/sup.json?seconds={period}"));
+        (window.write(periods, address), window.updated, Epoch(window.epoch))
+    };
+    let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
+    Ok((Rendition::build(text, about)?, epoch))
+}
+
+fn failed(error: impl std::fmt::Display) -> Problem {
+    tracing::error!(%error, "a SUP document could not be made");
+    Problem::later("the SUP document could not be made", RETRY_SOON)
+}
+
+/// `GET /sup.json`.
+pub(super) async fn document(
+    State(room): State<Shared>,
+    RawQuery(query): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Problem> {
+    let slot = room.sup.asked(query.as_deref().unwrap_or_default())?;
+    *slot.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    let built = room.sup.document(slot).await?;
+    let encoding = encoding(&asked);
+    let body = built.rendition.body(encoding);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CACHE_CONTROL, FRESH);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ETAG, body.etag.value());
+    if not_modified(&asked, &body.etag, None) {
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    if let Some(token) = encoding.token() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    }
+    Ok((headers, body.bytes.clone()).into_response())
+}

@@ -1,0 +1,254 @@
+//! `/changes` and `/events`.
+
+use super::*;
+use crate::serve::doors::STREAMS_AT_ONCE;
+use serde_json::Value;
+
+/// A site with the feeds `news` and `other`, and three epochs.
+fn site() -> Site {
+    let site = Site::announcing();
+    let other = doubles::record("other", crate::model::FeedStanding::Active);
+    site.store.records.lock().unwrap().push(other);
+    site.store.log.close(-30, &["news"]);
+    site.store.log.close(-20, &["other", "news", "other"]);
+    site.store.log.close(-10, &["other"]);
+    site
+}
+
+async fn lines(answer: Response<Body>) -> Vec<Value> {
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "content-type"), "application/x-ndjson");
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    text(answer).await.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Lines as text: the epoch and the feeds that changed in it.
+fn spelled(lines: &[Value]) -> Vec<String> {
+    let feeds = |line: &Value| {
+        let changes = line["changes"].as_array().unwrap().iter();
+        changes.map(|change| format!(" {}", change["feed"].as_str().unwrap())).collect::<String>()
+    };
+    lines.iter().map(|line| format!("{}{}", line["epoch"], feeds(line))).collect()
+}
+
+#[tokio::test]
+async fn changes_are_answered_an_epoch_a_line() {
+    let site = site();
+    let all = lines(site.get("/changes?after=0").await).await;
+    assert_eq!(spelled(&all), ["1 news", "2 other news other", "3 other"]);
+    let sup_id = site.room.site.sup_id(&doubles::name("news")).unwrap().to_string();
+    let first = serde_json::json!({
+        "epoch": 1,
+        "at": "2026-11-20T16:19:35Z",
+        "changes": [{
+            "feed": "news",
+            "url": "https://feeds.example.org/feeds/news",
+            "tick": "2026-11-20T16:19:35Z",
+            "sup_id": sup_id,
+            "update_id": "2026-11-20T16-19-35Z",
+            "revision": 1,
+            "versions": 1,
+        }],
+    });
+    assert_eq!(all[0], first);
+    assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
+    let news = site.get("/changes?after=0&feed=news").await;
+    assert_eq!(header(&news, "x-tidegate-epoch"), "3");
+    assert_eq!(spelled(&lines(news).await), ["1 news", "2 news"]);
+    // Without a place: where the log stands.
+    assert_eq!(spelled(&lines(site.get("/changes").await).await), ["3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_the_next_change_of_its_feeds() {
+    let site = site();
+    let asked = site.get("/changes?after=3&feed=news");
+    let changing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        site.store.log.close(0, &["other"]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        site.store.log.close(1, &["news"]);
+    };
+    let (answer, ()) = tokio::join!(asked, changing);
+    assert_eq!(spelled(&lines(answer).await), ["5 news"]);
+
+    let begun = tokio::time::Instant::now();
+    assert_eq!(spelled(&lines(site.get("/changes?after=5&wait=7").await).await), [""; 0]);
+    assert_eq!(begun.elapsed().as_secs(), 7);
+    // Only others changed: the place moves on all the same.
+    site.store.log.close(2, &["other"]);
+    let answer = site.get("/changes?after=5&feed=news&wait=0").await;
+    assert_eq!(spelled(&lines(answer).await), ["6"]);
+    let (closing, begun) = (site.closing.clone(), tokio::time::Instant::now());
+    let end = async { closing.cancel() };
+    let (answer, ()) = tokio::join!(site.get("/changes?after=6"), end);
+    assert_eq!(spelled(&lines(answer).await), [""; 0]);
+    assert_eq!(begun.elapsed().as_secs(), 0, "a gateway that ends keeps nobody waiting");
+}
+
+#[tokio::test]
+async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
+    let site = site();
+    site.store.log.trim(2);
+    let gone = problem(site.get("/changes?after=1").await, 410).await;
+    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from(3)));
+    assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
+    let ahead = problem(site.get("/changes?after=4").await, 410).await;
+    assert_eq!(ahead["newest"], 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_named() {
+    let site = site();
+    for door in ["/changes", "/events"] {
+        for (query, parameter) in [
+            ("after=x", "after"),
+            ("after=1&after=2", "after"),
+            ("wait=-1", "wait"),
+            ("wait=1.5", "wait"),
+        ] {
+            let problem = problem(site.get(&format!("{door}?{query}")).await, 400).await;
+            assert_eq!(problem["parameter"], parameter, "{door}?{query}");
+        }
+        problem(site.get(&format!("{door}?feed=nobody")).await, 404).await;
+        problem(site.get(&format!("{door}?{}", "x".repeat(9000))).await, 400).await;
+    }
+    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
+    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
+}
+
+/// A stream that is read block by block.
+struct Reader {
+    body: Body,
+    text: String,
+}
+
+impl Reader {
+    async fn new(site: &Site, path: &str, last: &str) -> Self {
+        let answer = site.get_with(path, &[("last-event-id", last)]).await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(header(&answer, "content-type"), "text/event-stream");
+        assert_eq!(header(&answer, "cache-control"), "no-store");
+        Self { body: answer.into_body(), text: String::new() }
+    }
+
+    /// The next block; `None` at the end of the stream.
+    async fn block(&mut self) -> Option<String> {
+        while !self.text.contains("\n\n") {
+            let frame = self.body.frame().await?.unwrap();
+            self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+        let (block, rest) = self.text.split_once("\n\n").unwrap();
+        let (block, rest) = (block.to_owned(), rest.to_owned());
+        self.text = rest;
+        Some(block)
+    }
+
+    /// The next event: its type, its id and its feed.
+    async fn event(&mut self) -> String {
+        loop {
+            let block = self.block().await.expect("the stream goes on");
+            let mut event = String::new();
+            for line in block.lines() {
+                let (field, value) = line.split_once(": ").unwrap();
+                match field {
+                    "event" | "id" => event = format!("{event}{value} "),
+                    "data" => {
+                        let data: Value = serde_json::from_str(value).unwrap();
+                        let shown = data.get("feed").or_else(|| data.get("after")).unwrap();
+                        return event + shown.as_str().unwrap();
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
+    let site = site();
+    let all = [
+        "change 1 news",
+        "change 2.1 other",
+        "change 2.2 news",
+        "change 2 other",
+        "change 3 other",
+        "change 4 news",
+    ];
+    for begin in 0..all.len() {
+        let last = match begin {
+            0 => "0",
+            _ => all[begin - 1].split(' ').nth(1).unwrap(),
+        };
+        let mut reader = Reader::new(&site, "/events", last).await;
+        assert_eq!(reader.block().await.unwrap(), format!("retry: 2000\nid: {last}"));
+        if begin == 0 {
+            site.store.log.close(0, &["news"]);
+        }
+        for event in &all[begin..] {
+            assert_eq!(reader.event().await, *event, "after {last}");
+        }
+    }
+    let mut reader = Reader::new(&site, "/events?after=2&feed=news", "").await;
+    assert_eq!(reader.event().await, "change 4 news");
+    // Nothing asked: from where the log stands.
+    let mut reader = Reader::new(&site, "/events", "").await;
+    assert_eq!(reader.block().await.unwrap(), "retry: 2000\nid: 4");
+    site.store.log.close(1, &["other"]);
+    assert_eq!(reader.event().await, "change 5 other");
+    site.closing.cancel();
+    assert_eq!(reader.block().await, None, "a gateway that ends lets go of its streams");
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
+    let site = site();
+    site.store.log.trim(2);
+    for last in ["1", "2.1", "99", "0"] {
+        let mut reader = Reader::new(&site, "/events", last).await;
+        assert_eq!(reader.event().await, format!("reset 3 {last}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "3.0").await;
+    assert_eq!(reader.event().await, "change 3 other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_stream_says_that_it_is_there_and_where() {
+    let site = site();
+    let mut reader = Reader::new(&site, "/events?feed=news", "").await;
+    let begun = tokio::time::Instant::now();
+    reader.block().await;
+    assert_eq!(reader.block().await.unwrap(), ": still here");
+    assert_eq!(begun.elapsed().as_secs(), 15);
+    site.store.log.close(1, &["other"]);
+    assert_eq!(reader.block().await.unwrap(), ": still here\nid: 4");
+    assert_eq!(reader.block().await.unwrap(), ": still here");
+    while reader.block().await.is_some() {}
+    assert_eq!(begun.elapsed().as_secs(), 600, "its client comes back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_is_cut_and_only_so_many_come_in() {
+    let site = site();
+    let free = || site.room.doors.open_streams();
+    assert_eq!(free(), 0);
+    let mut readers = Vec::new();
+    for _ in 0..STREAMS_AT_ONCE {
+        readers.push(Reader::new(&site, "/events", "0").await);
+    }
+    let refused = site.get("/events").await;
+    assert_eq!(header(&refused, "retry-after"), "30");
+    problem(refused, 503).await;
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert_eq!(free(), STREAMS_AT_ONCE);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(free(), 0, "each had more to take than waits for it");
+    // What was written before is still there to be taken; then the stream ends.
+    let mut blocks = 0;
+    while readers[0].block().await.is_some() {
+        blocks += 1;
+    }
+    assert!((1..5).contains(&blocks), "{blocks}");
+    Reader::new(&site, "/events", "0").await;
+}

@@ -1,0 +1,90 @@
+//! Where a feed says that its updates are announced (SUP section 6).
+
+use crate::model::SupId;
+use url::Url;
+
+/// The relation of a feed to the updates document that lists it (section 6.2).
+pub const RELATION: &str = "http://api.friendfeed.com/2008/03#sup";
+
+/// The longest header that is looked at, in bytes.
+const HEADER_LIMIT: usize = 8 * 1024;
+
+/// Where a feed's updates are announced.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The address of the updates document.
+    pub document: String,
+    /// The feed's id in it.
+    pub id: SupId,
+}
+
+/// A place as `X-SUP-ID` names it (section 6.1): an absolute address whose fragment is the SUP id.
+/// One without a fragment names no feed (READINGS 4, row 6).
+pub fn in_header(value: &str) -> Option<Place> {
+    (value.len() <= HEADER_LIMIT).then(|| Url::parse(value.trim()).ok()).flatten().and_then(place)
+}
+
+/// A place as a link element names it (section 6.2); `base`: the address of the feed.
+pub fn in_link(href: &str, base: &str) -> Option<Place> {
+    let base = Url::parse(base).ok()?;
+    base.join(href.trim()).ok().and_then(place)
+}
+
+/// A place as a `Link` header names it (section 6.3, RFC 8288); `base`: the address of the feed.
+pub fn in_links(value: &str, base: &str) -> Option<Place> {
+    let mut rest = value.get(..HEADER_LIMIT).unwrap_or(value);
+    while let Some((_, after)) = rest.split_once('<') {
+        let (target, after) = after.split_once('>')?;
+        let (parameters, next) = parameters(after);
+        rest = next;
+        let relations = parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case("rel"));
+        let is_sup = relations
+            .is_some_and(|(_, value)| value.split_ascii_whitespace().any(|one| one == RELATION));
+        if is_sup {
+            return in_link(target, base);
+        }
+    }
+    None
+}
+
+/// The parameters of a link, up to the comma that ends it, and what follows.
+fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
+    let mut found = Vec::new();
+    let (mut name, mut value) = (String::new(), String::new());
+    let (mut in_value, mut quoted, mut escaped) = (false, false, false);
+    let mut rest = "";
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => {
+                value.push(c);
+                escaped = false;
+            }
+            '\\' if quoted => escaped = true,
+            '"' if in_value => quoted = !quoted,
+            ';' | ',' if !quoted => {
+                found.push((name.trim().to_owned(), value.trim().to_owned()));
+                (name, value, in_value) = (String::new(), String::new(), false);
+                if c == ',' {
+                    rest = text.get(at + 1..).unwrap_or_default();
+                    return (found, rest);
+                }
+            }
+            '=' if !in_value => in_value = true,
+            _ if in_value => value.push(c),
+            _ => name.push(c),
+        }
+    }
+    found.push((name.trim().to_owned(), value.trim().to_owned()));
+    (found, rest)
+}
+
+fn place(mut url: Url) -> Option<Place> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return None;
+    }
+    let id = SupId::new(url.fragment()?).ok()?;
+    url.set_fragment(None);
+    // What a publisher writes must not make us send a name and a password of its choice.
+    url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+    Some(Place { document: url.into(), id })
+}

@@ -1,0 +1,306 @@
+//! The rules of the protocol's validator, on our documents and on what our consumer takes; and
+//! discovery.
+
+use super::super::*;
+use crate::model::{SupId, Tick, Time};
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(1_800_000_000 + seconds)
+}
+
+fn id(text: &str) -> SupId {
+    SupId::new(text).unwrap()
+}
+
+fn closed(epoch: u64, seconds: i64, feeds: &[&str]) -> Closed {
+    let changes = feeds.iter().map(|feed| (id(feed), Tick::at(at(seconds)))).collect();
+    Closed { epoch, at: at(seconds), changes }
+}
+
+fn address(period: u32) -> String {
+    format!("https://feeds.example.org/sup.json?seconds={period}")
+}
+
+fn listed(windows: &Windows, period: u32) -> Vec<String> {
+    windows.window(period).updates().map(|(id, _)| id.to_string()).collect()
+}
+
+/// The rules that a validator of SUP documents goes by, one after the other, without our reader.
+fn validate(text: &str) -> Result<(), String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let object = value.as_object().ok_or("no object")?;
+    let period = match object.get("period").ok_or("no period")? {
+        serde_json::Value::Number(number) => number.as_u64().ok_or("period")?,
+        serde_json::Value::String(text) => text.parse().map_err(|_| "period")?,
+        _ => return Err("period".into()),
+    };
+    let time = |key: &str| {
+        let text = object.get(key).and_then(|v| v.as_str()).ok_or(key.to_owned())?;
+        Time::parse_rfc3339(text).map(Time::unix).map_err(|e| e.to_string())
+    };
+    let (since, updated) = (time("since_time")?, time("updated_time")?);
+    if since + i64::try_from(period).unwrap() > updated {
+        return Err("the interval is shorter than the period".into());
+    }
+    let available = object.get("available_periods").and_then(|v| v.as_object()).ok_or("periods")?;
+    if available.len() < 2 {
+        return Err("fewer than two periods".into());
+    }
+    for (period, address) in available {
+        let address = address.as_str().ok_or("address")?;
+        let absolute = address.starts_with("http://") || address.starts_with("https://");
+        if !absolute || period.parse::<u32>().is_err() {
+            return Err(format!("{period}: {address}"));
+        }
+    }
+    let good = |value: &serde_json::Value| {
+        value.as_str().is_some_and(|id| {
+            (1..=128).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        })
+    };
+    for update in object.get("updates").and_then(|v| v.as_array()).ok_or("updates")? {
+        let pair = update.as_array().ok_or("update")?;
+        if pair.len() != 2 || !pair.iter().all(good) {
+            return Err(format!("{update}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_written_passes_the_validator_and_is_read_back() {
+    let mut windows = Windows::new(86_400);
+    windows.take(closed(1, 0, &["a", "b"]));
+    windows.take(closed(2, 5, &["a", "c-3"]));
+    windows.settle(at(7));
+    for period in PERIODS {
+        let text = windows.window(period).write(&PERIODS, address);
+        assert_eq!(validate(&text), Ok(()));
+        let document = read(text.as_bytes()).unwrap();
+        assert_eq!((document.period, document.updated), (period, at(6)));
+        assert_eq!(document.since, at(6).minus(slack(period)).minus_seconds(period));
+        assert_eq!(document.available.len(), PERIODS.len());
+        assert_eq!(document.available[&300], address(300));
+        let ids: Vec<_> = document.updates.iter().map(|u| (u.id.as_str(), &*u.update)).collect();
+        let (first, second) = ("2027-01-15T08-00-00Z", "2027-01-15T08-00-05Z");
+        assert_eq!(ids, [("c-3", second), ("a", second), ("b", first)]);
+    }
+    let mut empty = Windows::new(600);
+    empty.settle(at(0));
+    assert_eq!(validate(&empty.window(60).write(&PERIODS, address)), Ok(()));
+}
+
+trait Minus {
+    fn minus_seconds(self, seconds: u32) -> Self;
+}
+
+impl Minus for Time {
+    fn minus_seconds(self, seconds: u32) -> Self {
+        self.minus(std::time::Duration::from_secs(u64::from(seconds)))
+    }
+}
+
+#[test]
+fn an_update_is_listed_for_its_period_and_the_slack() {
+    let mut windows = Windows::new(600);
+    windows.take(closed(1, 0, &["a"]));
+    windows.settle(at(0));
+    assert_eq!(listed(&windows, 60), ["a"]);
+    // 60 s, 16 s of slack, and the second that `updated_time` lies behind.
+    windows.settle(at(76));
+    assert_eq!(listed(&windows, 60), ["a"]);
+    windows.settle(at(77));
+    assert_eq!(listed(&windows, 60), [""; 0]);
+    assert_eq!(listed(&windows, 300), ["a"]);
+    windows.settle(at(671));
+    assert_eq!(windows.len(), 0, "nothing is kept that no document can list");
+    assert!(windows.is_empty());
+}
+
+#[test]
+fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
+    let mut windows = Windows::new(600);
+    for (epoch, seconds, feed) in [(5, 0, "a"), (6, 100, "b"), (7, 101, "c")] {
+        windows.take(closed(epoch, seconds, &[feed]));
+    }
+    windows.take(closed(6, 100, &["b"]));
+    windows.settle(at(150));
+    assert_eq!(windows.epoch(), 7);
+    assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+    windows.settle(at(178));
+    // Of c it is not known how late it could be read; of a and b it is.
+    assert_eq!(listed(&windows, 60), ["c"]);
+}
+
+#[test]
+fn a_clock_that_goes_back_takes_nothing_out_and_nothing_back() {
+    let mut windows = Windows::new(600);
+    windows.take(closed(1, 0, &["a"]));
+    windows.settle(at(1000));
+    let before = windows.window(60).updated;
+    windows.take(closed(2, 1, &["b"]));
+    windows.take(closed(3, 2, &["c"]));
+    windows.settle(at(3));
+    assert_eq!(windows.window(60).updated, before);
+    assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+}
+
+const GOOD: &str = r#"{"updates":[["a-1","u"]],"period":60,"since_time":"2026-11-20T16:20:05Z",
+    "updated_time":"2026-11-20T17:21:05+01:00","more":[1],
+    "available_periods":{"60":"http://a.example/1","300":"http://a.example/5"}}"#;
+
+#[test]
+fn what_the_validator_takes_is_read() {
+    let document = read(GOOD.as_bytes()).unwrap();
+    assert_eq!(document.updated.since(document.since).as_secs(), 60);
+    assert_eq!(document.updates, [Update { id: id("a-1"), update: "u".into() }]);
+    let digits = GOOD.replace(":60,", ":\"60\",");
+    assert_eq!(read(digits.as_bytes()).unwrap(), document);
+    let marked = format!("\u{feff}{GOOD}");
+    assert_eq!(read(marked.as_bytes()).unwrap(), document);
+    let (head, _) = GOOD.split_once(",\n    \"available").unwrap();
+    assert_eq!(read(format!("{head}}}").as_bytes()).unwrap().available.len(), 0);
+}
+
+#[test]
+fn what_the_validator_rejects_is_refused() {
+    let long = "x".repeat(129);
+    for (good, bad) in [
+        ("[\"a-1\",\"u\"]", "[\"a-1\",\"u\"],"),
+        ("[\"a-1\",\"u\"]", "[\"a-1\"]"),
+        ("[\"a-1\",\"u\"]", "[\"a-1\",\"u\",\"v\"]"),
+        ("[\"a-1\",\"u\"]", "[\"a-1\",1]"),
+        ("[\"a-1\",\"u\"]", "\"a-1\""),
+        ("a-1", ""),
+        ("a-1", "a_1"),
+        ("a-1", "é"),
+        ("a-1", &long),
+        ("\"u\"", "\"\""),
+        ("\"u\"", "\"u u\""),
+        (":60,", ":0,"),
+        (":60,", ":-60,"),
+        (":60,", ":60.5,"),
+        (":60,", ":\"+60\","),
+        (":60,", ":\"\","),
+        (":60,", ":null,"),
+        (":60,", ":61,"),
+        ("2026-11-20T16:20:05Z", "yesterday"),
+        ("2026-11-20T16:20:05Z", "2026-11-20T16:20:06Z"),
+        ("\"since_time\"", "\"start_time\""),
+        ("\"updates\"", "\"update\""),
+        ("\"period\"", "\"periods\""),
+        ("http://a.example/1", "/sup.json?seconds=60"),
+        ("http://a.example/1", "ftp://a.example/1"),
+        ("\"60\":\"http://a.example/1\",", ""),
+        ("\"60\":", "\"minute\":"),
+    ] {
+        let text = GOOD.replacen(good, bad, 1);
+        assert_ne!(text, GOOD, "{good}");
+        assert!(read(text.as_bytes()).is_err(), "{text}");
+    }
+    for bad in ["", "[]", "{}", "null", "\u{0}", &"[".repeat(100_000)] {
+        assert!(read(bad.as_bytes()).is_err());
+    }
+    let said = read(GOOD.replace(":60,", ":61,").as_bytes()).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "the SUP document has period 61 but covers only 60 s, from 2026-11-20T16:20:05Z to \
+         2026-11-20T16:21:05Z"
+    );
+}
+
+#[test]
+fn places_are_found_in_header_link_element_and_link_header() {
+    let place =
+        Place { document: "http://a.example/sup.json?seconds=60".to_owned(), id: id("4496672d") };
+    let address = "http://a.example/sup.json?seconds=60#4496672d";
+    assert_eq!(in_header(address), Some(place.clone()));
+    assert_eq!(in_header(&format!("  {address} ")), Some(place.clone()));
+    let base = "http://a.example/feeds/news";
+    assert_eq!(in_link("/sup.json?seconds=60#4496672d", base), Some(place.clone()));
+    let link = format!(
+        "<http://a.example/>; rel=self; title=\"a, <b>; \\\"c\\\"\" , <{address}>; type=x; REL=\"x {RELATION}\""
+    );
+    assert_eq!(in_links(&link, base), Some(place.clone()));
+    let secret = address.replace("//", "//me:secret@");
+    assert_eq!(in_header(&secret), Some(place));
+    for none in [
+        "http://a.example/sup.json",
+        "http://a.example/sup.json#",
+        "http://a.example/sup.json#a_b",
+        "/sup.json#a",
+        "ftp://a.example/#a",
+        "",
+    ] {
+        assert_eq!(in_header(none), None, "{none}");
+    }
+    for none in ["", "<", "<a", "<http://a.example/#a>", "<http://a.example/#a>; rel=sup,"] {
+        assert_eq!(in_links(none, base), None, "{none}");
+    }
+}
+
+fn document(period: u32, since: i64, updated: i64, updates: &[(&str, &str)]) -> Document {
+    Document {
+        period,
+        since: at(since),
+        updated: at(updated),
+        available: PERIODS.map(|period| (period, address(period))).into(),
+        updates: updates
+            .iter()
+            .map(|(feed, update)| Update { id: id(feed), update: (*update).into() })
+            .collect(),
+    }
+}
+
+fn told(news: &News) -> Vec<&str> {
+    news.updates.iter().map(|update| update.id.as_str()).collect()
+}
+
+#[test]
+fn a_follower_that_polls_in_time_is_told_each_update_once() {
+    let mut follower = Follower::new();
+    let news = follower.take(&document(60, -76, 0, &[("b", "2"), ("a", "1")]));
+    assert_eq!((told(&news), &news.standing), (vec!["a", "b"], &Standing::Complete));
+    let news = follower.take(&document(60, -16, 60, &[("a", "3"), ("b", "2"), ("a", "1")]));
+    assert_eq!((told(&news), &news.standing), (vec!["a"], &Standing::Complete));
+    assert_eq!(follower.known(), Some(at(60)));
+}
+
+#[test]
+fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
+    let mut follower = Follower::new();
+    follower.take(&document(60, -76, 0, &[]));
+    let news = follower.take(&document(60, 374, 450, &[("a", "1")]));
+    assert_eq!(told(&news), ["a"]);
+    assert_eq!(news.standing, Standing::Ask { period: 600, address: address(600) });
+    // The longer document may be a little older than the short one.
+    let news = follower.take(&document(600, -230, 440, &[("a", "1"), ("b", "1")]));
+    assert_eq!((told(&news), &news.standing), (vec!["b"], &Standing::Complete));
+    assert_eq!(follower.known(), Some(at(450)));
+}
+
+#[test]
+fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
+    let mut follower = Follower::new();
+    follower.take(&document(60, -76, 0, &[]));
+    let day = 86_400;
+    let news = follower.take(&document(60, 3 * day, 3 * day + 76, &[]));
+    assert_eq!(news.standing, Standing::Ask { period: 86_400, address: address(86_400) });
+    let news = follower.take(&document(86_400, 2 * day, 3 * day + 70, &[]));
+    assert_eq!(news.standing, Standing::Missed { known: at(0) });
+    assert_eq!(follower.known(), Some(at(3 * day + 76)));
+    // And so has one whose publisher went back in time.
+    let news = follower.take(&document(60, 24, 100, &[]));
+    assert_eq!(news.standing, Standing::Missed { known: at(3 * day + 76) });
+    assert_eq!(follower.known(), Some(at(100)));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = in_links(&text, "http://a.example/");
+        let _ = in_header(&text);
+        proptest::prop_assert!(read(text.as_bytes()).is_err());
+    }
+}

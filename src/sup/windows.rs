@@ -1,0 +1,185 @@
+//! The publisher's side: the change log → the newest update of each feed, and documents of it.
+
+use super::slack;
+use crate::model::{SupId, Tick, Time};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// A closed epoch of the change log, as far as SUP is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// Its number.
+    pub epoch: u64,
+    /// When it was closed. That of the next one is never before the moment at which this one could
+    /// first be read.
+    pub at: Time,
+    /// The feeds that changed and their ticks, in the order of the log.
+    pub changes: Vec<(SupId, Tick)>,
+}
+
+/// An update that a document may list.
+#[derive(Debug, Clone)]
+struct Listed {
+    /// No document without this update has an `updated_time` of this or later.
+    from: Time,
+    id: SupId,
+    tick: Tick,
+}
+
+/// The newest update of each feed, in the order of the log, as far back as the longest period needs.
+///
+/// **Why nobody misses an update.** A document's `updated_time` is the second before the time `now`
+/// that was read *before* the log was; so every epoch that it could not see is readable only at
+/// `now` or later. Each update bears the earliest time that is certain not to be before that moment:
+/// the closing of the next epoch, or the `now` of the reading that found it, and never less than an
+/// earlier such `now`. A document whose `since_time` is not after another's `updated_time` therefore
+/// lists every update that the other did not. After a restart only the last epoch comes to bear a
+/// later time than before: it may be listed once more, which costs nothing.
+#[derive(Debug, Clone)]
+pub struct Windows {
+    longest: Duration,
+    epoch: u64,
+    /// The last epoch that documents list.
+    settled: u64,
+    now: Time,
+    /// The last epoch, while it is unknown when it could first be read.
+    last: Option<Closed>,
+    listed: BTreeMap<u64, Listed>,
+    newest: HashMap<SupId, u64>,
+    next: u64,
+}
+
+impl Windows {
+    /// Windows up to this period, in seconds, before anything was read.
+    pub fn new(longest: u32) -> Self {
+        let longest = Duration::from_secs(u64::from(longest)).saturating_add(slack(longest));
+        Self {
+            longest,
+            epoch: 0,
+            settled: 0,
+            now: Time::MIN,
+            last: None,
+            listed: BTreeMap::new(),
+            newest: HashMap::new(),
+            next: 0,
+        }
+    }
+
+    /// The last epoch that was taken; zero before the first.
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// How many updates are kept.
+    pub fn len(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    /// Takes the next epoch of the log. One that was taken already is passed over.
+    pub fn take(&mut self, closed: Closed) {
+        if closed.epoch <= self.epoch {
+            return;
+        }
+        self.epoch = closed.epoch;
+        let readable = closed.at;
+        if let Some(last) = self.last.replace(closed) {
+            self.list(last, readable);
+        }
+    }
+
+    /// Every epoch that could be read at `now` was taken: documents may say so.
+    pub fn settle(&mut self, now: Time) {
+        let at = self.last.as_ref().map_or(now, |last| now.max(last.at));
+        self.now = self.now.max(at);
+        if let Some(last) = self.last.take() {
+            self.list(last, self.now);
+        }
+        self.settled = self.epoch;
+        let cut = self.now.minus(self.longest).minus(Duration::from_secs(1));
+        while let Some(oldest) = self.listed.first_entry() {
+            if oldest.get().from > cut {
+                break;
+            }
+            let (place, gone) = oldest.remove_entry();
+            if self.newest.get(&gone.id) == Some(&place) {
+                self.newest.remove(&gone.id);
+            }
+        }
+    }
+
+    fn list(&mut self, closed: Closed, readable: Time) {
+        let from = readable.max(self.now);
+        for (id, tick) in closed.changes {
+            let place = self.next;
+            self.next = self.next.saturating_add(1);
+            if let Some(before) = self.newest.insert(id.clone(), place) {
+                self.listed.remove(&before);
+            }
+            self.listed.insert(place, Listed { from, id, tick });
+        }
+    }
+
+    /// The interval of the document of `period` seconds, as of the last [`settle`](Self::settle).
+    pub fn window(&self, period: u32) -> Window<'_> {
+        let updated = self.now.minus(Duration::from_secs(1));
+        let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));
+        Window { windows: self, period, since: updated.minus(length), updated, epoch: self.settled }
+    }
+}
+
+/// The interval (`since_time`, `updated_time`] of a document, and what it lists.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    windows: &'a Windows,
+    /// The period, in seconds.
+    pub period: u32,
+    /// `since_time`.
+    pub since: Time,
+    /// `updated_time`.
+    pub updated: Time,
+    /// The last epoch whose updates it lists.
+    pub epoch: u64,
+}
+
+/// About how many bytes one update takes in a document.
+const UPDATE_BYTES: usize = 48;
+
+impl Window<'_> {
+    /// The newest update of each feed in it, newest first (READINGS 4, rows 8 and 9).
+    pub fn updates(&self) -> impl Iterator<Item = (&SupId, Tick)> {
+        let since = self.since;
+        let newest = self.windows.listed.values().rev();
+        newest.take_while(move |update| update.from > since).map(|update| (&update.id, update.tick))
+    }
+
+    /// The document (SUP section 3). `address`: where the document of a period is, absolute.
+    pub fn write(&self, periods: &[u32], address: impl Fn(u32) -> String) -> String {
+        let mut out =
+            String::with_capacity(512 + UPDATE_BYTES * self.updates().count().min(1 << 22));
+        out.push_str("{\"updated_time\":\"");
+        // Writing to a text cannot fail.
+        let _ = write!(out, "{}\",\"since_time\":\"{}\"", self.updated, self.since);
+        let _ = write!(out, ",\"period\":{},\"available_periods\":{{", self.period);
+        for (n, period) in periods.iter().enumerate() {
+            let address = serde_json::Value::String(address(*period));
+            let comma = if n == 0 { "" } else { "," };
+            let _ = write!(out, "{comma}\"{period}\":{address}");
+        }
+        out.push_str("},\"updates\":[");
+        for (n, (id, tick)) in self.updates().enumerate() {
+            if n > 0 {
+                out.push_str(",\n");
+            }
+            // Neither holds anything that JSON would escape.
+            let _ = write!(out, "[\"{id}\",\"{}\"]", tick.update_id());
+        }
+        out.push_str("]}\n");
+        out
+    }
+}

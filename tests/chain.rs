@@ -1,0 +1,249 @@
+//! A gateway in front of a gateway: the second asks the first which feeds have changed (SUP), and
+//! reads only those. And what it does with publishers whose SUP documents cannot be relied on.
+//!
+//! `TIDEGATE_CHAIN_FEEDS` sets how many feeds; a hundred where it is not set.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::clock::{Clock, SystemClock};
+use tidegate::config;
+use tidegate::model::FeedName;
+
+/// The words of the schedule for a feed that is left to its SUP document.
+const LEFT: &str = "its SUP document tells of changes";
+
+/// A feed of ten posts, with this text in the newest.
+fn document(text: &str) -> String {
+    let mut xml = "<rss version=\"2.0\"><channel><title>News</title>\
+         <link>http://news.example/</link><description>d</description>"
+        .to_owned();
+    for n in (1..=10).rev() {
+        let text = if n == 10 { text } else { "as ever" };
+        xml.push_str(&format!(
+            "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
+             <pubDate>{n:02} Jan 2026 12:00:00 GMT</pubDate>\
+             <description>{text}</description></item>"
+        ));
+    }
+    xml + "</channel></rss>"
+}
+
+/// What a publisher does with its SUP document.
+#[derive(Clone, Copy, PartialEq)]
+enum Sup {
+    None,
+    /// It lists nothing, whatever changes.
+    Empty,
+    Broken,
+}
+
+/// A publisher of feeds whose newest post says what is set here.
+struct Publisher {
+    says: Arc<Mutex<BTreeMap<String, String>>>,
+    sup: Arc<Mutex<Sup>>,
+    port: u16,
+}
+
+impl Publisher {
+    async fn start(sup: Sup) -> Self {
+        let says = Arc::new(Mutex::new(BTreeMap::<String, String>::new()));
+        let sup = Arc::new(Mutex::new(sup));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (texts, kind) = (Arc::clone(&says), Arc::clone(&sup));
+        let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+            let (path, kind) = (uri.path().to_owned(), *kind.lock().unwrap());
+            let text = texts.lock().unwrap().get(&path).cloned().unwrap_or("first".to_owned());
+            async move {
+                if path == "/sup" {
+                    if kind == Sup::Broken {
+                        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+                    }
+                    let now = SystemClock.now();
+                    let since = now.minus(Duration::from_secs(11));
+                    let json = format!(
+                        "{{\"period\":1,\"since_time\":\"{since}\",\"updated_time\":\"{now}\",\
+                         \"updates\":[]}}"
+                    );
+                    return ([("content-type", "application/json")], json).into_response();
+                }
+                let mut answer =
+                    ([("content-type", "application/rss+xml")], document(&text)).into_response();
+                if kind != Sup::None {
+                    let id = path.trim_start_matches('/');
+                    let sup = format!("http://127.0.0.1:{port}/sup#{id}");
+                    answer.headers_mut().insert("x-sup-id", sup.parse().unwrap());
+                }
+                answer
+            }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { says, sup, port }
+    }
+
+    fn set(&self, feed: &str, text: &str) {
+        self.says.lock().unwrap().insert(format!("/{feed}"), text.to_owned());
+    }
+}
+
+async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &str) -> Gateway {
+    let mut text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n{tables}\n[polling]\n\
+         allow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"2s\"\n"
+    );
+    for feed in feeds {
+        let url = address(feed);
+        text.push_str(&format!("[[feed]]\nname = \"{feed}\"\nurl = \"{url}\"\n"));
+        // The first gateway polls when it is told to, and at the start.
+        if !tables.is_empty() {
+            text.push_str("min_interval = \"1d\"\n");
+        }
+    }
+    let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}")).config;
+    Gateway::start(&config, Outside::default()).await.unwrap()
+}
+
+fn name(feed: &str) -> FeedName {
+    FeedName::new(feed).unwrap()
+}
+
+/// Waits until `done`, a minute at most.
+async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    for _ in 0..3000 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{what}: not within a minute");
+}
+
+/// Waits until every feed has a document.
+async fn ready(gateway: &Gateway, feeds: &[String]) {
+    for feed in feeds {
+        let name = name(feed);
+        until("a document", async || gateway.store().state(&name).await.unwrap().is_some()).await;
+    }
+}
+
+async fn why(gateway: &Gateway, feed: &str) -> String {
+    let status = gateway.operator().status(&name(feed)).await.unwrap();
+    status.next_poll.map(|next| next.why).unwrap_or_default()
+}
+
+/// How often a route of a gateway was asked.
+async fn asked(gateway: &Gateway, route: &str) -> u64 {
+    let text = reqwest::get(format!("http://{}/metrics", gateway.address())).await.unwrap();
+    let text = text.text().await.unwrap();
+    let of_route = format!("route=\"{route}\"");
+    let lines = text.lines().filter(|line| {
+        line.starts_with("tidegate_http_requests_total") && line.contains(&of_route)
+    });
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+const FEED_ROUTE: &str = "/feeds/{name}";
+const SUP_ROUTE: &str = "/sup.json";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let count = std::env::var("TIDEGATE_CHAIN_FEEDS").ok().and_then(|n| n.parse().ok());
+    let feeds: Vec<String> = (0..count.unwrap_or(100)).map(|n| format!("feed-{n}")).collect();
+    let publisher = Publisher::start(Sup::None).await;
+    let upstream = publisher.port;
+    let first = gateway(
+        &feeds,
+        |feed| format!("http://127.0.0.1:{upstream}/{feed}"),
+        "[sup]\nperiods = [\"1s\", \"2s\", \"1h\"]",
+    )
+    .await;
+    ready(&first, &feeds).await;
+    let at = first.address();
+    let second = gateway(&feeds, |feed| format!("http://{at}/feeds/{feed}"), "").await;
+    ready(&second, &feeds).await;
+    // One more poll of each after the SUP document was read, and it is left to that.
+    until("the SUP document", async || asked(&first, SUP_ROUTE).await > 0).await;
+    for feed in &feeds {
+        until("a feed that is left to its SUP document", async || {
+            second.operator().poll_now(&name(feed)).await.unwrap();
+            why(&second, feed).await.contains(LEFT)
+        })
+        .await;
+    }
+
+    // Nothing changes for ten periods: ten requests.
+    let (feeds_asked, sup_asked) =
+        (asked(&first, FEED_ROUTE).await, asked(&first, SUP_ROUTE).await);
+    until("ten more SUP documents", async || asked(&first, SUP_ROUTE).await >= sup_asked + 10)
+        .await;
+    assert_eq!(asked(&first, FEED_ROUTE).await, feeds_asked, "no feed was asked for");
+
+    // Two change: both are read soon, and nothing else is.
+    let sup_asked = asked(&first, SUP_ROUTE).await;
+    for feed in [&feeds[3], &feeds[7]] {
+        publisher.set(feed, "a new text, which is another one altogether");
+        first.operator().poll_now(&name(feed)).await.unwrap();
+    }
+    for feed in [&feeds[3], &feeds[7]] {
+        let published = format!("http://{}/feeds/{feed}", second.address());
+        until("the change", async || {
+            let text = reqwest::get(&published).await.unwrap().text().await.unwrap();
+            text.contains("a new text, which is another one altogether")
+        })
+        .await;
+    }
+    let documents = asked(&first, SUP_ROUTE).await - sup_asked;
+    assert!(documents <= 3, "it took {documents} documents");
+    until("both feeds were read", async || asked(&first, FEED_ROUTE).await >= feeds_asked + 2)
+        .await;
+    assert_eq!(asked(&first, FEED_ROUTE).await, feeds_asked + 2);
+    second.stop().await.unwrap();
+    first.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_lies_or_breaks_is_noticed() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let feeds: Vec<String> = ["ash", "birch", "cedar", "elm"].map(str::to_owned).into();
+    let publisher = Publisher::start(Sup::Empty).await;
+    let port = publisher.port;
+    let gateway = gateway(&feeds, |feed| format!("http://127.0.0.1:{port}/{feed}"), "").await;
+    ready(&gateway, &feeds).await;
+    let left = async |feed: &str| why(&gateway, feed).await.contains(LEFT);
+    for feed in &feeds {
+        until("a feed that is left to its SUP document", async || left(feed).await).await;
+    }
+
+    // It says nothing of a change, which a look finds.
+    publisher.set("ash", "a new text, which is another one altogether");
+    gateway.operator().poll_now(&name("ash")).await.unwrap();
+    until("the lie is noticed", async || !left("ash").await).await;
+    assert!(left("birch").await, "one lie is not held against the others");
+    gateway.operator().poll_now(&name("ash")).await.unwrap();
+    assert!(!left("ash").await, "it is not believed again at once");
+
+    // It cannot be read any more, and then again.
+    *publisher.sup.lock().unwrap() = Sup::Broken;
+    until("the others are polled by themselves", async || {
+        !left("birch").await && !left("cedar").await && !left("elm").await
+    })
+    .await;
+    *publisher.sup.lock().unwrap() = Sup::Empty;
+    until("the document is back", async || left("birch").await && left("elm").await).await;
+
+    // Three lies are held against all.
+    for feed in ["birch", "cedar"] {
+        until("cover", async || left(feed).await).await;
+        publisher.set(feed, "a new text, which is another one altogether");
+        gateway.operator().poll_now(&name(feed)).await.unwrap();
+    }
+    until("nothing is left to it", async || !left("elm").await).await;
+    gateway.stop().await.unwrap();
+}
