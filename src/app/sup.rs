@@ -68,7 +68,8 @@ fn client(url: &Url) -> Result<Fetch, AppError> {
         given.map(|(host, port)| (host.to_owned(), port)).into_iter().collect();
     let settings =
         FetchSettings { allow_private: AllowPrivate::Only(given), ..FetchSettings::default() };
-    fetch::service(settings)
+    fetch::services(settings)
+        .map(|services| services.fetch)
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
 

@@ -41,6 +41,7 @@ impl Question {
             start: None,
             validators: self.validators.clone(),
             known_wire: self.wire,
+            deltas: false,
             now,
         };
         let fetched = fetch.clone().oneshot(request).await?;

@@ -166,6 +166,7 @@ fn fetch(whole: &Arc<Mutex<bool>>) -> Fetch {
                 freshness: None,
                 final_url: request.url.clone(),
                 moved_to: None,
+                announced: None,
                 wire_bytes: 1,
                 notes: Vec::new(),
             })
