@@ -7,6 +7,8 @@
 mod backfill;
 #[path = "judgement/held.rs"]
 mod held;
+#[path = "judgement/holes.rs"]
+mod holes;
 #[path = "judgement/moved.rs"]
 mod moved;
 #[path = "judgement/order.rs"]

@@ -7,7 +7,7 @@ use super::Scene;
 use super::absence::Judge;
 use super::window::{Direction, Window, date_of};
 use crate::identity::{is_made_up, wording};
-use crate::model::{Character, Doubt, Doubts, Entry, Evidence, Known, Order, Time};
+use crate::model::{Character, Deletions, Doubt, Doubts, Entry, Evidence, Known, Order, Time};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -352,7 +352,11 @@ fn are_alike(a: &str, b: &str) -> bool {
 /// lose at its end.
 fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let window = judge.window;
-    let replaced = window.incoming.len() > window.backfill;
+    // Who is in a hurry takes it that what left at the end made room for what came.
+    let replaced = match judge.scene.options.deletions {
+        Deletions::Eager => window.crowding() > 0,
+        Deletions::Safe | Deletions::Off => window.incoming.len() > window.backfill,
+    };
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
     let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);

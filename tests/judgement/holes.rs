@@ -1,0 +1,123 @@
+//! What else than a deletion makes a hole, and what does not.
+
+use super::support::{Gate, Post, kinds, post};
+use tidegate::model::{EventKind, EventKind::*};
+
+fn days(days: &[u32]) -> Vec<Post> {
+    days.iter().copied().map(post).collect()
+}
+
+/// Releases of a program by day, newest first.
+fn releases(of: &[(u32, &str)]) -> Vec<Post> {
+    let release = |(day, title): &(u32, &str)| Post { title: (*title).to_owned(), ..post(*day) };
+    of.iter().map(release).collect()
+}
+
+/// What comes of these documents, a day apart, when the last has stood for two days more.
+async fn told(documents: &[Vec<Post>]) -> Vec<EventKind> {
+    let mut gate = Gate::new().await;
+    let mut events = Vec::new();
+    for posts in documents {
+        events.extend(kinds(&gate.posts(posts).await));
+        gate.later(24);
+    }
+    for _ in 0..4 {
+        events.extend(kinds(&gate.same().await));
+        gate.later(12);
+    }
+    events.retain(|kind| *kind != Created);
+    events
+}
+
+#[tokio::test]
+async fn a_release_is_not_replaced_by_the_next_where_several_stand_side_by_side() {
+    let all = [
+        (150, "Widget 1.5 released"),
+        (120, "Widget 1.4 released"),
+        (90, "Widget 1.3 released"),
+        (60, "Widget 1.2 released"),
+        (30, "Widget 1.1 released"),
+        (1, "Widget 1.0 released"),
+    ];
+    let mut documents: Vec<Vec<Post>> = (1..5).map(|from| releases(&all[from..])).rev().collect();
+    // The next one comes as 1.4 goes.
+    let mut last = releases(&all);
+    last.remove(1);
+    documents.push(last);
+    assert_eq!(told(&documents).await, [Deleted]);
+}
+
+#[tokio::test]
+async fn a_release_is_replaced_by_the_next_where_the_feed_shows_the_newest_of_a_line() {
+    let old = (1, "Widget 0.9 released");
+    let lines: Vec<Vec<Post>> = [30, 60, 90, 120]
+        .iter()
+        .map(|day| releases(&[(*day, "Widget 1 released"), old]))
+        .collect();
+    let events = told(&lines).await;
+    assert!(!events.contains(&Deleted), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_draft_goes_after_its_final_version_came() {
+    let (old, draft, last) =
+        ((1, "Widget 6.2 released"), (20, "Widget 7.0b5 released"), (25, "Widget 7.0 released"));
+    let earlier = [(10, "Gadget 2 released"), (5, "Gadget 1 released"), old];
+    let with = |new: &[(u32, &'static str)]| releases(&[new, &earlier].concat());
+    let documents = [with(&[]), with(&[draft]), with(&[last, draft]), with(&[last])];
+    assert_eq!(told(&documents).await, [Retired]);
+}
+
+#[tokio::test]
+async fn what_came_in_below_newer_ones_a_while_ago_was_posted_with_an_older_date() {
+    for (stays, then) in [(2, Retired), (10, Deleted)] {
+        let mut gate = Gate::new().await;
+        for last in [10, 11, 12, 13] {
+            gate.posts(&days(&(1..=last).rev().filter(|d| *d != 5).collect::<Vec<_>>())).await;
+            gate.later(24);
+        }
+        gate.posts(&days(&(1..=13).rev().collect::<Vec<_>>())).await;
+        gate.later(24 * stays);
+        gate.posts(&days(&(1..=13).rev().filter(|d| *d != 5).collect::<Vec<_>>())).await;
+        let mut events = Vec::new();
+        for _ in 0..4 {
+            gate.later(12);
+            events.extend(kinds(&gate.same().await));
+        }
+        assert_eq!(events, [then], "after {stays} days");
+    }
+}
+
+#[tokio::test]
+async fn an_item_made_of_broken_markup_is_not_missed() {
+    let mut odd = post(4);
+    odd.id.clear();
+    odd.link.clear();
+    let whole = days(&[6, 5, 3, 2, 1]);
+    let mut broken = whole.clone();
+    broken.insert(2, odd);
+    assert_eq!(told(&[broken, whole]).await, [Retired]);
+}
+
+#[tokio::test]
+async fn what_is_posted_anew_does_not_stay_below() {
+    let mut anew = days(&[1]);
+    anew[0].day = 9;
+    let posts = [anew, days(&[8, 7, 6, 5, 4, 3])].concat();
+    // The second slid off; the first jumped to the top.
+    assert_eq!(told(&[days(&[8, 7, 6, 5, 4, 3, 2, 1]), posts]).await, [Retired]);
+}
+
+#[tokio::test]
+async fn whatever_comes_may_have_pushed_out_what_goes_until_the_feed_is_known() {
+    let first = days(&[8, 7, 6, 5, 4, 3, 2, 1]);
+    // Two go, one of them at the end, as one comes.
+    let second = days(&[9, 8, 7, 6, 4, 3, 2]);
+    assert_eq!(told(&[first.clone(), second.clone()]).await, [Retired]);
+    // What comes then pushes out the oldest, and nothing else ever goes.
+    let later: Vec<Vec<Post>> = (10..13)
+        .map(|last| days(&(last - 7..=last).rev().filter(|d| *d != 5).collect::<Vec<_>>()))
+        .collect();
+    let events = told(&[vec![first, second], later].concat()).await;
+    assert_eq!(events.iter().filter(|kind| **kind == Deleted).count(), 1, "{events:?}");
+}
