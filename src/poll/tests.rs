@@ -1,5 +1,6 @@
 //! Rounds and the polling task, with doubles for everything outside.
 
+mod announced;
 mod double;
 mod gateway;
 mod probes;

@@ -11,6 +11,9 @@ use std::io::{self, Write};
 const GZIP_LEVEL: u32 = 6;
 /// Brotli quality: smaller than gzip at about its speed.
 const BROTLI_QUALITY: i32 = 5;
+/// Level and quality of what is made anew all the time and is mostly chance: slower ones make it
+/// no smaller.
+const QUICK: (u32, i32) = (1, 1);
 /// Brotli window, as a power of two: 4 MiB.
 const BROTLI_WINDOW: i32 = 22;
 /// The buffer that Brotli reads through, in bytes.
@@ -68,9 +71,18 @@ pub(super) struct About {
 impl Rendition {
     /// Compresses a document. Slow: call it where blocking is allowed.
     pub(super) fn build(document: String, about: About) -> io::Result<Self> {
+        Self::packed(document, about, (GZIP_LEVEL, BROTLI_QUALITY))
+    }
+
+    /// Compresses a document of ids, which is made anew whenever one of them comes.
+    pub(super) fn build_quickly(document: String, about: About) -> io::Result<Self> {
+        Self::packed(document, about, QUICK)
+    }
+
+    fn packed(document: String, about: About, (level, quality): (u32, i32)) -> io::Result<Self> {
         let About { media_type, shown, revision, token } = about;
-        let gzip = gzip(document.as_bytes())?;
-        let brotli = brotli(document.as_bytes())?;
+        let gzip = gzip(document.as_bytes(), level)?;
+        let brotli = brotli(document.as_bytes(), quality)?;
         Ok(Self {
             identity: Body::new(document, token),
             gzip: Body::new(gzip, token),
@@ -105,20 +117,17 @@ impl Rendition {
     }
 }
 
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     // No name and no time in its header: equal bytes give equal tags.
-    let level = flate2::Compression::new(GZIP_LEVEL);
+    let level = flate2::Compression::new(level);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(bytes)?;
     encoder.finish()
 }
 
-fn brotli(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let parameters = brotli::enc::BrotliEncoderParams {
-        quality: BROTLI_QUALITY,
-        lgwin: BROTLI_WINDOW,
-        ..Default::default()
-    };
+fn brotli(bytes: &[u8], quality: i32) -> io::Result<Vec<u8>> {
+    let parameters =
+        brotli::enc::BrotliEncoderParams { quality, lgwin: BROTLI_WINDOW, ..Default::default() };
     let mut compressed = Vec::new();
     let mut input = bytes;
     // The buffer size is BROTLI_BUFFER whatever the input, so that memory stays bounded.

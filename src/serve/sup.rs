@@ -238,7 +238,7 @@ fn make(
         (window.write(periods, address), window.updated, Epoch(window.epoch))
     };
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    Ok((Rendition::build(text, about)?, epoch))
+    Ok((Rendition::build_quickly(text, about)?, epoch))
 }
 
 fn failed(error: impl std::fmt::Display) -> Problem {

@@ -172,12 +172,21 @@ impl Window<'_> {
             let _ = write!(out, "{comma}\"{period}\":{address}");
         }
         out.push_str("},\"updates\":[");
+        let mut spelled: Option<(Tick, String)> = None;
         for (n, (id, tick)) in self.updates().enumerate() {
             if n > 0 {
                 out.push_str(",\n");
             }
+            // What changed together has the same update id.
+            let update = match spelled.take() {
+                Some((of, update)) if of == tick => update,
+                _ => tick.update_id(),
+            };
             // Neither holds anything that JSON would escape.
-            let _ = write!(out, "[\"{id}\",\"{}\"]", tick.update_id());
+            for part in ["[\"", id.as_str(), "\",\"", &update, "\"]"] {
+                out.push_str(part);
+            }
+            spelled = Some((tick, update));
         }
         out.push_str("]}\n");
         out

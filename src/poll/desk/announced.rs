@@ -65,6 +65,10 @@ impl Desk {
         if feed.running.is_some() || feed.in_line {
             return;
         }
+        // A publisher that fails, or has asked for a pause, is owed it all the same.
+        if feed.memory.as_ref().is_some_and(|memory| memory.poll.failures > 0) {
+            return;
+        }
         let least = self.settings.bounds(&feed.record.options).min();
         let earliest = feed.hearing.polled.map_or(now, |polled| polled.plus(least));
         // Feeds that all lose their cover are not polled all at once.

@@ -1,0 +1,150 @@
+//! A feed that is left to its publisher's SUP document.
+
+use super::*;
+use crate::fetch::{Answer, Document, Fetch, FetchRequest, Fetched, Validators};
+use crate::record::BodyPrints;
+use crate::sup::in_header;
+use std::sync::Mutex;
+
+const SUP: &str = "http://sup.example/sup.json";
+const LEFT: &str = "its SUP document tells of changes; every 6 h all the same";
+
+/// What the document lists next, and how often it was asked for.
+#[derive(Default)]
+struct Script {
+    update: Mutex<Option<&'static str>>,
+    asked: Mutex<u32>,
+}
+
+impl Script {
+    fn lists(&self, update: &'static str) {
+        *self.update.lock().unwrap() = Some(update);
+    }
+
+    /// A document of a minute, one after the other.
+    fn reply(&self) -> Fetched {
+        let mut asked = self.asked.lock().unwrap();
+        *asked += 1;
+        let updated = later(60 * u64::from(*asked));
+        let since = updated.minus(Duration::from_secs(90));
+        let listed = self.update.lock().unwrap().take();
+        let listed = listed.map(|update| format!("[\"news\",\"{update}\"]")).unwrap_or_default();
+        let text = format!(
+            "{{\"period\":60,\"since_time\":\"{since}\",\"updated_time\":\"{updated}\",\
+             \"updates\":[{listed}]}}"
+        );
+        let prints = BodyPrints { wire: u128::from(*asked), body: u128::from(*asked) };
+        let (bytes, content_type) = (text.into(), None);
+        Fetched {
+            answer: Answer::Document(Document { bytes, content_type, prints, delta: false }),
+            status: 200,
+            validators: Validators::default(),
+            freshness: None,
+            final_url: SUP.to_owned(),
+            moved_to: None,
+            wire_bytes: 1,
+            notes: Vec::new(),
+            announced: None,
+        }
+    }
+}
+
+/// A gateway whose feed `news` is left to its document.
+async fn left() -> (Gateway, Arc<Script>) {
+    let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
+    let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let (publisher, script) = (Arc::clone(&feeds), Arc::clone(&documents));
+        async move {
+            if request.url == SUP {
+                return Ok(script.reply());
+            }
+            publisher.asked.lock().unwrap().push(request.clone());
+            let fetched = publisher.reply(&request)?;
+            Ok(Fetched { announced: in_header(&format!("{SUP}#news")), ..fetched })
+        }
+    }));
+    let gateway = Gateway::with_client(&StoreDouble::new(&["news"]), &publisher, fetch).await;
+    gateway.polls("news", 1).await;
+    let asked = Arc::clone(&script);
+    eventually(|| *asked.asked.lock().unwrap() > 0).await;
+    eventually_left(&gateway).await;
+    (gateway, script)
+}
+
+async fn eventually_left(gateway: &Gateway) {
+    for _ in 0..100 {
+        if gateway.status().next.is_some_and(|next| next.reason == LEFT) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gateway.poll().await;
+    }
+    panic!("{:?}", gateway.status().next);
+}
+
+/// Waits until something holds, for some of the document's periods.
+async fn soon(mut holds: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("it never came about");
+}
+
+fn why(gateway: &Gateway) -> String {
+    gateway.status().next.map(|next| next.reason).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
+    let (gateway, script) = left().await;
+    let polls = gateway.publisher.requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(gateway.publisher.requests(), polls);
+    assert!(*script.asked.lock().unwrap() >= 10);
+
+    // Not sooner after the last poll than the shortest interval, whatever is listed.
+    gateway.publisher.says("two", "2");
+    script.lists("u-1");
+    soon(|| why(&gateway) == "its SUP document lists a change").await;
+    assert_eq!(gateway.status().next.unwrap().at, later(300));
+    gateway.clock.set(later(300));
+    soon(|| gateway.publisher.requests() == polls + 1).await;
+    soon(|| why(&gateway) == LEFT).await;
+    assert_eq!(gateway.status().polls.iter().filter(|p| p.outcome == Outcome::Changed).count(), 2);
+
+    // A cache may still have the old answer.
+    gateway.clock.set(later(1000));
+    script.lists("u-2");
+    soon(|| why(&gateway) == "its SUP document listed a change that was not found").await;
+    assert_eq!(gateway.publisher.requests(), polls + 2);
+    assert_eq!(gateway.status().next.unwrap().at, later(1300));
+    gateway.publisher.says("three", "3");
+    gateway.clock.set(later(1300));
+    soon(|| gateway.publisher.requests() == polls + 3).await;
+    soon(|| why(&gateway) == LEFT).await;
+    // What the second poll found was listed: nothing is held against the document.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(why(&gateway), LEFT);
+    gateway.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_fails_keeps_its_pause() {
+    let (gateway, script) = left().await;
+    let wait = Some(Duration::from_secs(5000));
+    gateway.publisher.fails(FetchError::Status { code: 503, retry_after: wait });
+    gateway.poll().await;
+    let polls = gateway.publisher.requests();
+    gateway.clock.set(later(1000));
+    let asked = *script.asked.lock().unwrap();
+    script.lists("u-1");
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(*script.asked.lock().unwrap() > asked);
+    assert_eq!(gateway.publisher.requests(), polls);
+    assert!(gateway.status().next.unwrap().at >= later(5000));
+    gateway.stop().await;
+}
