@@ -50,10 +50,8 @@ async fn a_release_is_not_replaced_by_the_next_where_several_stand_side_by_side(
 #[tokio::test]
 async fn a_release_is_replaced_by_the_next_where_the_feed_shows_the_newest_of_a_line() {
     let old = (1, "Widget 0.9 released");
-    let lines: Vec<Vec<Post>> = [30, 60, 90, 120]
-        .iter()
-        .map(|day| releases(&[(*day, "Widget 1 released"), old]))
-        .collect();
+    let lines: Vec<Vec<Post>> =
+        [30, 60, 90, 120].iter().map(|day| releases(&[(*day, "Widget 1 released"), old])).collect();
     let events = told(&lines).await;
     assert!(!events.contains(&Deleted), "{events:?}");
 }

@@ -1,7 +1,7 @@
 //! A feed that is left to its publisher's SUP document.
 
 use super::*;
-use crate::fetch::{Answer, Document, Fetch, FetchRequest, Fetched, Validators};
+use crate::fetch::{Answer, Document, Fetch, FetchRequest, Fetched, Services, Validators};
 use crate::record::BodyPrints;
 use crate::sup::in_header;
 use std::sync::Mutex;
@@ -64,7 +64,8 @@ async fn left() -> (Gateway, Arc<Script>) {
             Ok(Fetched { announced: in_header(&format!("{SUP}#news")), ..fetched })
         }
     }));
-    let gateway = Gateway::with_client(&StoreDouble::new(&["news"]), &publisher, fetch).await;
+    let services = Services { fetch, ..publisher.services() };
+    let gateway = Gateway::with_client(&StoreDouble::new(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
     let asked = Arc::clone(&script);
     eventually(|| *asked.asked.lock().unwrap() > 0).await;
