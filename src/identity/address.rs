@@ -72,6 +72,10 @@ pub fn hostless(id: &str) -> Option<String> {
 /// its date or section changes. Nothing where it is shorter than eight characters or a number.
 pub fn slug(address: &str) -> Option<String> {
     let path = address.split(['?', '#']).next()?.trim_end_matches('/');
+    // A host names no post.
+    let path = path
+        .split_once("://")
+        .map_or(Some(path), |(_, rest)| rest.split_once('/').map(|(_, p)| p))?;
     let last = path.rsplit('/').next()?;
     let stem = match last.rsplit_once('.') {
         Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,

@@ -172,6 +172,53 @@ impl<'a> Sides<'a> {
         near || self.same_place(entry, known)
     }
 
+    /// Whether the item left at one end of the feed while the entry came at the other: the next post
+    /// of a series, however like the last one it is. Where both bear the same date it is not.
+    pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
+        let Some(place) = self.place(known) else { return false };
+        if self.same_date(entry, known) {
+            return false;
+        }
+        if self.old.len() == 1 && self.document.entries.len() == 1 {
+            // A feed of one entry turns over with each post.
+            return self.dates(entry, known) != (None, None) && !self.same_title(entry, known);
+        }
+        let (mut before, mut after, mut above, mut below) = (false, false, false, false);
+        for (other, pair) in self.entry_pair.iter().enumerate() {
+            let Some(old) = pair.and_then(|(known, _)| self.place(known)) else { continue };
+            before |= other < entry;
+            after |= other > entry;
+            above |= old < place;
+            below |= old > place;
+        }
+        let came_above = !before && after && above && !below;
+        let came_below = before && !after && !above && below;
+        match self.runs_down() {
+            Some(true) => came_above,
+            Some(false) => came_below,
+            None => came_above || came_below,
+        }
+    }
+
+    /// Whether the document has its newest entry first, by the dates of its ends.
+    fn runs_down(&self) -> Option<bool> {
+        let date = |at: usize| self.document.entries.get(at)?.published;
+        let (first, last) = (date(0)?, date(self.document.entries.len().checked_sub(1)?)?);
+        (first != last).then_some(first > last)
+    }
+
+    /// Whether the entry's date is a day without a time.
+    pub(super) fn is_midnight(&self, entry: usize) -> bool {
+        let date = self.document.entries.get(entry).and_then(|e| e.published);
+        date.is_some_and(|date| date.unix() % 86_400 == 0)
+    }
+
+    pub(super) fn same_title(&self, entry: usize, known: usize) -> bool {
+        let title = self.document.entries.get(entry).and_then(|e| e.title.as_deref());
+        let title = title.map(str::trim).filter(|title| !title.is_empty());
+        title.is_some() && title == self.snapshot.known.get(known).map(|k| k.title.trim())
+    }
+
     pub(super) fn undated_in_place(&self, entry: usize, known: usize) -> bool {
         self.dates(entry, known) == (None, None) && self.same_place(entry, known)
     }

@@ -104,14 +104,19 @@ fn known_date_or_day(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     Rule {
         name: "same-address",
         basis: Basis::SameAddress,
         reaches_back: true,
         entry: |_, native| hostless(&native.shown),
         known: |known| hostless(&known.native_shown),
-        also: |sides, entry, known| sides.differ_in_id(entry, known),
+        also: |sides, entry, known| {
+            sides.differ_in_id(entry, known)
+                && (sides.same_date(entry, known)
+                    || sides.same_title(entry, known)
+                    || sides.undated_in_place(entry, known))
+        },
         ..PLAIN
     },
     Rule {
@@ -121,6 +126,18 @@ const RULES: [Rule; 11] = [
             Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
         },
         known: |known| Some(format!("{} {}", known.published?, known_title(known)?)),
+        // Several of one title may come out on one day.
+        also: |sides, entry, known| !sides.is_midnight(entry) || sides.same_place(entry, known),
+        ..PLAIN
+    },
+    // The same text under another title, as where both id and address are made of it.
+    Rule {
+        name: "same-date-and-text",
+        basis: Basis::SameText,
+        theirs_alone: true,
+        entry: date_or_day,
+        known: known_date_or_day,
+        also: same_text,
         ..PLAIN
     },
     Rule {
@@ -250,7 +267,7 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
         }
         for (entry, known) in found {
             // What a rule has just paired is a neighbour to what comes next.
-            if (rule.also)(sides, entry, known) {
+            if !sides.is_scroll(entry, known) && (rule.also)(sides, entry, known) {
                 sides.pair(entry, known, rule.basis);
             }
         }

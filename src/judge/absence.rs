@@ -4,7 +4,7 @@ use super::Scene;
 use super::objections::{self, Objections, Settled, Sources};
 use super::window::{Window, date_of};
 use crate::identity::is_made_up;
-use crate::model::{Absence, Doubts, Evidence, Known};
+use crate::model::{Absence, Deletions, Doubts, Evidence, Known, Standing};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Missing {
 
 /// The evidence for each missing item of a full document, in the order of the last document.
 pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
-    if scene.matching.missing.is_empty() {
+    if scene.matching.missing.is_empty() && scene.document.tombstones.is_empty() {
         return Vec::new();
     }
     let said: HashSet<&str> =
@@ -34,8 +34,8 @@ pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
         sources: Sources::of(scene, window),
         holes: holes(window),
     };
-    let missing = scene.matching.missing.iter();
-    missing.filter_map(|at| Some(judge.one(*at, scene.snapshot.known.get(*at)?))).collect()
+    let missing = scene.matching.missing.iter().copied().chain(judge.said_of_retired());
+    missing.filter_map(|at| Some(judge.one(at, scene.snapshot.known.get(at)?))).collect()
 }
 
 /// How many items are missing while others on their old side stayed.
@@ -77,6 +77,22 @@ const LASTING_DOCUMENTS: u32 = 3;
 const LASTING_TIME: Duration = Duration::from_secs(3600);
 
 impl Judge<'_> {
+    /// The retired items that the document says were deleted.
+    fn said_of_retired(&self) -> Vec<usize> {
+        if self.said.is_empty() || self.scene.options.deletions == Deletions::Off {
+            return Vec::new();
+        }
+        let there: HashSet<usize> =
+            self.scene.matching.pairs.iter().map(|pair| pair.known).collect();
+        let known = self.scene.snapshot.known.iter().enumerate();
+        let said = known.filter(|(at, known)| {
+            matches!(known.standing, Standing::Retired { .. })
+                && self.said.contains(known.native_shown.as_str())
+                && !there.contains(at)
+        });
+        said.map(|(at, _)| at).collect()
+    }
+
     fn one(&self, at: usize, known: &Known) -> Missing {
         let seen = self.see(at, known);
         let backfilled = self.window.backfill > 0;

@@ -337,15 +337,16 @@ fn dated(entry: &Entry<'_>) -> Option<Time> {
 /// So much of a title is shown in a reason, in characters.
 const TITLE_SHOWN: usize = 60;
 
-/// Whether two titles share half of their words or more, numbers aside; those without words may be,
-/// those that are none are not.
-fn are_alike(a: &str, b: &str) -> bool {
-    if a.trim().is_empty() || b.trim().is_empty() {
+/// Whether two titles share half of their words or more, numbers aside; those of numbers alone are
+/// alike where they are drafts.
+fn are_alike(a_title: &str, b_title: &str) -> bool {
+    if a_title.trim().is_empty() || b_title.trim().is_empty() {
         return false;
     }
-    let (a, b) = (wording(a), wording(b));
+    let (a, b) = (wording(a_title), wording(b_title));
     let shared = a.intersection(&b).count();
-    a.is_empty() || b.is_empty() || shared * 2 >= a.len() + b.len() - shared
+    let numbers_alone = a.is_empty() && b.is_empty();
+    if numbers_alone { is_preliminary(a_title) } else { shared * 2 >= a.len() + b.len() - shared }
 }
 
 /// What comes may push out what goes, wherever that stood, unless the feed is known to grow or to
@@ -389,11 +390,25 @@ fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
 
 /// In a feed merged from several sources each may have a window of its own: a new item of a source
 /// pushes out an old one of the same.
-fn own_window_of_its_source(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+fn own_window_of_its_source(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
     let source = host(known.link.as_deref()?)?;
-    if !(judge.sources.is_merged && judge.sources.joined.contains(&source))
-        || pushes_out_of_its_middle(&judge.scene.snapshot.state.character) == Some(false)
-    {
+    if judge.sources.is_merged && !judge.sources.all.contains(&source) {
+        return Some(Objection::Settled(format!("nothing of its source, {source}, is left")));
+    }
+    if !(judge.sources.is_merged && judge.sources.joined.contains(&source)) {
+        return None;
+    }
+    // Where it was the oldest of its source, it is what the new one pushed out.
+    let ledger = &judge.scene.snapshot.known;
+    let is_its = |at: usize| {
+        let link = ledger.get(at).and_then(|other| other.link.as_deref());
+        link.and_then(host).as_ref() == Some(&source)
+    };
+    if !judge.window.older_that_stay(place).take(LOOKED_AT).any(is_its) {
+        let why = format!("a new item of the same source, {source}, came for its oldest");
+        return Some(Objection::Settled(why));
+    }
+    if pushes_out_of_its_middle(&judge.scene.snapshot.state.character) == Some(false) {
         return None;
     }
     let why = format!("a new item of the same source, {source}, came");
@@ -404,7 +419,9 @@ fn own_window_of_its_source(judge: &Judge<'_>, _: usize, known: &Known) -> Optio
 pub(super) struct Sources {
     /// Whether there are several, which most entries share.
     is_merged: bool,
-    /// Those of new entries.
+    /// Those of all entries.
+    all: HashSet<String>,
+    /// Those of new ones.
     joined: HashSet<String>,
 }
 
@@ -416,7 +433,7 @@ impl Sources {
         let new = window.incoming.iter().filter_map(|at| entries.get(*at));
         // A feed of links leads to other sites than its own, and none of them often.
         let is_merged = all.len() > 1 && all.len() * 2 <= entries.len();
-        Self { is_merged, joined: new.filter_map(of).collect() }
+        Self { is_merged, joined: new.filter_map(of).collect(), all }
     }
 }
 

@@ -121,6 +121,10 @@ pub(super) fn compare(
         let mut swept = Swept::default();
         let volatile = diff::volatile(old);
         for beside in seen.iter().flatten() {
+            // Each volatile field is looked at for itself, the others as if it were not there.
+            for path in beside.changed.intersection(&volatile) {
+                swept.add(&beside.portrait, &BTreeSet::from([*path]));
+            }
             let changed = beside.changed.difference(&volatile).copied().collect();
             swept.add(&beside.portrait, &changed);
         }

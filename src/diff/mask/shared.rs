@@ -215,8 +215,7 @@ pub fn sweep(feed: &mut FeedNoise, swept: &Swept, items: usize, now: Time) {
                 field.digest = *digest;
                 field.last = now;
             }
-            (Some(field), _) if field.documents >= FeedNoise::DOCUMENTS => field.last = now,
-            (Some(field), false) => field.documents = 0,
+            (Some(field), false) if field.documents < FeedNoise::DOCUMENTS => field.documents = 0,
             (None, true) => feed.fields.push(SharedField {
                 path: path.clone(),
                 digest: *digest,
