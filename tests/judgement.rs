@@ -15,6 +15,8 @@ mod moved;
 mod order;
 #[path = "judgement/probe.rs"]
 mod probe;
+#[path = "judgement/series.rs"]
+mod series;
 mod support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};

@@ -171,7 +171,9 @@ impl Judge<'_> {
             let adds = u32::from(!self.scene.document.entries.is_empty());
             let documents = before.observations.saturating_add(adds);
             let stood = self.scene.now.since(before.since);
-            let lasting = documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
+            // Where its address was asked, looks at the same document are among them.
+            let lasting =
+                before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
             return match before.evidence {
                 Evidence::Said | Evidence::Passed => None,
                 Evidence::Hole | Evidence::Mass if lasting => {

@@ -49,7 +49,9 @@ fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
 
 /// Whether the publisher has said it in so many different documents that time adds nothing.
 fn is_insisted_on(absence: &Absence, stood: Duration) -> bool {
+    // Where its address was asked, looks at the same document are among them.
     absence.evidence == Evidence::Hole
+        && absence.probe.is_none()
         && absence.observations >= INSISTING_DOCUMENTS
         && stood >= INSISTING_TIME
 }

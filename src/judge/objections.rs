@@ -392,7 +392,7 @@ fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
 /// pushes out an old one of the same.
 fn own_window_of_its_source(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
     let source = host(known.link.as_deref()?)?;
-    if judge.sources.is_merged && !judge.sources.all.contains(&source) {
+    if judge.sources.are_shared && !judge.sources.all.contains(&source) {
         return Some(Objection::Settled(format!("nothing of its source, {source}, is left")));
     }
     if !(judge.sources.is_merged && judge.sources.joined.contains(&source)) {
@@ -417,7 +417,10 @@ fn own_window_of_its_source(judge: &Judge<'_>, place: usize, known: &Known) -> O
 
 /// The sites that a document's entries lead to.
 pub(super) struct Sources {
-    /// Whether there are several, which most entries share.
+    /// Whether entries share them: a feed of links leads to other sites than its own, and to none of
+    /// them often.
+    are_shared: bool,
+    /// Whether there are several, too.
     is_merged: bool,
     /// Those of all entries.
     all: HashSet<String>,
@@ -431,9 +434,9 @@ impl Sources {
         let of = |entry: &Entry<'_>| host(entry.link.as_deref()?);
         let all: HashSet<String> = entries.iter().filter_map(of).collect();
         let new = window.incoming.iter().filter_map(|at| entries.get(*at));
-        // A feed of links leads to other sites than its own, and none of them often.
-        let is_merged = all.len() > 1 && all.len() * 2 <= entries.len();
-        Self { is_merged, joined: new.filter_map(of).collect(), all }
+        let are_shared = !all.is_empty() && all.len() * 2 <= entries.len();
+        let is_merged = are_shared && all.len() > 1;
+        Self { are_shared, is_merged, joined: new.filter_map(of).collect(), all }
     }
 }
 

@@ -121,7 +121,9 @@ impl Window {
         };
         window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
-        window.past = window.moved_past(scene.snapshot.state.character.left_end > 0);
+        let character = &scene.snapshot.state.character;
+        let was_larger = u32::try_from(window.old.len()).is_ok_and(|old| old < character.largest);
+        window.past = window.moved_past(character.left_end == 0 && was_larger);
         window
     }
 
@@ -146,10 +148,10 @@ impl Window {
 
     /// How many places at the old end have been moved past. What goes from just above a few items
     /// that stay, while at least as many new ones come, has slid off: those below it are pinned.
-    fn moved_past(&self, loses: bool) -> usize {
+    fn moved_past(&self, has_room: bool) -> usize {
         let pinned = match self.backfill {
-            // What never lost an item at its end has none pinned there.
-            _ if !loses => 0,
+            // A feed that never lost an item at its end, and had more items before, loses none now.
+            _ if has_room => 0,
             1.. => 0,
             0 if self.old.len() < PINNED_LEAST => 0,
             0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),

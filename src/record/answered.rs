@@ -7,8 +7,7 @@ use crate::model::{Absence, Standing};
 use std::collections::HashMap;
 
 /// Takes in what a round of asking heard: `same` full observations were made since the last commit.
-/// They count for what is concluded now, but are not kept: only different documents are, which say
-/// more (a hole that many of them show needs no day). Answers about items that are not missing any more are dropped. While a document is held,
+/// Those who were asked about keep them; the others begin a new count. Answers about items that are not missing any more are dropped. While a document is held,
 /// answers are kept and nothing is concluded.
 pub fn answered(round: &Round<'_>, replies: &Replies, same: u32) -> Verdict {
     let Some(snapshot) = round.snapshot else { return Verdict::default() };
@@ -23,7 +22,8 @@ pub fn answered(round: &Round<'_>, replies: &Replies, same: u32) -> Verdict {
         let Some(answer) = heard.get(&known.id) else { continue };
         news = true;
         absence.probe = Some(taken(absence.probe.as_ref(), answer.clone(), round.now));
-        let observations = absence.observations.saturating_add(same);
+        absence.observations = absence.observations.saturating_add(same);
+        let observations = absence.observations;
         if snapshot.state.hold.is_some()
             || !absent::conclude(&mut draft, at, &absence, observations)
         {

@@ -1,6 +1,6 @@
 //! What else than a deletion makes a hole, and what does not.
 
-use super::support::{Gate, Post, kinds, post};
+use super::support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate::model::{EventKind, EventKind::*};
 
 fn days(days: &[u32]) -> Vec<Post> {
@@ -108,14 +108,55 @@ async fn what_is_posted_anew_does_not_stay_below() {
 
 #[tokio::test]
 async fn whatever_comes_may_have_pushed_out_what_goes_until_the_feed_is_known() {
-    let first = days(&[8, 7, 6, 5, 4, 3, 2, 1]);
+    let from_to = |from, to| days(&(from..=to).rev().filter(|d| *d != 8).collect::<Vec<_>>());
+    let first = days(&(1..=12).rev().collect::<Vec<_>>());
     // Two go, one of them at the end, as one comes.
-    let second = days(&[9, 8, 7, 6, 4, 3, 2]);
+    let second = from_to(2, 13);
     assert_eq!(told(&[first.clone(), second.clone()]).await, [Retired]);
     // What comes then pushes out the oldest, and nothing else ever goes.
-    let later: Vec<Vec<Post>> = (10..13)
-        .map(|last| days(&(last - 7..=last).rev().filter(|d| *d != 5).collect::<Vec<_>>()))
-        .collect();
+    let later: Vec<Vec<Post>> = (14..18).map(|last| from_to(last - 11, last)).collect();
     let events = told(&[vec![first, second], later].concat()).await;
     assert_eq!(events.iter().filter(|kind| **kind == Deleted).count(), 1, "{events:?}");
+}
+
+/// An item of a merged feed.
+fn of(site: &str, day: u32) -> Post {
+    let link = format!("http://{site}.example/{day}");
+    Post { id: link.clone(), link, title: format!("What {site} says on day {day}"), ..post(day) }
+}
+
+#[tokio::test]
+async fn a_source_with_a_window_of_its_own_deletes_nothing_however_the_others_slide() {
+    let mut gate = Gate::new().await;
+    for today in 40..61_u32 {
+        let weekly: Vec<u32> = (0..=today).rev().filter(|day| day % 7 == 0).take(2).collect();
+        let mut posts: Vec<Post> = (today - 9..=today).map(|day| of("blog", day)).collect();
+        posts.extend(weekly.iter().map(|day| of("podcast", *day)));
+        posts.sort_by_key(|p| std::cmp::Reverse((p.day, p.link.clone())));
+        let events = kinds(&gate.posts(&posts).await);
+        assert!(!events.contains(&Deleted), "day {today}: {events:?}");
+        gate.later(24);
+    }
+    // A source that is dropped was not deleted.
+    let blog: Vec<Post> = (51..=60).rev().map(|day| of("blog", day)).collect();
+    let two: Vec<Post> = [of("wiki", 59), of("wiki", 50)].into_iter().chain(blog.clone()).collect();
+    let events = told(&[two.clone(), two, blog]).await;
+    assert!(!events.contains(&Deleted), "{events:?}");
+}
+
+#[tokio::test]
+async fn what_the_document_says_of_a_retired_item_counts() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(&[5, 4, 3, 2, 1])).await;
+    gate.posts(&days(&[6, 5, 4, 3, 2])).await;
+    let said = format!(
+        "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
+         when=\"2026-02-01T00:00:00Z\"/></feed>",
+        post(1).id
+    );
+    let document = atom(SITE, &days(&[6, 5, 4, 3, 2])).replace("</feed>", &said);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&document).await), [Deleted]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&document.replace("News", "The news")).await), [], "once");
 }
