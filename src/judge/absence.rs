@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::objections::{self, Objections, Settled, Sources};
-use super::window::{Window, date_of};
+use super::window::Window;
 use crate::identity::is_made_up;
 use crate::model::{Absence, Deletions, Doubts, Evidence, Known, Standing};
 use std::collections::HashSet;
@@ -205,18 +205,19 @@ impl Judge<'_> {
     /// Whether it was older, by its date, than every entry of a document whose dates say something:
     /// wherever it stood, it went by its age.
     fn was_oldest(&self, known: &Known) -> bool {
-        let Some(date) = date_of(known).filter(|_| self.window.has_dates) else { return false };
-        let mut dates =
-            self.scene.document.entries.iter().filter_map(|e| e.published.or(e.updated));
         let ordered = self.window.dated;
+        // Dates that do not run as the operator says say nothing.
+        let tells = self.window.has_dates && (ordered || !self.window.ordered);
+        let Some(date) = self.window.date_of(known).filter(|_| tells) else { return false };
+        let mut dates = self.scene.document.entries.iter().filter_map(|e| self.window.date_in(e));
         dates.all(|other| date < other || (date == other && !ordered))
     }
 
     /// Whether no entry of the document is older than an item that was missing before.
     fn has_outlived(&self, known: &Known) -> bool {
-        let Some(date) = date_of(known) else { return false };
+        let Some(date) = self.window.date_of(known) else { return false };
         let entries = &self.scene.document.entries;
-        let mut dates = entries.iter().filter_map(|e| e.published.or(e.updated));
+        let mut dates = entries.iter().filter_map(|e| self.window.date_in(e));
         // A document of one entry or none is in any order.
         (self.window.dated || entries.len() <= 1) && !dates.any(|d| d < date)
     }

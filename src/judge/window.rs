@@ -1,7 +1,7 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
 use super::Scene;
-use crate::model::{Known, Order, Standing, Time};
+use crate::model::{Entry, Known, Order, Standing, Time};
 use std::collections::{HashMap, HashSet};
 
 /// Which way a document's entries run.
@@ -40,6 +40,8 @@ pub struct Window {
     pub direction: Direction,
     /// Whether both documents run in order of date.
     pub dated: bool,
+    /// Whether these are the dates of updates, not of publication.
+    by_updated: bool,
     /// Whether they do, or the operator says how they run.
     pub ordered: bool,
     /// Whether most of both documents runs in order of date.
@@ -87,8 +89,8 @@ impl Window {
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&scene.matching.fresh);
         incoming.sort_unstable();
-        let by_date = dates_run(scene, &old, AGREEING_TENTHS);
-        let mostly_dated = dates_run(scene, &old, MOSTLY_TENTHS) != Direction::None;
+        let (by_date, by_updated) = dates_run(scene, &old, AGREEING_TENTHS);
+        let mostly_dated = dates_run(scene, &old, MOSTLY_TENTHS).0 != Direction::None;
         let (direction, said) = match scene.options.order {
             Order::NewestFirst | Order::Updated => (Direction::Down, true),
             Order::OldestFirst => (Direction::Up, true),
@@ -108,6 +110,7 @@ impl Window {
             kept,
             direction,
             dated,
+            by_updated,
             ordered: dated || said,
             mostly_dated,
             has_dates,
@@ -125,6 +128,20 @@ impl Window {
         let was_larger = u32::try_from(window.old.len()).is_ok_and(|old| old < character.largest);
         window.past = window.moved_past(character.left_end == 0 && was_larger);
         window
+    }
+
+    /// The date of an item by which the feed runs.
+    pub fn date_of(&self, known: &Known) -> Option<Time> {
+        if self.by_updated { known.updated.or(known.published) } else { date_of(known) }
+    }
+
+    /// The date of an entry by which the feed runs.
+    pub fn date_in(&self, entry: &Entry<'_>) -> Option<Time> {
+        if self.by_updated {
+            entry.updated.or(entry.published)
+        } else {
+            entry.published.or(entry.updated)
+        }
     }
 
     /// Where the item stood in the last document.
@@ -264,9 +281,10 @@ impl Window {
             .map(|pair| pair.entry)
             .collect();
         let stayed = self.old.iter().zip(&self.kept).filter(|(_, kept)| **kept);
-        let oldest = stayed.filter_map(|(at, _)| known.get(*at).and_then(date_of)).min();
+        let oldest =
+            stayed.filter_map(|(at, _)| known.get(*at).and_then(|k| self.date_of(k))).min();
         let is_older = |at: usize| {
-            let date = entries.get(at).and_then(|e| e.published.or(e.updated));
+            let date = entries.get(at).and_then(|e| self.date_in(e));
             retired.contains(&at)
                 || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
         };
@@ -310,7 +328,7 @@ pub(super) fn date_of(known: &Known) -> Option<Time> {
 
 /// The direction that the dates of both documents run in, where so many tenths of the neighbours
 /// agree; none where the documents differ.
-fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> Direction {
+fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
     let known = &scene.snapshot.known;
     let published = |k: &usize| known.get(*k).and_then(|k| k.published);
     let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
@@ -319,12 +337,15 @@ fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> Direction {
         (run(old.iter().map(published), tenths), run(entries.iter().map(|e| e.published), tenths));
     let second =
         (run(old.iter().map(updated), tenths), run(entries.iter().map(|e| e.updated), tenths));
-    let by_publication = (scene.options.order != Order::Updated).then_some(first);
-    by_publication
-        .into_iter()
-        .chain([second])
-        .find(|(before, after)| before == after && *before != Direction::None)
-        .map_or(Direction::None, |(before, _)| before)
+    let agrees = |(before, after): (Direction, Direction)| {
+        (before == after && before != Direction::None).then_some(before)
+    };
+    let by_publication = agrees(first).filter(|_| scene.options.order != Order::Updated);
+    match (by_publication, agrees(second)) {
+        (Some(direction), _) => (direction, false),
+        (None, Some(direction)) => (direction, true),
+        (None, None) => (Direction::None, scene.options.order == Order::Updated),
+    }
 }
 
 fn has_dates(scene: &Scene<'_>) -> bool {

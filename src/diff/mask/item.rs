@@ -210,8 +210,7 @@ fn spans_alone(
             let is_proven = span.changes >= proof && field.changes >= proof;
             let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
             loud += usize::from(!is_proven && !is_shared);
-            // One that an item has shown only now and then may be an edit that stays.
-            own += usize::from(!is_shared || !is_proven);
+            own += usize::from(!is_shared);
         }
         if varies && !is_untold {
             varying += 1;
