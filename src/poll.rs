@@ -55,6 +55,9 @@ pub struct PollSettings {
     pub max_interval: Duration,
     /// The pause between two requests to a host.
     pub spacing: Duration,
+    /// The least pause between two documents of a walk, whatever its host is owed: each of them
+    /// makes a tick, and ticks are whole seconds that must not run ahead of the clock.
+    pub walk_pause: Duration,
     /// Requests at the same time.
     pub at_once: usize,
     /// Which hosts are the operator's own and are owed no pause (`polling.allow_private`).
@@ -76,6 +79,7 @@ impl Default for PollSettings {
             min_interval: Duration::from_secs(5 * 60),
             max_interval: Duration::from_secs(24 * 3600),
             spacing: Duration::from_secs(1),
+            walk_pause: Duration::from_secs(2),
             at_once: 64,
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),

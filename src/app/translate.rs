@@ -26,6 +26,7 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         min_interval: config.polling.min_interval,
         max_interval: config.polling.max_interval,
         spacing: config.polling.host_spacing,
+        walk_pause: config.polling.walk_pause,
         allow_private: allow_private(config),
         window: config.publish.window,
         versions_per_day: config.publish.versions_per_day,

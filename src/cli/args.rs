@@ -208,7 +208,8 @@ fn at_least_two(text: &str) -> Result<usize, String> {
 impl PullArgs {
     /// What the pull is asked to do.
     pub fn options(self) -> PullOptions {
-        let limits = Limits { requests: self.max_requests, bytes: self.max_bytes };
+        let (requests, bytes) = (self.max_requests, self.max_bytes);
+        let limits = Limits { requests, bytes, ..Limits::STANDARD };
         PullOptions { url: self.url, into: self.into, limits }
     }
 }

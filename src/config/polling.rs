@@ -14,6 +14,9 @@ pub(super) const KEYS: &[&str] =
 pub(super) const INTERVALS: RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
 
+/// Between two documents of a walk through older ones: each makes a tick, which is a second.
+const WALK_PAUSE: Duration = Duration::from_secs(2);
+
 /// What the spacing between requests to one host may be.
 const SPACINGS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 
@@ -36,6 +39,9 @@ pub struct Polling {
     pub user_agent: String,
     /// Two requests to one host are at least this far apart.
     pub host_spacing: Duration,
+    /// Two documents of a walk through older ones are at least this far apart, even at private
+    /// addresses. No key of the file says otherwise.
+    pub walk_pause: Duration,
 }
 
 impl Default for Polling {
@@ -46,6 +52,7 @@ impl Default for Polling {
             allow_private: AllowPrivate::No,
             user_agent: concat!("tidegate/", env!("CARGO_PKG_VERSION")).to_owned(),
             host_spacing: Duration::from_secs(1),
+            walk_pause: WALK_PAUSE,
         }
     }
 }
@@ -120,6 +127,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Polling {
         allow_private: allow_private(section),
         user_agent: user_agent.unwrap_or(default.user_agent),
         host_spacing: host_spacing.unwrap_or(default.host_spacing),
+        walk_pause: default.walk_pause,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
 use super::{Item, Skeleton, SyncId, Tick, Time};
+use std::collections::HashSet;
 
 /// Where the sealing of a feed's change log stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -160,14 +161,18 @@ impl Archive {
         Self { upstream, skeleton, items, deleted: deleted.iter().map(Deletion::from).collect() }
     }
 
-    /// Takes an item's text out: what is left of it is a deletion at `when`. Says whether the item
-    /// was there.
-    pub fn redact(&mut self, id: &SyncId, when: Time) -> bool {
+    /// Takes an item's text out: what is left of it is a deletion at `when`. Nothing is left where
+    /// its published id is one of `borne`, those of the items that live: an id that is said to be
+    /// deleted takes the entry that bears it out of a reader (RFC 6721 section 3). Says whether the
+    /// item was there.
+    pub fn redact(&mut self, id: &SyncId, when: Time, borne: &HashSet<String>) -> bool {
         let Some(at) = self.items.iter().position(|item| item.shared.winner.id == *id) else {
             return false;
         };
         let item = self.items.remove(at);
-        self.deleted.push(Deletion { when, ..Deletion::from(&item) });
+        if !borne.contains(&item.published_id) {
+            self.deleted.push(Deletion { when, ..Deletion::from(&item) });
+        }
         true
     }
 

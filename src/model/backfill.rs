@@ -64,6 +64,8 @@ pub struct Backfill {
     pub known: u32,
     /// Bytes of documents, decompressed.
     pub bytes: u64,
+    /// Bytes of the items that were taken in.
+    pub taken_bytes: u64,
     /// Failures in a row at the next document.
     pub failures: u32,
     /// When it began.
@@ -95,6 +97,7 @@ impl Backfill {
             items: 0,
             known: 0,
             bytes: 0,
+            taken_bytes: 0,
             failures: 0,
             started: now,
             ended: None,

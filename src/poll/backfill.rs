@@ -109,6 +109,7 @@ async fn made(
     let settled =
         settle(bench, feed, now, move |judge, round| judge.backfill(round, &seen, &before)).await?;
     let walked = settled.judged.walked.unwrap_or_default();
+    walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {
         walk::set_out(walk, walked.signpost, now);
     } else {

@@ -57,6 +57,8 @@ pub struct Walked {
     pub taken: u32,
     /// Entries that were known already.
     pub known: u32,
+    /// Bytes of the items that were taken in.
+    pub bytes: u64,
 }
 
 /// Why nothing can be concluded from a document.
@@ -153,7 +155,8 @@ impl Judge for ParseAndRecord {
         }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
         let backfilled = record::backfill(round, &document, is_gone)?;
-        let walked = Walked { signpost, taken: backfilled.taken, known: backfilled.known };
+        let (taken, known) = (backfilled.taken, backfilled.known);
+        let walked = Walked { signpost, taken, known, bytes: weight(&backfilled.verdict) };
         // The document that polls read is as it was.
         Ok(Judged {
             verdict: backfilled.verdict,
@@ -178,6 +181,14 @@ impl Judge for ParseAndRecord {
             ..Judged::default()
         })
     }
+}
+
+/// The bytes of the versions that a verdict makes.
+fn weight(verdict: &Verdict) -> u64 {
+    let versions = verdict.change.iter().flat_map(|change| &change.versions);
+    let texts = versions.filter_map(|version| version.markup.as_ref());
+    let bytes: usize = texts.map(|markup| markup.xml.len()).sum();
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 fn partial(completeness: &Completeness) -> Option<String> {

@@ -15,6 +15,9 @@ pub const MAX_DOCUMENTS: u32 = 5_000;
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// The most items that one walk takes in: the complete view lists them all.
 pub const MAX_ITEMS: u32 = 50_000;
+/// The most bytes of items that one walk takes in, for the same reason: well below what is kept of
+/// documents at a time.
+pub const MAX_TAKEN_BYTES: u64 = 24 * 1024 * 1024;
 /// How often in a row the next document may fail.
 pub const MAX_FAILURES: u32 = 6;
 /// How many pauses of its host a walk makes between two documents.
@@ -164,6 +167,13 @@ fn go_to(walk: &mut Backfill, trail: Trail, next: String, now: Time) {
         let note = format!("{} items were taken in, the limit is {MAX_ITEMS}", walk.items);
         return end(walk, WalkStanding::Stopped, &note, now);
     }
+    if walk.taken_bytes >= MAX_TAKEN_BYTES {
+        let note = format!(
+            "{} bytes of items were taken in, the limit is {MAX_TAKEN_BYTES}",
+            walk.taken_bytes
+        );
+        return end(walk, WalkStanding::Stopped, &note, now);
+    }
     remember(walk, address);
 }
 
@@ -221,6 +231,7 @@ pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
             documents: if walk.documents >= MAX_DOCUMENTS { 0 } else { walk.documents },
             bytes: if walk.bytes >= MAX_BYTES { 0 } else { walk.bytes },
             items: if walk.items >= MAX_ITEMS { 0 } else { walk.items },
+            taken_bytes: if walk.taken_bytes >= MAX_TAKEN_BYTES { 0 } else { walk.taken_bytes },
             ..walk
         },
         _ => Backfill::begin(now),

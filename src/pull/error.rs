@@ -38,6 +38,19 @@ pub enum PullError {
         /// What it is.
         found: &'static str,
     },
+    /// It is kept by other rules than before, by which what is kept cannot be gone on with.
+    #[error(
+        "{url} has {now} and had {before}; the replica is left as it was; use another --into to \
+             begin a new one"
+    )]
+    Changed {
+        /// Its address.
+        url: String,
+        /// What it was.
+        before: &'static str,
+        /// What it is now.
+        now: &'static str,
+    },
     /// The replica would be larger than it could be read again.
     #[error("the replica would be {found} {what}, the limit is {limit}")]
     TooLarge {

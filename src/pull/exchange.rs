@@ -2,6 +2,7 @@
 
 use super::item::Change;
 use super::state::State;
+use crate::parse::sse::BYTES_LIMIT;
 use url::Url;
 
 /// What one pull may take.
@@ -11,11 +12,15 @@ pub struct Limits {
     pub requests: usize,
     /// Bytes of documents, decompressed.
     pub bytes: usize,
+    /// Bytes of items in the replica with which older documents are still asked for. It must be
+    /// read again, and each item is written with what it needs of the document around it.
+    pub items: usize,
 }
 
 impl Limits {
     /// The limits where nobody says otherwise.
-    pub const STANDARD: Self = Self { requests: 1_000, bytes: 256 * 1024 * 1024 };
+    pub const STANDARD: Self =
+        Self { requests: 1_000, bytes: 256 * 1024 * 1024, items: BYTES_LIMIT / 4 * 3 };
 }
 
 /// What is to be asked for.

@@ -9,7 +9,7 @@
 use super::document::{Document, History, Kind};
 use super::item::{Item, identity};
 use super::state::{Gap, Kept};
-use crate::parse::sse::Payload;
+use crate::parse::sse::{ITEM_LIMIT, Payload};
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
@@ -96,6 +96,9 @@ pub(super) struct Walk {
     newest: Option<String>,
     /// Entries that were said to be deleted while there were gaps.
     deleted: HashSet<String>,
+    /// What the items of the replica take at most, in bytes, and the sum of it.
+    sizes: HashMap<String, usize>,
+    size: usize,
     asking: Option<Step>,
     seen: HashSet<String>,
     /// Nothing is asked for any more.
@@ -114,8 +117,8 @@ pub(super) struct Reconstructed {
 impl Walk {
     /// A walk that asks only for what was missing before: the document that is subscribed to has
     /// not changed. `head`: what goes around the replica, and where it is from; `kept`: how far
-    /// earlier walks came.
-    pub(super) fn again(head: (String, Url), kept: &Kept) -> Self {
+    /// earlier walks came; `before`: what they brought.
+    pub(super) fn again(head: (String, Url), kept: &Kept, before: &[Item]) -> Self {
         let (known, gaps, deleted) = match kept {
             Kept::History { archive, gaps, deleted } => (archive.clone(), &gaps[..], &deleted[..]),
             Kept::Sse { .. } => (None, &[][..], &[][..]),
@@ -126,7 +129,7 @@ impl Walk {
             stopped: None,
             is_tried: false,
         };
-        Self {
+        let mut walk = Self {
             newer: Layer::default(),
             missing: None,
             fills: gaps.iter().map(fill).collect(),
@@ -135,9 +138,45 @@ impl Walk {
             known,
             newest: None,
             deleted: deleted.iter().cloned().collect(),
+            sizes: HashMap::new(),
+            size: 0,
             asking: None,
             is_over: false,
+        };
+        walk.weighs(before.iter().map(|item| (item.key(), item.payload().xml.len())));
+        walk
+    }
+
+    /// Notes what items take: the most that any state of one does.
+    fn weighs(&mut self, items: impl Iterator<Item = (String, usize)>) {
+        for (id, size) in items {
+            let known = self.sizes.entry(id).or_default();
+            let more = size.saturating_sub(*known);
+            *known = known.saturating_add(more);
+            self.size = self.size.saturating_add(more);
         }
+    }
+
+    /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
+    pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
+        let Kind::Plain(_, payloads) = &document.kind else { return None };
+        let mut fresh: HashMap<String, usize> = HashMap::new();
+        for payload in payloads {
+            let id = identity(payload);
+            if !self.sizes.contains_key(&id) {
+                fresh.entry(id).or_insert(payload.xml.len());
+            }
+        }
+        let bytes = fresh.values().fold(self.size, |sum, size| sum.saturating_add(*size));
+        let items = self.sizes.len().saturating_add(fresh.len());
+        let (found, what, limit) = if bytes > most {
+            (bytes, "bytes of items", most)
+        } else if items > ITEM_LIMIT {
+            (items, "items", ITEM_LIMIT)
+        } else {
+            return None;
+        };
+        Some(format!("the replica would have {found} {what}, which is above the limit, {limit}"))
     }
 
     /// A walk that begins at the document that is subscribed to.
@@ -145,9 +184,10 @@ impl Walk {
         head: (String, Url),
         history: &History,
         payloads: Vec<Payload>,
-        kept: &Kept,
+        (kept, before): (&Kept, &[Item]),
     ) -> Self {
-        let mut walk = Self::again(head, kept);
+        let mut walk = Self::again(head, kept, before);
+        walk.weighs(payloads.iter().map(|payload| (identity(payload), payload.xml.len())));
         walk.seen.extend(history.own.as_ref().map(Url::to_string));
         walk.newer.add(history, payloads);
         let _ = walk.lead(history, Part::Newer);
@@ -183,6 +223,15 @@ impl Walk {
         self.seen.insert(own.clone());
         match step.part {
             Part::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
+            _ => {}
+        }
+        let fresh: Vec<(String, usize)> = payloads
+            .iter()
+            .map(|payload| (identity(payload), payload.xml.len()))
+            .filter(|(id, _)| !self.sizes.contains_key(id))
+            .collect();
+        self.weighs(fresh.into_iter());
+        match step.part {
             Part::Newer => {
                 self.newest.get_or_insert(own);
                 self.newer.add(&history, payloads);

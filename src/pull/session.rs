@@ -29,8 +29,9 @@ pub struct Pull {
 }
 
 enum Stage {
-    /// The document that is subscribed to is asked for; `hopped`: one `current` link was followed.
-    Subscription { url: Url, hopped: bool },
+    /// The document that is subscribed to is asked for; `given`: the one that led there by its
+    /// `current` link, if one did.
+    Subscription { url: Url, given: Option<Box<Given>> },
     /// The complete feed is asked for; what was read before it waits.
     Complete { url: Url, partial: Box<Partial> },
     /// Archives are asked for.
@@ -39,6 +40,18 @@ enum Stage {
     End(Box<Outcome>),
     /// An answer is being taken in, or the pull has failed.
     Between,
+}
+
+/// A plain document that calls another one `current`: what counts where that one cannot be had.
+struct Given {
+    /// The address that was subscribed to.
+    subscription: String,
+    /// How it was answered; without the bytes.
+    found: Found,
+    head: (String, Url),
+    history: History,
+    payloads: Vec<Payload>,
+    is_delta: bool,
 }
 
 /// A partial feed that has been read.
@@ -80,7 +93,7 @@ impl Pull {
             before: before.unwrap_or_default(),
             written,
             state,
-            stage: Stage::Subscription { url: subscription, hopped: false },
+            stage: Stage::Subscription { url: subscription, given: None },
             requests: 0,
             bytes: 0,
             warnings: Vec::new(),
@@ -93,8 +106,8 @@ impl Pull {
         // Each turn ends the walk or returns.
         loop {
             let ask = match &mut self.stage {
-                Stage::Subscription { url, hopped } => {
-                    let knows = self.written.is_some() && !*hopped;
+                Stage::Subscription { url, given } => {
+                    let knows = self.written.is_some() && given.is_none();
                     let asked = if knows { Asked::Changes } else { Asked::Unless(None) };
                     Ask { url: url.clone(), asked }
                 }
@@ -138,7 +151,8 @@ impl Pull {
             self.bytes = self.bytes.saturating_add(found.bytes.len());
         }
         match std::mem::replace(&mut self.stage, Stage::Between) {
-            Stage::Subscription { url, hopped } => self.subscription(url, hopped, answer),
+            Stage::Subscription { url, given: None } => self.subscription(url, answer),
+            Stage::Subscription { url, given: Some(given) } => self.current(&url, *given, answer),
             Stage::Complete { url, partial } => self.complete(&url, *partial, answer),
             Stage::Walk(walk) => {
                 self.archive(walk, answer);
@@ -152,38 +166,71 @@ impl Pull {
         }
     }
 
-    fn subscription(&mut self, url: Url, hopped: bool, answer: Answer) -> Result<(), PullError> {
-        let found = match answer {
+    fn subscription(&mut self, url: Url, answer: Answer) -> Result<(), PullError> {
+        let mut found = match answer {
             Answer::Document(found) => found,
             Answer::NotModified => return self.unchanged(url),
             Answer::Failed(why) => return Err(PullError::Unread { url: url.into(), why }),
         };
-        let Document { url: from, text, kind, is_delta, mut warnings } = document::read(
-            &found.bytes,
-            found.content_type.as_deref(),
-            &found.url,
-            found.is_delta,
-            None,
-        )?;
-        self.warnings.append(&mut warnings);
+        let document = read(&found)?;
+        // Step 1: one hop only (READINGS 3, row 4).
+        let current = match &document.kind {
+            Kind::Plain(history, _) => history.current.clone().filter(|current| {
+                let is_here = *current == url || *current == document.url;
+                !is_here && history.own.as_ref() != Some(current)
+            }),
+            Kind::Sse(..) => None,
+        };
+        match (current, document) {
+            (Some(current), Document { url: from, text, kind, is_delta, warnings }) => {
+                let Kind::Plain(history, payloads) = kind else { return Err(failed_before()) };
+                self.warnings.extend(warnings);
+                found.bytes = Vec::new();
+                let subscription =
+                    std::mem::replace(&mut self.state.subscription, current.to_string());
+                let head = (text, from);
+                let found = *found;
+                let given = Given { subscription, found, head, history, payloads, is_delta };
+                self.stage = Stage::Subscription { url: current, given: Some(Box::new(given)) };
+                Ok(())
+            }
+            (None, document) => self.takes(&found, document),
+        }
+    }
+
+    /// The document that another one calls `current`; where it cannot be had, the other one counts
+    /// (READINGS 3, row 4).
+    fn current(&mut self, url: &Url, given: Given, answer: Answer) -> Result<(), PullError> {
+        let why = match answer {
+            Answer::Document(found) => match read(&found) {
+                Ok(document) => return self.takes(&found, document),
+                Err(error) => error.to_string(),
+            },
+            Answer::NotModified => "the answer was 304 to a request without validators".to_owned(),
+            Answer::Failed(why) => why,
+        };
+        self.warnings.push(format!(
+            "the document {url}, which the feed calls current, was not read: {why}; the one that \
+             was given is gone on with"
+        ));
+        let Given { subscription, found, head, history, payloads, is_delta } = given;
+        self.state.subscription = subscription;
+        self.keep_validators(&found);
+        self.plain(head, &history, payloads, is_delta)
+    }
+
+    /// Takes in the document that is subscribed to.
+    fn takes(&mut self, found: &Found, document: Document) -> Result<(), PullError> {
+        let Document { url: from, text, kind, is_delta, warnings } = document;
+        self.warnings.extend(warnings);
         let head = (text, from);
         match kind {
             Kind::Plain(history, payloads) => {
-                // Step 1: one hop only (READINGS 3, row 4).
-                let current = history.current.clone().filter(|current| {
-                    let is_here = *current == url || *current == head.1;
-                    !hopped && !is_here && history.own.as_ref() != Some(current)
-                });
-                if let Some(current) = current {
-                    self.state.subscription = current.to_string();
-                    self.stage = Stage::Subscription { url: current, hopped: true };
-                    return Ok(());
-                }
-                self.keep_validators(&found);
+                self.keep_validators(found);
                 self.plain(head, &history, payloads, is_delta)
             }
             Kind::Sse(sharing, items) => {
-                self.keep_validators(&found);
+                self.keep_validators(found);
                 self.sse(Partial { head, sharing, items })
             }
         }
@@ -209,7 +256,9 @@ impl Pull {
         let has_gaps = matches!(&self.state.kept, Kept::History { gaps, .. } if !gaps.is_empty());
         let head = self.written.clone().filter(|_| has_gaps);
         self.stage = match head {
-            Some(text) => Stage::Walk(Box::new(Walk::again((text, url), &self.state.kept))),
+            Some(text) => {
+                Stage::Walk(Box::new(Walk::again((text, url), &self.state.kept, &self.before)))
+            }
             None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
         };
         Ok(())
@@ -224,9 +273,10 @@ impl Pull {
         is_delta: bool,
     ) -> Result<(), PullError> {
         if !matches!(self.state.kept, Kept::History { .. }) {
+            // One plain answer, of a page in its place, say, is no reason to lose all items.
+            self.begins_only(&head.1, (SHARED, PLAIN))?;
             self.state.kept =
                 Kept::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
-            self.forget();
         }
         if history.is_complete && !is_delta {
             self.state.kept =
@@ -241,7 +291,7 @@ impl Pull {
                     .to_owned(),
             );
         }
-        let walk = Walk::begin(head, history, payloads, &self.state.kept);
+        let walk = Walk::begin(head, history, payloads, (&self.state.kept, &self.before));
         self.stage = Stage::Walk(Box::new(walk));
         Ok(())
     }
@@ -253,8 +303,8 @@ impl Pull {
             _ => None,
         };
         if !matches!(self.state.kept, Kept::Sse { .. }) {
+            self.begins_only(&partial.head.1, (PLAIN, SHARED))?;
             self.state.kept = Kept::default();
-            self.forget();
         }
         let here = &partial.head.1;
         let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
@@ -352,10 +402,13 @@ impl Pull {
                 let layout = Some(Older::Archives);
                 let kind = found.content_type.as_deref();
                 match document::read(&found.bytes, kind, &found.url, found.is_delta, layout) {
-                    Ok(mut document) => {
-                        self.warnings.append(&mut document.warnings);
-                        walk.takes(document)
-                    }
+                    Ok(mut document) => match walk.refuses(&document, self.limits.items) {
+                        Some(why) => walk.stops(&why),
+                        None => {
+                            self.warnings.append(&mut document.warnings);
+                            walk.takes(document)
+                        }
+                    },
                     Err(error) => walk.lacks(&error.to_string()),
                 }
             }
@@ -375,7 +428,19 @@ impl Pull {
         self.ends(items, &head, &deleted)
     }
 
-    /// What was kept by other rules is not gone on with.
+    /// Refuses to go on with a replica that was kept by other rules.
+    fn begins_only(
+        &self,
+        url: &Url,
+        (before, now): (&'static str, &'static str),
+    ) -> Result<(), PullError> {
+        if self.written.is_none() {
+            return Ok(());
+        }
+        Err(PullError::Changed { url: url.to_string(), before, now })
+    }
+
+    /// What missed changes is not gone on with.
     fn forget(&mut self) {
         self.before.clear();
     }
@@ -407,6 +472,16 @@ impl Pull {
             was_out_of_sync: self.was_out_of_sync,
         }
     }
+}
+
+/// By which rules a feed is kept, in words.
+const SHARED: &str = "sync markup";
+const PLAIN: &str = "no sync markup";
+
+/// Reads the document that is subscribed to.
+fn read(found: &Found) -> Result<Document, PullError> {
+    let kind = found.content_type.as_deref();
+    document::read(&found.bytes, kind, &found.url, found.is_delta, None)
 }
 
 /// The entries of a document, each once.

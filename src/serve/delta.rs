@@ -8,6 +8,7 @@
 //!
 //! [`Lineage`]: crate::model::Lineage
 
+use super::address::without_credentials;
 use super::negotiate::members;
 use crate::model::{Family, FeedRecord, FeedState, Tick, Time};
 use crate::render::{Dialect, ViewKind};
@@ -32,7 +33,8 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// What a tag belongs to: a hash of everything that a document is made of beside the feed's state,
-/// this program included, which may write entries otherwise tomorrow.
+/// this program included, which may write entries otherwise tomorrow. Tags are public and short, so
+/// that anybody can try out what was hashed: nothing secret is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scope(u64);
 
@@ -50,7 +52,8 @@ impl Scope {
         }
         let mut hash = Xxh3::new();
         let form = format!("{kind:?} {dialect:?} {family:?}");
-        for part in [env!("CARGO_PKG_VERSION"), &form, reader, &record.url] {
+        let upstream = without_credentials(&record.url);
+        for part in [env!("CARGO_PKG_VERSION"), &form, reader, &upstream] {
             hash.update(&part.len().to_le_bytes());
             hash.update(part.as_bytes());
         }
@@ -216,6 +219,15 @@ mod tests {
         ] {
             assert_eq!(base([strange.as_str()].into_iter(), here, &state), None, "{strange}");
         }
+    }
+
+    /// Whoever has a tag could try passwords until one gives the same tag.
+    #[test]
+    fn a_tag_says_nothing_of_the_credentials() {
+        let of = |url: &str| scope(url, ViewKind::Reader);
+        assert_eq!(of("https://me:secret@pub/"), of("https://pub/"));
+        assert_eq!(of("https://me:secret@pub/"), of("https://me:other@pub/"));
+        assert_ne!(of("https://me:secret@pub/"), of("https://moved/"));
     }
 
     #[test]

@@ -253,6 +253,12 @@ async fn redacted_text_is_nowhere_and_stays_out() {
                 (&described["redacted"], &described["kept_out"]),
                 (&true.into(), &true.into())
             );
+            // What could lead to the text elsewhere is not shown.
+            assert_eq!((&described["link"], &described["native_id"]), (&Value::Null, &Value::Null));
+            assert_eq!(described["aliases"], json!([]));
+            assert!(described["published_id"].is_string());
+            let (_, html) = page(&stage, &format!("/feeds/{FEED}/items/{id}"), "text/html").await;
+            assert!(html.contains("Published as") && !html.contains("Publisher's id"), "{html}");
             assert_eq!(described["versions"][0]["reason"], "by court order");
             assert_eq!(described["versions"][1]["bytes"], Value::Null);
             let bytes = format!("/feeds/{FEED}/items/{id}?version=1");

@@ -8,7 +8,7 @@
 use crate::app::AppError;
 use crate::pull::{Complete, Gap, Kept, State};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,8 +19,10 @@ const STATE: &str = "state.json";
 const LOCK: &str = "lock";
 /// What a file is called until it counts.
 const NEW: &str = "new";
-/// What a replica is called that does not belong to the state.
+/// What a replica is called that does not belong to the state; the second one of them bears a number.
 const OLD: &str = "old";
+/// The most of them in a folder.
+const OLD_LIMIT: usize = 100;
 /// The layout of the state file.
 const VERSION: u32 = 1;
 /// The longest state file and replica that are read, in bytes.
@@ -91,7 +93,10 @@ impl Folder {
             AppError::run(format!("the folder {} cannot be used", path.display()), error)
         };
         fs::create_dir_all(path).map_err(failed)?;
-        let lock = File::create(path.join(LOCK)).map_err(failed)?;
+        // What stands there already may be somebody's.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(AppError::Input(format!(
@@ -112,8 +117,11 @@ impl Folder {
         };
         let written: Option<Written> = serde_json::from_slice(&bytes).ok();
         let Some(written) = written.filter(|written| written.version == VERSION) else {
-            let warning = Some(self.set_aside("its state cannot be read")?);
-            return Ok(Held { saved: None, warning });
+            return Err(AppError::Input(format!(
+                "the folder {} holds a {STATE} that is not of a replica; use another --into, or \
+                 remove that file",
+                self.path.display()
+            )));
         };
         if written.url != url {
             return Err(AppError::Input(format!(
@@ -163,15 +171,31 @@ impl Folder {
 
     /// Puts a replica that does not belong to the state out of the way; says so.
     fn set_aside(&self, why: &str) -> Result<String, AppError> {
-        let kept = format!("{REPLICA}.{OLD}");
         let shown = self.path.join(REPLICA);
         let shown = shown.display();
         if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
+            let kept = self.free_name()?;
             self.rename(REPLICA, &kept)?;
             Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
         } else {
             Ok(format!("{shown} is read anew, because it is not there"))
         }
+    }
+
+    /// A name for a replica that is put out of the way, which nothing there has.
+    fn free_name(&self) -> Result<String, AppError> {
+        let first = format!("{REPLICA}.{OLD}");
+        let others = (2..=OLD_LIMIT).map(|number| format!("{first}.{number}"));
+        let mut names = std::iter::once(first.clone()).chain(others);
+        // Whatever has the name, a link that leads nowhere too.
+        let is_free = |name: &String| fs::symlink_metadata(self.path.join(name)).is_err();
+        names.find(is_free).ok_or_else(|| {
+            AppError::Input(format!(
+                "the folder {} holds {OLD_LIMIT} files like {first}, which is the limit; remove \
+                 those that are not needed",
+                self.path.display()
+            ))
+        })
     }
 
     fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, AppError> {
@@ -377,21 +401,44 @@ mod tests {
     fn what_does_not_belong_together_is_read_anew_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(REPLICA);
-        for spoil in [
+        let spoils = [
             |path: &Path| fs::write(path.join(REPLICA), "<edited/>").unwrap(),
-            |path: &Path| fs::write(path.join(STATE), "{}").unwrap(),
             |path: &Path| fs::remove_file(path.join(STATE)).unwrap(),
-        ] {
+        ];
+        // Each under a name of its own.
+        for (spoil, old) in spoils.iter().zip(["replica.xml.old", "replica.xml.old.2"]) {
             save(folder.path(), 1, "<one/>");
             spoil(folder.path());
             let held = open(folder.path());
             let warning = held.warning.unwrap();
-            assert!(held.saved.is_none() && warning.contains("replica.xml.old"), "{warning}");
-            assert!(!path.exists() && folder.path().join("replica.xml.old").exists());
+            assert!(held.saved.is_none() && warning.contains(&format!("{old} ")), "{warning}");
+            assert!(!path.exists() && folder.path().join(old).exists());
         }
+        assert_eq!(fs::read(folder.path().join("replica.xml.old")).unwrap(), b"<edited/>");
+        for number in 3..=OLD_LIMIT {
+            fs::write(folder.path().join(format!("replica.xml.old.{number}")), "").unwrap();
+        }
+        fs::write(&path, "<other/>").unwrap();
+        let full = Folder::take(folder.path()).unwrap().open(URL).err().unwrap().to_string();
+        assert!(full.contains("100 files like replica.xml.old"), "{full}");
         save(folder.path(), 1, "<one/>");
         fs::remove_file(&path).unwrap();
         assert!(open(folder.path()).warning.unwrap().ends_with("because it is not there"));
+    }
+
+    #[test]
+    fn what_others_keep_in_a_folder_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(LOCK), "theirs").unwrap();
+        drop(Folder::take(folder.path()).unwrap());
+        assert_eq!(fs::read(folder.path().join(LOCK)).unwrap(), b"theirs");
+        for foreign in ["{}", "{\"state\": 1}", "nothing", ""] {
+            fs::write(folder.path().join(STATE), foreign).unwrap();
+            let error = Folder::take(folder.path()).unwrap().open(URL).err().unwrap();
+            assert_eq!(error.exit_status(), 2);
+            assert!(error.to_string().contains("that is not of a replica"), "{error}");
+            assert_eq!(fs::read_to_string(folder.path().join(STATE)).unwrap(), foreign);
+        }
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Desk {
             return;
         }
         feed.walking = Walking::Not;
-        let pause = host.spacing().saturating_mul(PAUSES);
+        let pause = host.spacing().saturating_mul(PAUSES).max(self.settings.walk_pause);
         let wait = match stepped {
             Ok(stepped) => {
                 if let (Some(memory), Some(revision)) = (&mut feed.memory, stepped.revision) {

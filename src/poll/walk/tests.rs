@@ -124,6 +124,14 @@ fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
     let mut again = asked_for(Some(walk), NOW);
     go_on(&mut again, to(Trail::Archives, "c", 3), (1, 0), NOW);
     assert_eq!((again.is_walking(), again.items), (true, 1));
+    let mut walk = set(Trail::Pages, "a");
+    walk.taken_bytes = MAX_TAKEN_BYTES;
+    go_on(&mut walk, to(Trail::Pages, "b", 2), (3, 0), NOW);
+    assert_eq!(walk.standing, WalkStanding::Stopped);
+    let note = "25165824 bytes of items were taken in, the limit is 25165824";
+    assert_eq!(walk.note.as_deref(), Some(note));
+    let again = asked_for(Some(walk), NOW);
+    assert_eq!((again.is_walking(), again.taken_bytes), (true, 0));
     let done = Backfill { standing: WalkStanding::Done, items: 9, ..set(Trail::Pages, "x") };
     assert_eq!(asked_for(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
     assert_eq!(asked_for(None, NOW), Backfill::begin(NOW));

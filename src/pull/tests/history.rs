@@ -181,6 +181,57 @@ fn one_current_link_is_followed() {
 }
 
 #[test]
+fn where_a_current_link_leads_nowhere_the_given_document_counts() {
+    let mut publisher = three("prev-archive");
+    let head = link("prev-archive", "archive/3") + &link("current", "/current");
+    publisher.set(FEED, atom(&head, &[("e", "e"), ("d", "d, edited")]));
+    let mut local = Local::default();
+    publisher.conditional = false;
+    for broken in [None, Some("no feed")] {
+        if let Some(text) = broken {
+            publisher.set(&at("current"), text);
+        }
+        let outcome = local.pull(&publisher);
+        let warned = outcome.warnings.iter().filter(|warning| warning.contains("calls current"));
+        assert_eq!(warned.count(), 1, "{:?}", outcome.warnings);
+        assert_eq!(local.asked[..2], ["feed", "current"], "{broken:?}");
+        assert_eq!(local.titles(), ["e", "d, edited", "c, edited", "b", "a"], "{broken:?}");
+        assert_eq!(local.saved.as_ref().unwrap().0.subscription, FEED);
+    }
+    // It is followed as soon as it is there.
+    publisher.set(&at("current"), atom("", &[("f", "f")]));
+    local.pull(&publisher);
+    assert_eq!(local.titles()[0], "f");
+    assert_eq!(local.saved.as_ref().unwrap().0.subscription, at("current"));
+}
+
+#[test]
+fn a_walk_stops_before_the_replica_is_too_large_to_be_written() {
+    let mut publisher = three("prev-archive");
+    let long = "x".repeat(1_000);
+    // Only the newest state of an entry counts.
+    publisher.set(&at("archive/3"), atom(&link("prev-archive", "2"), &[("c", &long)]));
+    let second = [("c", long.as_str()), ("b", long.as_str())];
+    publisher.set(&at("archive/2"), atom(&link("prev-archive", "1"), &second));
+    publisher.set(&at("archive/1"), atom("", &[("a", &long)]));
+    let limits = Limits { items: 3_000, ..Limits::STANDARD };
+    let mut local = Local::default();
+    for _ in 0..2 {
+        let outcome = local.try_pull(&publisher, limits).unwrap();
+        let [warning] = &outcome.warnings[..] else { panic!("{:?}", outcome.warnings) };
+        assert!(warning.contains("archive/1 was not read: the replica would have"), "{warning}");
+        assert!(
+            warning.contains("which is above the limit, 3000; what is only there"),
+            "{warning}"
+        );
+        assert_eq!(outcome.living, 4);
+    }
+    // With more room it is had.
+    local.pull(&publisher);
+    assert_eq!(local.titles().len(), 5);
+}
+
+#[test]
 fn deleted_entries_go_and_come_back() {
     let mut publisher = Publisher::default();
     publisher.set(FEED, atom("", &[("a", "a"), ("b", "b")]));

@@ -223,7 +223,7 @@ fn what_is_broken_or_of_sse_091_is_refused() {
 }
 
 #[test]
-fn a_feed_that_loses_its_markup_is_kept_as_a_plain_one() {
+fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
     let mut publisher = publisher();
     let mut local = Local::default();
     local.pull(&publisher);
@@ -232,11 +232,20 @@ fn a_feed_that_loses_its_markup_is_kept_as_a_plain_one() {
         "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid>\
                          <title>plain</title></item></channel></rss>",
     );
-    local.pull(&publisher);
-    assert_eq!(local.titles(), ["plain"]);
+    let saved = local.saved.clone();
+    let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+    assert!(error.contains("has no sync markup and had sync markup"), "{error}");
+    assert_eq!(local.saved, saved);
+    // Whoever begins with it keeps it as a plain one, and that does not change either.
+    let mut other = Local::default();
+    other.pull(&publisher);
+    assert_eq!(other.titles(), ["plain"]);
     publisher.set(FEED, rss(&bounds("2", "5"), &[item("b", 2, "P")]));
     local.pull(&publisher);
-    assert_eq!(has(&local).len(), 3, "the complete feed is read again");
+    assert_eq!(has(&local).len(), 3, "it goes on when the markup is there again");
+    let error = other.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+    assert!(error.contains("has sync markup and had no sync markup"), "{error}");
+    assert_eq!(other.titles(), ["plain"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Two versions of an item field by field. Pure.
 
-use super::words::{Compared, compare};
+use super::words::{Budget, Compared, compare};
 use crate::diff::visible;
 use crate::model::{Field, Markup};
 use std::collections::BTreeMap;
@@ -96,6 +96,7 @@ fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
     paths.sort_unstable_by_key(|path| (kind(path).0, *path));
     paths.dedup();
     let mut differences = Differences::default();
+    let mut budget = Budget::whole();
     for path in paths {
         let values = |side: &BTreeMap<&str, Vec<&str>>| {
             side.get(path).map(|values| values.join("\n")).unwrap_or_default()
@@ -106,18 +107,20 @@ fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
         } else if differences.fields.len() >= FIELDS_LIMIT {
             differences.more += 1;
         } else {
-            differences.fields.push(field(path, &old, &new));
+            differences.fields.push(field(path, &old, &new, &mut budget));
         }
     }
     differences
 }
 
-fn field(path: &str, old: &str, new: &str) -> Difference {
+fn field(path: &str, old: &str, new: &str, budget: &mut Budget) -> Difference {
     let (_, name, is_text) = kind(path);
     let (seen_before, seen) =
         if is_text { (visible(old), visible(new)) } else { (old.to_owned(), new.to_owned()) };
     let is_markup = is_text && seen_before == seen;
-    let compared = if is_markup { compare(old, new) } else { compare(&seen_before, &seen) };
+    let (before, after) =
+        if is_markup { (old, new) } else { (seen_before.as_str(), seen.as_str()) };
+    let compared = compare(before, after, budget);
     Difference { name, path: path.to_owned(), compared, is_markup }
 }
 

@@ -21,15 +21,17 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
             "by": update.stamp.by().map(EndpointId::as_str),
         })
     });
+    // What could lead to a text that was removed is kept, and not shown.
+    let shown = Some(known).filter(|known| !known.is_redacted());
     let versions = versions.iter().map(|note| version(&address, subject, note));
     json!({
         "feed": feed.as_str(),
         "sync_id": winner.id.as_str(),
         "published_id": item.published_id,
-        "native_id": known.native_shown,
-        "aliases": known.aliases,
+        "native_id": shown.map(|known| &known.native_shown),
+        "aliases": shown.map(|known| &known.aliases[..]).unwrap_or_default(),
         "title": winner.data.card.title,
-        "link": known.link,
+        "link": shown.and_then(|known| known.link.as_deref()),
         "first_seen": json::time(Some(known.first_seen)),
         "standing": word,
         "standing_since": json::time(since),

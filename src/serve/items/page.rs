@@ -50,15 +50,22 @@ pub(super) fn item(subject: &Subject) -> Markup {
             }
         }
         dl.facts {
-            dt { "Link" }
-            dd { (html::outward(known.link.as_deref(), known.link.as_deref().unwrap_or("none"))) }
-            dt { "Publisher's id" } dd { code { (text(&known.native_shown)) } }
-            @if known.published_id != known.native_shown {
+            // By its addresses the text could be found elsewhere; they are kept, and not shown.
+            @if known.is_redacted() {
                 dt { "Published as" } dd { code { (text(&known.published_id)) } }
-            }
-            @if !known.aliases.is_empty() {
-                dt { "Ids before" }
-                dd { @for alias in &known.aliases { code { (text(alias)) } " " } }
+            } @else {
+                dt { "Link" }
+                dd {
+                    (html::outward(known.link.as_deref(), known.link.as_deref().unwrap_or("none")))
+                }
+                dt { "Publisher's id" } dd { code { (text(&known.native_shown)) } }
+                @if known.published_id != known.native_shown {
+                    dt { "Published as" } dd { code { (text(&known.published_id)) } }
+                }
+                @if !known.aliases.is_empty() {
+                    dt { "Ids before" }
+                    dd { @for alias in &known.aliases { code { (text(alias)) } " " } }
+                }
             }
             dt { "Sync id" } dd { code { (known.id) } }
         }

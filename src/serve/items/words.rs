@@ -6,8 +6,11 @@ use tokio::time::Instant;
 
 /// The longest text that is compared word by word, in bytes.
 pub(super) const TEXT_LIMIT: usize = 256 * 1024;
-/// How long one comparison may take; then the rest of it is told coarsely.
-pub(super) const TIME_LIMIT: Duration = Duration::from_millis(400);
+/// How long the comparison of two versions may take, all their fields together; what is left then is
+/// only said to differ.
+pub(super) const TIME_LIMIT: Duration = Duration::from_millis(500);
+/// The most text that a comparison shows, in bytes, likewise.
+pub(super) const SHOWN_LIMIT: usize = 1024 * 1024;
 /// How many words that stayed are shown before and after a change.
 const AROUND: usize = 16;
 
@@ -42,19 +45,49 @@ pub(super) struct Compared {
     pub(super) limit: Option<String>,
 }
 
+/// What is left for a comparison of two versions to take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    until: Instant,
+    bytes: usize,
+}
+
+impl Budget {
+    /// All of it, from now on.
+    pub(super) fn whole() -> Self {
+        Self { until: Instant::now() + TIME_LIMIT, bytes: SHOWN_LIMIT }
+    }
+
+    /// How much time is left; `None`: none.
+    fn time(&self) -> Option<Duration> {
+        self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+}
+
+impl Compared {
+    /// Two texts of which nothing but this is said.
+    const fn only(limit: String) -> Self {
+        Self { pieces: Vec::new(), limit: Some(limit) }
+    }
+}
+
 /// Compares two texts.
-pub(super) fn compare(old: &str, new: &str) -> Compared {
+pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
     let longest = old.len().max(new.len());
     if longest > TEXT_LIMIT {
         let limit = format!(
             "The text is too long to be compared word by word: it has {longest} bytes, the limit is \
              {TEXT_LIMIT}. The bytes of both versions can be had whole."
         );
-        return Compared { pieces: Vec::new(), limit: Some(limit) };
+        return Compared::only(limit);
     }
-    let begun = Instant::now();
-    let diff =
-        TextDiff::configure().algorithm(Algorithm::Myers).timeout(TIME_LIMIT).diff_words(old, new);
+    let Some(left) = budget.time() else {
+        return Compared::only(format!(
+            "It differs; what in it is not told, for the comparison took as long as it may, {} ms.",
+            TIME_LIMIT.as_millis()
+        ));
+    };
+    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
     let mut pieces: Vec<Piece> = Vec::new();
     for change in diff.iter_all_changes() {
         let fate = match change.tag() {
@@ -67,14 +100,23 @@ pub(super) fn compare(old: &str, new: &str) -> Compared {
             _ => pieces.push(Piece { fate, text: change.value().to_owned() }),
         }
     }
-    let coarse = begun.elapsed() >= TIME_LIMIT;
-    let limit = coarse.then(|| {
+    let limit = budget.time().is_none().then(|| {
         format!(
             "The comparison took as long as it may, {} ms: it shows more as changed than did.",
             TIME_LIMIT.as_millis()
         )
     });
-    Compared { pieces: shortened(gathered(pieces)), limit }
+    let pieces = shortened(gathered(pieces));
+    let shown = pieces.iter().map(|piece| piece.text.len()).sum();
+    let Some(rest) = budget.bytes.checked_sub(shown) else {
+        return Compared::only(format!(
+            "It differs; what in it is not told, for that is {shown} bytes and {} are left of the \
+             {SHOWN_LIMIT} that a comparison may show.",
+            budget.bytes
+        ));
+    };
+    budget.bytes = rest;
+    Compared { pieces, limit }
 }
 
 /// Changes that only white space parts are one change: what went, then what came.
@@ -135,6 +177,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn compare(old: &str, new: &str) -> Compared {
+        super::compare(old, new, &mut Budget::whole())
+    }
+
     fn side(compared: &Compared, other: Fate) -> String {
         let pieces = compared.pieces.iter().filter(|piece| piece.fate != other);
         pieces.map(|piece| piece.text.as_str()).collect()
@@ -160,6 +206,16 @@ mod tests {
         let compared = compare(&"x".repeat(TEXT_LIMIT + 1), "x");
         assert!(compared.pieces.is_empty());
         assert!(compared.limit.unwrap().contains("the limit is 262144"));
+    }
+
+    #[test]
+    fn what_nothing_is_left_for_is_only_said_to_differ() {
+        let mut spent = Budget { until: Instant::now(), ..Budget::whole() };
+        let compared = super::compare("a", "b", &mut spent);
+        assert!(compared.pieces.is_empty() && compared.limit.unwrap().starts_with("It differs"));
+        let mut narrow = Budget { bytes: 10, ..Budget::whole() };
+        let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
+        assert_eq!((shown("one", "two"), shown("three", "four"), shown("12", "34")), (2, 0, 2));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.

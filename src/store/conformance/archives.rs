@@ -10,6 +10,7 @@ on_every_store! {
     a_segment_lists_items_as_they_stand_after_its_commit
     dropped_archives_are_remembered_and_empty
     text_is_taken_out_in_place
+    what_bears_the_id_of_a_redacted_item_stays
     seals_that_do_not_follow_the_chain_are_refused
     a_purged_feeds_archives_are_unknown
     large_archives_come_back_whole
@@ -183,6 +184,21 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
     let notes = store.archives(&feed("news"), 9).await.unwrap();
     let bytes: u64 = notes.iter().map(|note| note.bytes).sum();
     assert_eq!(store.state(&feed("news")).await.unwrap().unwrap().archives.bytes, bytes);
+}
+
+/// An id that another item bears is not said to be deleted: that would take the other out of readers.
+async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
+    seal(&bench, 1, "one", &["secret", "a"]).await;
+    let store = bench.store();
+    let mut change = Draft::on(&*store, "news", 2).await.item("b", "b").done();
+    for known in &mut change.known {
+        known.published_id = "urn:secret".to_owned();
+    }
+    store.commit(&bench.claim().await, change).await.unwrap();
+    let change = redaction(&*store, "secret").await;
+    store.commit(&bench.claim().await, change).await.unwrap();
+    let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
+    assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
 }
 
 /// A change that takes an item's text out.

@@ -9,7 +9,7 @@ use crate::model::{
 use crate::store::assemble::{redact_event, redact_note};
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note, seals};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// An item with its newest bytes.
 #[derive(Debug)]
@@ -109,12 +109,20 @@ impl Shelf {
         self.seal(&change.seals, &change.redacted);
     }
 
+    /// The published ids of the items that live, but for those.
+    fn borne(&self, without: &[SyncId]) -> HashSet<String> {
+        let known = self.items.values().map(|kept| &kept.known);
+        let living = known.filter(|known| !known.is_deleted() && !without.contains(&known.id));
+        living.map(|known| known.published_id.clone()).collect()
+    }
+
     /// Seals, redacts and drops archives.
     fn seal(&mut self, seals: &[Seal], redacted: &[SyncId]) {
+        let borne = if redacted.is_empty() { HashSet::new() } else { self.borne(redacted) };
         for (note, archive) in self.archives.values_mut() {
             let Some(archive) = archive else { continue };
             for id in redacted {
-                if archive.redact(id, self.state.shown) {
+                if archive.redact(id, self.state.shown, &borne) {
                     *note = seals::redacted(note, archive, self.state.shown, weight(archive));
                 }
             }

@@ -20,6 +20,7 @@ pub(in crate::store) struct PollRecord {
     url: String,
     body: Option<u128>,
     backfill: Option<BackfillRecord>,
+    taken_bytes: u64,
 }
 
 /// A [`Backfill`].
@@ -55,15 +56,17 @@ enum TrailRecord {
 }
 
 impl Record for PollRecord {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     /// The first layout says neither which address it is about nor which document, and none before
-    /// the third tells of a walk.
+    /// the third tells of a walk; before the fourth, none tells how much walks took in.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         const NO_WALK: Option<BackfillRecord> = None;
+        const NO_BYTES: u64 = 0;
         match version {
-            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK)),
-            2 => fields_and(payload, &NO_WALK),
+            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK, NO_BYTES)),
+            2 => fields_and(payload, &(NO_WALK, NO_BYTES)),
+            3 => fields_and(payload, &NO_BYTES),
             _ => newest(version, payload),
         }
     }
@@ -97,9 +100,11 @@ impl From<&Backfill> for BackfillRecord {
     }
 }
 
-impl From<BackfillRecord> for Backfill {
-    fn from(record: BackfillRecord) -> Self {
-        Self {
+impl BackfillRecord {
+    /// The walk; `taken_bytes` stands beside it.
+    fn read(self, taken_bytes: u64) -> Backfill {
+        let record = self;
+        Backfill {
             standing: match record.standing {
                 StandingRecord::Walking => WalkStanding::Walking,
                 StandingRecord::Done => WalkStanding::Done,
@@ -115,6 +120,7 @@ impl From<BackfillRecord> for Backfill {
             items: record.items,
             known: record.known,
             bytes: record.bytes,
+            taken_bytes,
             failures: record.failures,
             started: record.started.into(),
             ended: record.ended.map(Into::into),
@@ -140,6 +146,7 @@ impl From<&PollState> for PollRecord {
             url: state.url.clone(),
             body: state.body,
             backfill: state.backfill.as_ref().map(BackfillRecord::from),
+            taken_bytes: state.backfill.as_ref().map_or(0, |walk| walk.taken_bytes),
         }
     }
 }
@@ -160,7 +167,7 @@ impl TryFrom<PollRecord> for PollState {
             not_before: record.not_before.map(Into::into),
             url: record.url,
             body: record.body,
-            backfill: record.backfill.map(Into::into),
+            backfill: record.backfill.map(|walk| walk.read(record.taken_bytes)),
         })
     }
 }

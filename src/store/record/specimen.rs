@@ -332,10 +332,11 @@ fn any_backfill() -> impl Strategy<Value = Backfill> {
     let standing = select(vec![Walking, Done, Stopped]);
     let trail = of(select(vec![Trail::Archives, Trail::Pages, Trail::Numbered]));
     let counts =
-        (any::<[u32; 4]>(), any::<u64>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
+        (any::<[u32; 4]>(), any::<[u64; 2]>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
     (standing, trail, of(text()), counts, time(), of(time()), of(text())).prop_map(
         |(standing, trail, next, counts, started, ended, note)| {
             let ([documents, items, known, failures], bytes, marks, gone) = counts;
+            let [bytes, taken_bytes] = bytes;
             Backfill {
                 standing,
                 trail,
@@ -344,6 +345,7 @@ fn any_backfill() -> impl Strategy<Value = Backfill> {
                 items,
                 known,
                 bytes,
+                taken_bytes,
                 failures,
                 started,
                 ended,

@@ -2,6 +2,7 @@
 //! blocks under its number.
 
 use super::keys;
+use super::past;
 use super::plan::encoded;
 use super::read;
 use super::shared::Shared;
@@ -13,7 +14,7 @@ use crate::model::{
 use crate::store::limits::{BLOCK, DROPPED_REMEMBERED};
 use crate::store::record::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 use crate::store::{StoreError, assemble, seals};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// An archive as a commit writes it: sealed, or with text taken out.
 pub(super) struct Segment {
@@ -74,12 +75,13 @@ fn redacted(trees: &Trees, change: &Change, state: &FeedState) -> Result<Vec<Seg
     if change.redacted.is_empty() {
         return Ok(segments);
     }
+    let borne = borne(trees, change)?;
     for number in state.archives.first..state.archives.next {
         let Some((note, count)) = note(trees, &change.feed, number)? else { continue };
         let mut archive = content(trees, &change.feed, number, count)?;
         let mut hit = false;
         for id in &change.redacted {
-            hit |= archive.redact(id, change.state.shown);
+            hit |= archive.redact(id, change.state.shown, &borne);
         }
         if hit {
             let blocks = blocks(trees, &change.feed, &archive)?;
@@ -88,6 +90,19 @@ fn redacted(trees: &Trees, change: &Change, state: &FeedState) -> Result<Vec<Seg
         }
     }
     Ok(segments)
+}
+
+/// The published ids of the items that live when a change is made, but for those that it redacts.
+fn borne(trees: &Trees, change: &Change) -> Result<HashSet<String>, StoreError> {
+    let changed: HashSet<&SyncId> = change.known.iter().map(|known| &known.id).collect();
+    let mut known = change.known.clone();
+    for id in past::ledger(trees, &change.feed)? {
+        if !changed.contains(&id) {
+            known.extend(past::known(trees, &change.feed, &id)?);
+        }
+    }
+    known.retain(|known| !known.is_deleted() && !change.redacted.contains(&known.id));
+    Ok(known.into_iter().map(|known| known.published_id).collect())
 }
 
 /// The state of a feed as a change leaves it: the change's own pieces before what is stored.

@@ -153,7 +153,7 @@ pub(super) fn past(
 }
 
 /// Every known item.
-fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+pub(super) fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
     let mut ids = Vec::new();
     for key in trees.tree(Class::ByTick).scan_prefix(keys::feed(feed)).keys() {
         let key = key.map_err(|error| trees.failed("read", error))?;

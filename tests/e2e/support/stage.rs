@@ -348,5 +348,9 @@ pub fn configuration(text: &str) -> Config {
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\nadmin_token = \"{TOKEN}\"\n\
          {polling}{store}{text}"
     );
-    config::check("test", &text).unwrap_or_else(|faults| panic!("{faults}\n{text}")).config
+    let checked = config::check("test", &text);
+    let mut config = checked.unwrap_or_else(|faults| panic!("{faults}\n{text}")).config;
+    // The clock of these tests stands still.
+    config.polling.walk_pause = Duration::ZERO;
+    config
 }

@@ -29,6 +29,7 @@ pub(super) fn walk() -> Backfill {
         items: 50,
         known: 10,
         bytes: 70_000,
+        taken_bytes: 60_000,
         failures: 2,
         started: at(6),
         ended: Some(at(7)),

@@ -328,7 +328,7 @@ golden! {
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_3: "poll-3.hex", poll(URL, Some(u128::MAX - 1), Some(walk())), PollRecord;
+    poll_4: "poll-4.hex", poll(URL, Some(u128::MAX - 1), Some(walk())), PollRecord;
     feed_3: "feed-3.hex", feed(
         Order::OldestFirst,
         true,
@@ -362,6 +362,9 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
     let stored = golden("poll-2.hex", &[]);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll(URL, Some(u128::MAX - 1), None));
+    let stored = golden("poll-3.hex", &[]);
+    let third = Backfill { taken_bytes: 0, ..walk() };
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll(URL, Some(u128::MAX - 1), Some(third)));
     let stored = golden("event-1.hex", &[]);
     assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
     // Before there were archives: all that is known is still to be sealed.
