@@ -81,11 +81,16 @@ pub(super) fn hold(
     }
     let same = before.filter(|hold| hold.kind == braked.kind && hold.decision.is_none());
     let another = same.is_none_or(|hold| hold.body != body);
+    // What is wrong in one way after the other is still wrong: the day counts from the first.
+    let first = before.filter(|hold| hold.decision.is_none());
+    let is_overdue =
+        |hold: &Hold| scene.now.since(hold.since) >= judge::hold_terms(braked.kind).most;
+    let seen = same.or(first.filter(|hold| is_overdue(hold)));
     let hold = Hold {
         reason: braked.reason,
         kind: braked.kind.to_owned(),
-        since: same.map_or(scene.now, |hold| hold.since),
-        observations: same.map_or(0, |hold| hold.observations).saturating_add(1),
+        since: first.map_or(scene.now, |hold| hold.since),
+        observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,
         source,

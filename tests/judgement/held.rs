@@ -233,3 +233,21 @@ async fn a_retirement_says_what_objected_to_a_deletion() {
     assert!(retired.clone().count() >= 3, "{:?}", verdict.events());
     assert!(retired.clone().all(|e| !e.reason.is_empty()));
 }
+
+#[tokio::test]
+async fn what_is_wrong_in_one_way_after_the_other_is_held_for_a_day_at_most() {
+    let mut gate = Gate::new().await;
+    let all: Vec<Post> = (1..=12).rev().map(post).collect();
+    gate.posts(&all).await;
+    let (shrunken, empty) = (all[..2].to_vec(), Vec::new());
+    let mut held = 0;
+    for hour in 0..48 {
+        gate.later(1);
+        let wrong = if hour % 2 == 0 { &shrunken } else { &empty };
+        if gate.posts(wrong).await.held.is_none() {
+            break;
+        }
+        held += 1;
+    }
+    assert!((23..=26).contains(&held), "{held}");
+}

@@ -8,7 +8,7 @@ use crate::diff::path_print;
 use crate::diff::portrait::{Portrait, Seen};
 use crate::diff::spans::{self, Placed};
 use crate::model::{FeedNoise, Known, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -97,8 +97,9 @@ pub fn learn(look: &Look<'_>) -> Lesson {
         lesson.classes.insert(NoiseClass::Volatile);
     }
     let in_spans = known.shape != 0 && known.shape == look.portrait.shape;
+    let single = Single::new(look);
     for path in &changed {
-        match take_in(look, *path, in_spans, changed.len() == 1, &mut lesson) {
+        match take_in(look, *path, single.of(*path), in_spans, changed.len() == 1, &mut lesson) {
             Taken::Loud => {
                 lesson.loud.insert(*path);
                 lesson.is_sure = true;
@@ -130,11 +131,12 @@ pub fn learn(look: &Look<'_>) -> Lesson {
 fn take_in(
     look: &Look<'_>,
     path: u64,
+    field: Option<(&Seen<'_>, u64)>,
     in_spans: bool,
     is_alone: bool,
     lesson: &mut Lesson,
 ) -> Taken {
-    let Some((seen, old)) = single(look, path) else {
+    let Some((seen, old)) = field else {
         lesson.restless.retain(|field| path_print(&field.path) != path);
         return Taken::Loud;
     };
@@ -230,13 +232,28 @@ fn spans_alone(
     Taken::Quiet { class: NoiseClass::Span, due }
 }
 
-/// The field of a path, and the fingerprint that it had, where both stand alone.
-fn single<'a>(look: &Look<'a>, path: u64) -> Option<(&'a Seen<'a>, u64)> {
-    let mut seen = look.portrait.seen.iter().filter(|seen| seen.print.0 == path);
-    let mut old = look.known.prints.iter().filter(|print| print.0 == path);
-    match (seen.next(), seen.next(), old.next(), old.next()) {
-        (Some(seen), None, Some(old), None) => Some((seen, old.1)),
-        _ => None,
+/// The fields whose path stands alone, now and before.
+struct Single<'a> {
+    seen: HashMap<u64, Option<&'a Seen<'a>>>,
+    old: HashMap<u64, Option<u64>>,
+}
+
+impl<'a> Single<'a> {
+    fn new(look: &Look<'a>) -> Self {
+        let (mut seen, mut old) = (HashMap::new(), HashMap::new());
+        for field in &look.portrait.seen {
+            seen.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
+        }
+        for (path, value) in &look.known.prints {
+            old.entry(*path).and_modify(|one| *one = None).or_insert(Some(*value));
+        }
+        Self { seen, old }
+    }
+
+    /// The field of a path, and the fingerprint that it had.
+    fn of(&self, path: u64) -> Option<(&'a Seen<'a>, u64)> {
+        let (seen, old) = (self.seen.get(&path)?, self.old.get(&path)?);
+        (*seen).zip(*old)
     }
 }
 
