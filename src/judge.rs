@@ -9,6 +9,7 @@ mod confirm;
 mod explain;
 mod objections;
 mod window;
+
 pub use absence::{Missing, holes, missing};
 pub use brake::{
     BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,

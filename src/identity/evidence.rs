@@ -71,6 +71,9 @@ pub(super) struct Sides<'a> {
     place: Vec<Option<usize>>,
     /// The known item at each position of the last document.
     old: Vec<usize>,
+    /// The first and the last entry that is paired with an item of the last document, and the first
+    /// and the last place that such an item had there.
+    paired: Option<((usize, usize), (usize, usize))>,
 }
 
 /// A post that goes by another id was published about when it was before, in days.
@@ -103,6 +106,7 @@ impl<'a> Sides<'a> {
             known_pair: vec![None; snapshot.known.len()],
             place,
             old,
+            paired: None,
         }
     }
 
@@ -120,6 +124,11 @@ impl<'a> Sides<'a> {
         {
             *of_entry = Some((known, basis));
             *of_known = Some(entry);
+            if let Some(place) = self.place(known) {
+                let (entries, places) = self.paired.unwrap_or(((entry, entry), (place, place)));
+                let join = |(first, last): (usize, usize), at| (first.min(at), last.max(at));
+                self.paired = Some((join(entries, entry), join(places, place)));
+            }
         }
     }
 
@@ -183,16 +192,9 @@ impl<'a> Sides<'a> {
             // A feed of one entry turns over with each post.
             return self.dates(entry, known) != (None, None) && !self.same_title(entry, known);
         }
-        let (mut before, mut after, mut above, mut below) = (false, false, false, false);
-        for (other, pair) in self.entry_pair.iter().enumerate() {
-            let Some(old) = pair.and_then(|(known, _)| self.place(known)) else { continue };
-            before |= other < entry;
-            after |= other > entry;
-            above |= old < place;
-            below |= old > place;
-        }
-        let came_above = !before && after && above && !below;
-        let came_below = before && !after && !above && below;
+        let Some((entries, places)) = self.paired else { return false };
+        let came_above = entry < entries.0 && place > places.1;
+        let came_below = entry > entries.1 && place < places.0;
         match self.runs_down() {
             Some(true) => came_above,
             Some(false) => came_below,

@@ -1,7 +1,7 @@
 //! The brake: documents that say too much at once are held until they are confirmed or heal.
 
 use super::Scene;
-use super::window::{Window, date_of};
+use super::window::{Window, date_of, dated};
 use crate::identity::{Basis, plain_link};
 use crate::model::{Completeness, Hold, Time};
 use std::time::Duration;
@@ -110,8 +110,7 @@ fn renamed(scene: &Scene<'_>) -> usize {
 fn has_other_past(scene: &Scene<'_>, window: &Window) -> bool {
     let known = |at: &usize| scene.snapshot.known.get(*at).and_then(date_of);
     let newest = window.old.iter().filter_map(known).max();
-    let dates: Vec<Time> =
-        scene.document.entries.iter().filter_map(|e| e.published.or(e.updated)).collect();
+    let dates: Vec<Time> = scene.document.entries.iter().filter_map(dated).collect();
     let moved_on = |newest: Time| dates.iter().filter(|date| **date > newest).count();
     let enough = dates.len() >= LEAST_ITEMS;
     newest.is_some_and(|newest| enough && moved_on(newest) * 2 < dates.len())

@@ -5,9 +5,9 @@
 
 use super::Scene;
 use super::absence::Judge;
-use super::window::{Direction, Window, date_of};
+use super::window::{Direction, Window, date_of, dated};
 use crate::identity::{is_made_up, wording};
-use crate::model::{Character, Deletions, Doubt, Doubts, Entry, Evidence, Known, Order, Time};
+use crate::model::{Character, Deletions, Doubt, Doubts, Entry, Evidence, Known, Order};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -328,10 +328,6 @@ fn has_precedents(judge: &Judge<'_>, place: usize, known: &Known) -> bool {
     let stay = judge.window.older_that_stay(place).filter_map(|at| ledger.get(at)).take(LOOKED_AT);
     let like = stay.filter(|other| are_alike(&known.title, &other.title));
     like.take(PRECEDENTS).count() == PRECEDENTS
-}
-
-fn dated(entry: &Entry<'_>) -> Option<Time> {
-    entry.published.or(entry.updated)
 }
 
 /// So much of a title is shown in a reason, in characters.

@@ -137,11 +137,7 @@ impl Window {
 
     /// The date of an entry by which the feed runs.
     pub fn date_in(&self, entry: &Entry<'_>) -> Option<Time> {
-        if self.by_updated {
-            entry.updated.or(entry.published)
-        } else {
-            entry.published.or(entry.updated)
-        }
+        if self.by_updated { entry.updated.or(entry.published) } else { dated(entry) }
     }
 
     /// Where the item stood in the last document.
@@ -326,6 +322,11 @@ pub(super) fn date_of(known: &Known) -> Option<Time> {
     known.published.or(known.updated)
 }
 
+/// The same of an entry.
+pub(super) fn dated(entry: &Entry<'_>) -> Option<Time> {
+    entry.published.or(entry.updated)
+}
+
 /// The direction that the dates of both documents run in, where so many tenths of the neighbours
 /// agree; none where the documents differ.
 fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
@@ -350,7 +351,7 @@ fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> (Direction, boo
 
 fn has_dates(scene: &Scene<'_>) -> bool {
     let entries = &scene.document.entries;
-    let dates: HashSet<Time> = entries.iter().filter_map(|e| e.published.or(e.updated)).collect();
+    let dates: HashSet<Time> = entries.iter().filter_map(dated).collect();
     dates.len() * 2 > entries.len()
 }
 

@@ -8,7 +8,7 @@ use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
-use super::rendition::{About, Rendition};
+use super::rendition::{About, Rendition, made};
 use super::shelf::Renderer;
 use super::{Room, Shared};
 use crate::model::{
@@ -106,9 +106,7 @@ impl Archives {
     ) -> Result<Rendition, Missing> {
         let (addresses, history) = document(&self.site, record, &place, &archive, dialect);
         let renderer = self.renderer;
-        let blocking = tokio::task::spawn_blocking(move || {
-            // A visitor who goes away does not stop this thread, so the turn goes along with it.
-            let _turn = turn;
+        let make = move || {
             let family = archive.skeleton.format.family();
             let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);
             let page = Page {
@@ -132,12 +130,8 @@ impl Archives {
             };
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
-        });
-        match blocking.await {
-            Ok(Ok(rendition)) => Ok(rendition),
-            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
-            Err(error) => Err(Missing::Render(error.to_string())),
-        }
+        };
+        made(turn, make).await.map_err(Missing::Render)
     }
 }
 

@@ -10,7 +10,7 @@ use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{About, Rendition};
+use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish, fits};
 use crate::model::{FeedName, FeedRecord, Revision, Time};
 use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
@@ -151,9 +151,7 @@ impl Pasts {
             ..HistoryPlace::default()
         };
         let renderer = self.renderer;
-        let blocking = tokio::task::spawn_blocking(move || {
-            // A visitor who goes away does not stop this thread, so the turn goes along with it.
-            let _turn = turn;
+        let make = move || {
             let page = Page {
                 kind: wish.kind,
                 dialect: wish.dialect,
@@ -174,12 +172,9 @@ impl Pasts {
                 token: None,
             };
             Rendition::build(renderer(&page), about)
-        });
-        match blocking.await {
-            Ok(Ok(rendition)) => Ok(Memento { rendition, own }),
-            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
-            Err(error) => Err(Missing::Render(error.to_string())),
-        }
+        };
+        let rendition = made(turn, make).await.map_err(Missing::Render)?;
+        Ok(Memento { rendition, own })
     }
 }
 

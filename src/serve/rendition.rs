@@ -6,6 +6,7 @@ use super::negotiate::Encoding;
 use crate::model::{Revision, Time};
 use bytes::Bytes;
 use std::io::{self, Write};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// gzip level: about the knee of its curve.
 const GZIP_LEVEL: u32 = 6;
@@ -66,6 +67,22 @@ pub(super) struct About {
     pub(super) revision: Revision,
     /// The state that it shows, where deltas can begin with it.
     pub(super) token: Option<Token>,
+}
+
+/// Makes a rendition on a thread of its own; why there is none, in words. A visitor who goes away
+/// does not stop that thread, so the turn goes along with it.
+pub(super) async fn made(
+    turn: OwnedSemaphorePermit,
+    make: impl FnOnce() -> io::Result<Rendition> + Send + 'static,
+) -> Result<Rendition, String> {
+    let blocking = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        make()
+    });
+    match blocking.await {
+        Ok(made) => made.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl Rendition {

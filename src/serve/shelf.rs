@@ -8,7 +8,7 @@ use super::delta::Point;
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{About, Rendition};
+use super::rendition::{About, Rendition, made};
 use crate::model::{Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
 use crate::render::{Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
@@ -259,9 +259,7 @@ impl Shelf {
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
         let usual = Plan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
         let scope = if usual { self.scope(record, wish, &view.state) } else { None };
-        let blocking = tokio::task::spawn_blocking(move || {
-            // A visitor who goes away does not stop this thread, so the turn goes along with it.
-            let _turn = turn;
+        let make = move || {
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
                 kind: wish.kind,
@@ -285,12 +283,8 @@ impl Shelf {
             };
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
-        });
-        match blocking.await {
-            Ok(Ok(rendition)) => Ok(rendition),
-            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
-            Err(error) => Err(Missing::Render(error.to_string())),
-        }
+        };
+        made(turn, make).await.map_err(Missing::Render)
     }
 
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The

@@ -5,7 +5,7 @@ use crate::model::{Deletion, FeedRecord, FeedState, Item};
 use crate::render::{Page, ViewKind};
 use crate::serve::delta::{self, Point, Scope};
 use crate::serve::plan::Plan;
-use crate::serve::rendition::{About, Rendition};
+use crate::serve::rendition::{About, Rendition, made};
 use crate::store::StoreError;
 use std::sync::Arc;
 
@@ -120,8 +120,7 @@ impl Shelf {
         let addresses = self.site.addresses(record, wish.dialect);
         let history = self.history(record, wish, &view);
         let renderer = self.renderer;
-        let blocking = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+        let make = move || {
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
                 kind: wish.kind,
@@ -140,12 +139,9 @@ impl Shelf {
             let shown = view.state.shown;
             let about = About { media_type, shown, revision, token: None };
             Rendition::build(renderer(&page), about)
-        });
-        match blocking.await {
-            Ok(Ok(rendition)) => Ok(Some(Arc::new(rendition))),
-            Ok(Err(error)) => Err(Missing::Render(error.to_string())),
-            Err(error) => Err(Missing::Render(error.to_string())),
-        }
+        };
+        let rendition = made(turn, make).await.map_err(Missing::Render)?;
+        Ok(Some(Arc::new(rendition)))
     }
 }
 
