@@ -303,8 +303,9 @@ impl Walk {
         let said: HashSet<String> = newer.gone().cloned().collect();
         deleted.extend(said.iter().cloned());
         let above: HashSet<String> = newer.said.keys().cloned().collect();
-        // Where nothing was kept before, all that is kept now is above the gap.
-        let is_first = before.is_empty();
+        // Where nothing was kept before, and nothing comes out of gaps below this one, all that is
+        // kept now is above it.
+        let is_first = before.is_empty() && fills.is_empty();
         let mut replica = Local::over(newer, before);
         let mut gaps = Vec::new();
         if let Some(url) = missing {

@@ -110,34 +110,51 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn ends_as_the_feed_is(steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let (mut blog, mut local) = (Blog::default(), Local::default());
+    blog.change(0, false);
+    for step in steps {
+        match step {
+            Step::Change { id, deletes } => blog.change(id, deletes),
+            Step::Pull { lost, requests } => {
+                let publisher = blog.publisher(&lost.into_iter().collect());
+                let limits = Limits { requests, ..Limits::STANDARD };
+                let outcome = local.try_pull(&publisher, limits).unwrap();
+                if outcome.warnings.is_empty() {
+                    prop_assert_eq!(says(&local), blog.living.clone());
+                }
+            }
+            Step::Outage => {
+                let before = local.saved.clone();
+                prop_assert!(local.try_pull(&Publisher::default(), Limits::STANDARD).is_err());
+                prop_assert_eq!(&local.saved, &before);
+            }
+        }
+    }
+    let publisher = blog.publisher(&HashSet::new());
+    let outcome = local.pull(&publisher);
+    prop_assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    prop_assert_eq!(says(&local), blog.living);
+    Ok(())
+}
+
+#[test]
+fn what_comes_out_of_an_old_gap_stays_below_a_newer_one() {
+    let change = |id, deletes| Step::Change { id, deletes };
+    let mut steps: Vec<Step> = [1, 2, 3, 0, 1, 6, 4, 2].map(|id| change(id, false)).into();
+    steps.push(change(0, true));
+    steps.push(Step::Pull { lost: vec![2], requests: 2 });
+    steps.extend([1, 2, 3].map(|id| change(id, false)));
+    steps.push(Step::Pull { lost: vec![3], requests: 3 });
+    steps.push(change(3, false));
+    ends_as_the_feed_is(steps).unwrap();
+}
+
 proptest! {
     /// Feed History draft-05 section 6, honouring RFC 6721.
     #[test]
     fn a_plain_replica_ends_as_the_feed_is(steps in vec(step(), 1..60)) {
-        let (mut blog, mut local) = (Blog::default(), Local::default());
-        blog.change(0, false);
-        for step in steps {
-            match step {
-                Step::Change { id, deletes } => blog.change(id, deletes),
-                Step::Pull { lost, requests } => {
-                    let publisher = blog.publisher(&lost.into_iter().collect());
-                    let limits = Limits { requests, ..Limits::STANDARD };
-                    let outcome = local.try_pull(&publisher, limits).unwrap();
-                    if outcome.warnings.is_empty() {
-                        prop_assert_eq!(says(&local), blog.living.clone());
-                    }
-                }
-                Step::Outage => {
-                    let before = local.saved.clone();
-                    prop_assert!(local.try_pull(&Publisher::default(), Limits::STANDARD).is_err());
-                    prop_assert_eq!(&local.saved, &before);
-                }
-            }
-        }
-        let publisher = blog.publisher(&HashSet::new());
-        let outcome = local.pull(&publisher);
-        prop_assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
-        prop_assert_eq!(says(&local), blog.living);
+        ends_as_the_feed_is(steps)?;
     }
 
     /// Whatever a publisher sends, a pull ends: with a replica or an error.
