@@ -39,7 +39,7 @@ use truth::{Around, Check, Kind};
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
 /// How many failing cases of a kind are named.
-const CASES_NAMED: usize = 8;
+const CASES_NAMED: usize = 24;
 /// How often a failing plan is made smaller.
 const SHRINKS: usize = 3000;
 

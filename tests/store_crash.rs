@@ -86,6 +86,7 @@ fn known(revision: u64) -> Known {
         history: History::new(update),
         tick: tick(revision),
         first_seen: tick(1).time(),
+        came: tick(1).time(),
         standing: Standing::Current,
         absence: None,
         prints: vec![(revision, revision)],

@@ -111,7 +111,12 @@ impl<'a> Sides<'a> {
     }
 
     pub(super) fn is_entry_free(&self, entry: usize) -> bool {
-        matches!(self.entry_pair.get(entry), Some(None)) && !self.copies.contains(&entry)
+        matches!(self.entry_pair.get(entry), Some(None)) && !self.is_copy(entry)
+    }
+
+    /// Whether the entry repeats an earlier one.
+    pub(super) fn is_copy(&self, entry: usize) -> bool {
+        self.copies.contains(&entry)
     }
 
     pub(super) fn is_known_free(&self, known: usize) -> bool {

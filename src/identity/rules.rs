@@ -279,6 +279,9 @@ fn candidates(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
     let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
     let mut taken: HashSet<String> = HashSet::new();
     for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
+        if sides.is_copy(at) {
+            continue;
+        }
         let free = sides.is_entry_free(at);
         if (free || rule.theirs_alone)
             && let Some(value) = (rule.entry)(entry, native)

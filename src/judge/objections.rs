@@ -291,8 +291,8 @@ const BREATH: Duration = Duration::from_secs(7 * 24 * 3600);
 fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
     let window = judge.window;
     let ledger = &judge.scene.snapshot.known;
-    let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.first_seen < known.first_seen);
-    let stayed = judge.scene.now.since(known.first_seen) >= BREATH;
+    let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.came < known.came);
+    let stayed = judge.scene.now.since(known.came) >= BREATH;
     let late = window.newer_than(place).any(was_before)
         && !(stayed && window.older_that_stay(place).any(was_before));
     let why = "it had come in below newer items, as a window that breathes shows older ones";

@@ -129,6 +129,9 @@ pub struct Known {
     pub tick: Tick,
     /// When it was first seen.
     pub first_seen: Time,
+    /// When it last came into the document: when it was first seen, or when it was there again after
+    /// it had been missing from a whole document.
+    pub came: Time,
     /// What it is to its upstream now.
     pub standing: Standing,
     /// Since when and why it is missing, while it is current and missing.

@@ -41,6 +41,7 @@ pub(super) fn newcomer(
         history,
         tick: Tick::at(now),
         first_seen: now,
+        came: now,
         standing: Standing::Current,
         absence: None,
         prints: portrait.prints,

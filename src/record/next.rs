@@ -152,6 +152,10 @@ impl Taken<'_> {
         } else if known.noise.held {
             self.draft.change(pair.known, |item| item.noise.held = false);
         }
+        // What is missing and slides off before it is there again has gone as well.
+        if known.absence.is_some() || known.standing != Standing::Current {
+            self.draft.change(pair.known, |item| item.came = round.now);
+        }
         let said = match (&known.standing, changes.is_empty()) {
             (Standing::Deleted { .. }, _) => Some(Said::new(
                 EventKind::Undeleted,

@@ -25,6 +25,7 @@ fn known(name: &str, at: i64, deleted: bool) -> Known {
         history: History::new(Update { sequence: Count::ONE, stamp: Stamp::When(time) }),
         tick: tick(at),
         first_seen: time,
+        came: time,
         standing: if deleted { Standing::Deleted { since: time } } else { Standing::Current },
         absence: None,
         prints: Vec::new(),

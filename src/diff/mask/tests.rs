@@ -35,6 +35,7 @@ fn blank(name: &str) -> Known {
         history: History::from_newest_first([update]).unwrap(),
         tick: Tick::at(Time::MIN),
         first_seen: Time::MIN,
+        came: Time::MIN,
         standing: Standing::Current,
         absence: None,
         prints: Vec::new(),

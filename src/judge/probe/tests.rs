@@ -32,6 +32,7 @@ fn known(name: &str, link: &str) -> Known {
         history: History::clone(&made.history),
         tick: Tick::at(at(0)),
         first_seen: at(0),
+        came: at(0),
         standing: Standing::Current,
         absence: None,
         prints: Vec::new(),

@@ -186,6 +186,7 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Kn
         history: History::new(Update { sequence: updates, stamp }),
         tick,
         first_seen: since,
+        came: since,
         standing: if gone { Standing::Deleted { since } } else { Standing::Current },
         absence: None,
         prints: Vec::new(),

@@ -168,6 +168,7 @@ fn known(item: &Item) -> Known {
         history: winner.history.clone(),
         tick: item.tick,
         first_seen: item.tick.time(),
+        came: item.tick.time(),
         standing: item.standing.clone(),
         absence: (winner.id == id("a")).then_some(absence),
         prints: Vec::new(),

@@ -65,6 +65,7 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         history: History::new(Update { sequence: updates, stamp }),
         tick,
         first_seen: time(0),
+        came: time(0),
         standing: Standing::Current,
         absence: None,
         prints: vec![(1, 2), (3, 4)],

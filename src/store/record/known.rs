@@ -35,18 +35,25 @@ pub(in crate::store) struct KnownRecord {
     touched: u64,
     /// What the address of a missing item said.
     probe: Option<ProbeRecord>,
+    /// When it last came into the document; nothing where it never left it.
+    came: Option<Seconds>,
 }
 
-/// What the first layout lacks.
-type Since = (NoiseRecord, String, u8, u64, Option<ProbeRecord>);
+/// What the third layout lacks.
+type Came = Option<Seconds>;
+/// What the second lacks.
+type Probed = (Option<ProbeRecord>, Came);
+/// What the first lacks.
+type Since = (NoiseRecord, String, u8, u64, Probed);
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => fields_and(payload, &Since::default()),
-            2 => fields_and(payload, &None::<ProbeRecord>),
+            2 => fields_and(payload, &Probed::default()),
+            3 => fields_and(payload, &Came::default()),
             _ => newest(version, payload),
         }
     }
@@ -218,6 +225,7 @@ impl From<&Known> for KnownRecord {
             doubts: known.absence.as_ref().map_or(0, |a| a.doubts.bits()),
             touched: known.touched,
             probe: known.absence.as_ref().and_then(|a| a.probe.as_ref()).map(Into::into),
+            came: (known.came != known.first_seen).then(|| known.came.into()),
         }
     }
 }
@@ -241,6 +249,7 @@ impl TryFrom<KnownRecord> for Known {
             history: history(record.history)?,
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),
+            came: record.came.unwrap_or(record.first_seen).into(),
             standing: record.standing.into(),
             absence: record.absence.map(|a| a.with(record.seen, record.doubts, record.probe)),
             prints: record.prints,

@@ -115,7 +115,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
     use Evidence::*;
     let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
     let more = (of(text()), of(text()), of(time()), of(time()));
-    let versions = (count(), vec(update(), 1..4), tick(), time());
+    let versions = (count(), vec(update(), 1..4), tick(), time(), time());
     let standing = prop_oneof![
         Just(Standing::Current),
         time().prop_map(|since| Standing::Retired { since }),
@@ -140,7 +140,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         |(
             (id, native, native_shown, published_id, aliases, title),
             (link, enclosure, published, updated),
-            (updates, history, tick, first_seen),
+            (updates, history, tick, first_seen, came),
             standing,
             absence,
             (prints, bytes, noise, touched),
@@ -159,6 +159,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             history: History::from_newest_first(history).unwrap(),
             tick,
             first_seen,
+            came,
             standing,
             absence,
             prints,

@@ -76,6 +76,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         history: History::new(update),
         tick,
         first_seen: tick.time(),
+        came: tick.time(),
         standing: Standing::Current,
         absence: None,
         prints: Vec::new(),

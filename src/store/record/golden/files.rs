@@ -87,6 +87,7 @@ fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownR
         history: history(),
         tick: Tick::at(at(30)),
         first_seen: at(-31),
+        came: at(-31),
         standing: Standing::Deleted { since: at(30) },
         absence: Some(Absence {
             evidence: Evidence::Hole,
