@@ -43,12 +43,14 @@ type Rule = fn(&Judge<'_>, usize, &Known) -> Option<Objection>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
 /// ends the matter; doubts add up.
-const OBJECTIONS: [(&str, Rule); 12] = [
+const OBJECTIONS: [(&str, Rule); 14] = [
     ("new-address", new_address),
     ("still-there", still_there),
     ("nameless", nameless),
     ("unsteady", unsteady),
     ("turned-over", turned_over),
+    ("made-anew", made_anew),
+    ("both-ways", both_ways),
     ("many-at-once", many_at_once),
     ("superseded", superseded),
     ("came-late", came_late),
@@ -203,6 +205,27 @@ fn turned_over(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     most.then(|| Objection::Settled(format!("{gone} of {all} items went at once")))
 }
 
+/// Where most of what stays changed as well, the document was made anew, by other rules perhaps.
+fn made_anew(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let changed = judge.scene.is_changed.iter().filter(|changed| **changed).count();
+    let all = judge.scene.is_changed.len();
+    let keeps = keeps_everything(&judge.scene.snapshot.state.character);
+    let most = changed >= MADE_ANEW_LEAST && changed * 2 > all && !keeps;
+    most.then(|| Objection::Settled(format!("{changed} of {all} others changed at once")))
+}
+
+/// So few changes are edits, however small the feed.
+const MADE_ANEW_LEAST: usize = 4;
+
+/// A window does not slide on and back at once: where an older item came in and others went from the
+/// old end, it goes by something else than age.
+fn both_ways(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+    let keeps = keeps_everything(&judge.scene.snapshot.state.character);
+    let slid = judge.window.outgoing > judge.holes && !keeps;
+    let why = "others went from the old end while an older one came in there";
+    (slid && judge.window.backfill > 0).then(|| Objection::Settled(why.to_owned()))
+}
+
 /// Up to this many holes at once may be single removals, whatever the size of the feed.
 const FEW_HOLES: usize = 2;
 /// Beyond that, at most this part of the last document's items.
@@ -354,11 +377,15 @@ fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
         Deletions::Eager => window.crowding() > 0,
         Deletions::Safe | Deletions::Off => window.incoming.len() > window.backfill,
     };
+    let new = window.incoming.len().saturating_sub(window.backfill);
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
-    let full = u32::try_from(window.old.len()).is_ok_and(|old| old >= character.largest);
     let room = character.came_alone.saturating_add(character.came_sliding);
-    let has_room = window.ordered && !full && room >= ROOM_LEAST.max(character.came_swapping);
+    let has_room = window.ordered && window.has_room(character.largest) && room >= ROOM_LEAST.max(character.came_swapping);
+    if judge.holes > 1 && window.outgoing == judge.holes && new == judge.holes && !keeps_everything(character) {
+        let why = format!("{0} new ones came and {0} went, none at the end", judge.holes);
+        return Some(Objection::Settled(why));
+    }
     if !replaced || has_room || pushes_out_of_its_middle(character) == Some(false) {
         return None;
     }
@@ -367,7 +394,7 @@ fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
 }
 
 /// Arrivals that pushed nothing out of the middle, so that a window with room in it is believed.
-const ROOM_LEAST: u32 = 2;
+const ROOM_LEAST: u32 = 4;
 /// So many times more often must a feed do one thing than the other to be known for it.
 const CLEAR: u32 = 2;
 

@@ -125,8 +125,8 @@ impl Window {
         window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
         let character = &scene.snapshot.state.character;
-        let was_larger = u32::try_from(window.old.len()).is_ok_and(|old| old < character.largest);
-        window.past = window.moved_past(character.left_end == 0 && was_larger);
+        let never_lost = character.left_end == 0;
+        window.past = window.moved_past(never_lost && window.has_room(character.largest));
         window
     }
 
@@ -304,6 +304,12 @@ impl Window {
     /// Whether all that is gone stood at the old end, with nothing kept below it.
     pub fn only_slid(&self) -> bool {
         self.slid_cleanly() == self.outgoing
+    }
+
+    /// Whether all that came would have found room among as many items as a document had at most.
+    pub fn has_room(&self, largest: u32) -> bool {
+        let needed = self.old.len() + self.incoming.len();
+        u32::try_from(needed).is_ok_and(|needed| needed <= largest)
     }
 
     /// How many new items came that nothing which left at the old end made room for.

@@ -16,14 +16,17 @@ pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Windo
         let count = if in_order { &mut character.kept_order } else { &mut character.reordered };
         *count = count.saturating_add(1);
     }
+    let date = |at: usize| window.date_in(scene.document.entries.get(at)?);
     let old = || scene.matching.pairs.iter().map(|pair| pair.entry);
     if let (Some(first), Some(last), false) =
         (old().min(), old().max(), scene.matching.fresh.is_empty())
     {
-        // What comes between old ones says nothing of either end.
-        let fresh = || scene.matching.fresh.iter();
-        add(&mut character.grew_above, !fresh().all(|at| *at > last));
-        add(&mut character.grew_below, !fresh().all(|at| *at < first));
+        // What comes between old ones, or is older than all of them, says nothing of the new end.
+        let oldest = old().filter_map(date).min();
+        let is_older = |at: &usize| matches!((date(*at), oldest), (Some(a), Some(b)) if a < b);
+        let fresh = || scene.matching.fresh.iter().filter(|at| !is_older(at));
+        add(&mut character.grew_above, fresh().any(|at| *at < last));
+        add(&mut character.grew_below, fresh().any(|at| *at > first));
     }
     let holes = crate::judge::holes(window);
     add(&mut character.left_middle, holes > 0);
