@@ -41,7 +41,7 @@ const CASES: u64 = 200;
 /// How many failing cases of a kind are named.
 const CASES_NAMED: usize = 24;
 /// How often a failing plan is made smaller.
-const SHRINKS: usize = 3000;
+const SHRINKS: u64 = 3000;
 
 /// What is looked for and known not to be found always. Questions of recall alone: an item that
 /// lives on for too long. A false tombstone is never among them.
@@ -111,7 +111,7 @@ fn group_of(plan: &Plan) -> Option<Group> {
 /// The smallest plan that fails in the same way, as far as it is found.
 fn smallest(tree: &mut impl ValueTree<Value = Plan>, group: &Group) -> Plan {
     let mut best = tree.current();
-    for _ in 0..SHRINKS {
+    for _ in 0..setting("TIDEGATE_PUBLISHERS_SHRINKS", SHRINKS) {
         let same = group_of(&tree.current()).as_ref() == Some(group);
         if same {
             best = tree.current();

@@ -495,7 +495,7 @@ pub(super) fn is_habit(judge: &Judge<'_>) -> bool {
     let often = |times: u32, part: u32| {
         times >= HABIT_LEAST && times.saturating_mul(part) > character.documents
     };
-    (often(swaps, SWAPS_PART) || often(all, LOSSES_PART))
+    (often(swaps, SWAPS_PART) || (often(all, LOSSES_PART) && !judge.window.dated))
         && !judge.scene.options.without.has("habit")
 }
 

@@ -19,6 +19,8 @@ pub enum Direction {
 const AGREEING_TENTHS: usize = 9;
 /// So many show that a list follows its dates, if not strictly.
 const MOSTLY_TENTHS: usize = 7;
+/// Neighbours whose dates differ tell nothing of a list where they are fewer than one in so many.
+const TELLING_PART: usize = 4;
 /// Where so many can be compared, one may disagree.
 const FORGIVING: usize = 6;
 /// Growth on one side must outweigh that on the other by this factor to tell the direction.
@@ -403,7 +405,7 @@ fn run(dates: impl Iterator<Item = Option<Time>>, tenths: usize) -> Direction {
     }
     let all = down + up;
     let most = |agree: usize| agree * 10 >= all * tenths || (all >= FORGIVING && agree + 1 == all);
-    if all == 0 {
+    if all == 0 || all * TELLING_PART < dates.len() - 1 {
         Direction::None
     } else if most(down) {
         Direction::Down

@@ -35,7 +35,7 @@ pub struct Post {
     pub renamed: bool,
     /// Whether its date was put back, which may take it out of the window.
     pub redated: bool,
-    /// Whether it was deleted and is back.
+    /// Whether it was deleted, or lost by accident, and is back.
     pub restored: bool,
 }
 

@@ -153,7 +153,8 @@ impl Story {
         if twice {
             self.show("still lost", stays.min(ACCIDENT_HOURS * HOUR));
         }
-        self.publisher.get_mut(number).lost = false;
+        let post = self.publisher.get_mut(number);
+        (post.lost, post.restored) = (false, true);
         self.show("found again", stays);
     }
 

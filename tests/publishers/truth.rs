@@ -57,7 +57,8 @@ pub enum Cause {
     /// It is no longer in the window since its publisher gave it an earlier date; what can be seen
     /// of that is what can be seen of a deletion.
     Redated,
-    /// It was deleted, and is back in a part of the feed that the window does not show.
+    /// It was deleted, or lost by accident, and is back in a part of the feed that the window does
+    /// not show.
     BackUnseen,
     /// It is in the document under another id.
     Renamed,
