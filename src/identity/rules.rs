@@ -199,7 +199,9 @@ const RULES: [Rule; 12] = [
         theirs_alone: true,
         entry: |e, n| Some(format!("{} {}", day(&n.shown)?, plain_title(e.title.as_deref()?)?)),
         known: |k| Some(format!("{} {}", day(&k.native_shown)?, plain_title(&k.title)?)),
-        also: |sides, entry, known| sides.same_place(entry, known),
+        also: |sides, entry, known| {
+            sides.same_place(entry, known) && !sides.differ_in_date(entry, known)
+        },
         ..PLAIN
     },
     // Where others bear the day too, it says little.
@@ -211,7 +213,9 @@ const RULES: [Rule; 12] = [
         entry: date_or_day,
         known: known_date_or_day,
         also: |sides, entry, known| {
-            sides.same_slot(entry, known) && is_reworded(sides, entry, known)
+            sides.same_slot(entry, known)
+                && !sides.is_midnight(entry)
+                && is_reworded(sides, entry, known)
         },
         ..PLAIN
     },
