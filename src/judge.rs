@@ -10,7 +10,7 @@ mod explain;
 mod objections;
 mod window;
 
-pub use absence::{Missing, holes, missing};
+pub use absence::{Missing, holes, lost_from_middle, missing};
 pub use brake::{
     BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
 };

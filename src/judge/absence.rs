@@ -44,6 +44,13 @@ pub fn holes(window: &Window) -> usize {
     (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place)).count()
 }
 
+/// Whether something went from the middle that had not lately come there.
+pub fn lost_from_middle(window: &Window, ledger: &[Known]) -> bool {
+    let gone = |place: &usize| window.kept.get(*place) == Some(&false);
+    let mut holes = (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place));
+    holes.any(|place| !window.came_late(ledger, place))
+}
+
 /// What the rules are about.
 pub(super) struct Judge<'a> {
     pub(super) scene: &'a Scene<'a>,

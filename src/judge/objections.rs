@@ -316,7 +316,7 @@ fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection
     let ledger = &judge.scene.snapshot.known;
     let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.came < known.came);
     let stayed = judge.scene.now.since(known.came) >= BREATH;
-    let late = window.newer_than(place).any(was_before)
+    let late = window.came_late(ledger, place)
         && !(stayed && window.older_that_stay(place).any(was_before));
     let why = "it had come in below newer items, as a window that breathes shows older ones";
     late.then(|| Objection::Settled(why.to_owned()))

@@ -22,7 +22,7 @@ const MOSTLY_TENTHS: usize = 7;
 /// Neighbours whose dates differ tell nothing of a list where they are fewer than one in so many.
 const TELLING_PART: usize = 4;
 /// Where so many can be compared, one may disagree.
-const FORGIVING: usize = 6;
+const FORGIVING: usize = 8;
 /// Growth on one side must outweigh that on the other by this factor to tell the direction.
 const CLEAR_GROWTH: u32 = 3;
 /// … and must have been seen so often.
@@ -256,6 +256,14 @@ impl Window {
         };
         let stay = self.old.iter().zip(&self.kept).skip(from).take(to.saturating_sub(from));
         stay.filter(|(_, kept)| **kept).map(|(at, _)| *at)
+    }
+
+    /// Whether the item had come in below newer ones that were there before, as where a window
+    /// breathes.
+    pub fn came_late(&self, ledger: &[Known], place: usize) -> bool {
+        let came = |at: usize| ledger.get(at).map(|known| known.came);
+        let mine = self.old.get(place).and_then(|at| came(*at));
+        self.newer_than(place).any(|at| came(at) < mine)
     }
 
     /// How many of the newest items of the last document are gone.
