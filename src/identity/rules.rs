@@ -104,7 +104,7 @@ fn known_date_or_day(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     Rule {
         name: "same-address",
         basis: Basis::SameAddress,
@@ -122,6 +122,7 @@ const RULES: [Rule; 12] = [
     Rule {
         name: "same-title-and-date",
         basis: Basis::SameTitleAndDate,
+        reaches_back: true,
         entry: |entry, native| {
             Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
         },
@@ -138,6 +139,17 @@ const RULES: [Rule; 12] = [
         entry: date_or_day,
         known: known_date_or_day,
         also: same_text,
+        ..PLAIN
+    },
+    // Where others bear the date too, it is to stand where it stood.
+    Rule {
+        name: "same-day-and-text",
+        basis: Basis::SameText,
+        entry: date_or_day,
+        known: known_date_or_day,
+        also: |sides, entry, known| {
+            sides.same_slot(entry, known) && same_text(sides, entry, known)
+        },
         ..PLAIN
     },
     Rule {

@@ -228,8 +228,9 @@ impl Truth {
             self.post_of.insert(id.clone(), number);
             let items = self.items_of.entry(number).or_default();
             items.push(id.clone());
-            if items.len() > 1 && !self.twice.contains(&number) {
-                let publisher = force.publisher;
+            let publisher = force.publisher;
+            let twice = self.twice.contains(&number) && !publisher.get(number).renamed;
+            if items.len() > 1 && !twice {
                 let moved = publisher.https || publisher.moved > 0;
                 let kind = match (publisher.get(number).renamed, moved) {
                     _ if force.glitch || self.broken.contains(&number) => Kind::BrokenIsPublished,
@@ -237,10 +238,8 @@ impl Truth {
                     (false, true) => Kind::MovedIsAnother,
                     (false, false) => Kind::SameIsAnother,
                 };
-                self.fail(
-                    kind,
-                    format!("post {number} has the items {:?}", self.items_of[&number]),
-                );
+                let words = format!("post {number} has the items {:?}", self.items_of[&number]);
+                self.fail(kind, words);
             }
         }
         for known in &change.known {
