@@ -104,7 +104,7 @@ fn known_date_or_day(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     Rule {
         name: "same-address",
         basis: Basis::SameAddress,
@@ -128,7 +128,11 @@ const RULES: [Rule; 13] = [
         },
         known: |known| Some(format!("{} {}", known.published?, known_title(known)?)),
         // Several of one title may come out on one day.
-        also: |sides, entry, known| !sides.is_midnight(entry) || sides.same_place(entry, known),
+        also: |sides, entry, known| {
+            !sides.is_midnight(entry)
+                || sides.same_place(entry, known)
+                || same_text(sides, entry, known)
+        },
         ..PLAIN
     },
     // The same text under another title, as where both id and address are made of it.
@@ -149,6 +153,20 @@ const RULES: [Rule; 13] = [
         known: known_date_or_day,
         also: |sides, entry, known| {
             sides.same_slot(entry, known) && same_text(sides, entry, known)
+        },
+        ..PLAIN
+    },
+    // A text of its own that stands where it stood.
+    Rule {
+        name: "same-text-and-slot",
+        basis: Basis::SameText,
+        in_order: true,
+        entry: |_, _| Some(String::new()),
+        known: |_| Some(String::new()),
+        also: |sides, entry, known| {
+            sides.same_slot(entry, known)
+                && same_text(sides, entry, known)
+                && has_own_text(sides, entry)
         },
         ..PLAIN
     },
@@ -266,6 +284,14 @@ fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
     crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
 }
 
+/// Whether no other entry of the document has a longer text like this one.
+fn has_own_text(sides: &Sides<'_>, entry: usize) -> bool {
+    let entries = &sides.document.entries;
+    let Some(texts) = entries.get(entry).map(crate::diff::text_prints) else { return false };
+    let mut others = entries.iter().enumerate().filter(|(at, _)| *at != entry);
+    !others.any(|(_, other)| crate::diff::text_prints(other).iter().any(|t| texts.contains(t)))
+}
+
 /// The names of the rules, strongest first.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.name)
@@ -283,7 +309,9 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
         }
         for (entry, known) in found {
             // What a rule has just paired is a neighbour to what comes next.
-            if !sides.is_scroll(entry, known) && (rule.also)(sides, entry, known) {
+            let moved = rule.basis == Basis::SameAddress && sides.same_title(entry, known);
+            let scrolled = !moved && sides.is_scroll(entry, known);
+            if !scrolled && (rule.also)(sides, entry, known) {
                 sides.pair(entry, known, rule.basis);
             }
         }

@@ -6,7 +6,7 @@ use super::held::Keep;
 use super::newcomer::newcomer;
 use crate::identity::{self, Native};
 use crate::judge::Scene;
-use crate::model::{FeedDocument, FeedState, Format, Kept, Snapshot, SyncId};
+use crate::model::{Completeness, FeedDocument, FeedState, Format, Kept, Snapshot, SyncId};
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
 pub(super) struct Left {
@@ -44,6 +44,9 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
     // From the last, which mostly is the first to go from the document.
     for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
         let Some(entry) = document.entries.get(*at) else { continue };
+        if is_damaged(scene, *at) {
+            continue;
+        }
         let new =
             Kept { entry: entry.detached(), format: document.format, since: scene.now, foreign };
         let size = new.size();
@@ -59,6 +62,14 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
         draft.state_changed = true;
         draft.kept = Some(kept);
     }
+}
+
+/// Whether an entry of a broken document has lost its id there, unlike the others.
+fn is_damaged(scene: &Scene<'_>, at: usize) -> bool {
+    let made_up = |native: &Native| identity::is_made_up(&native.shown);
+    matches!(scene.document.completeness, Completeness::Salvaged(_))
+        && scene.names.get(at).is_some_and(made_up)
+        && scene.snapshot.known.iter().any(|known| !identity::is_made_up(&known.native_shown))
 }
 
 /// What was kept and comes out with `document`: what is neither in it nor a known item by any rule

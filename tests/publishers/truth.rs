@@ -85,7 +85,8 @@ pub enum Around {
     News,
     /// An item of this feed had been lost by accident before.
     AfterAccident,
-    /// A glitch, an accident, a rename or another deletion came before it was confirmed.
+    /// The feed was held when it went, or a glitch, an accident, a rename or another deletion came
+    /// before it was confirmed.
     Disturbed,
 }
 
@@ -144,6 +145,8 @@ pub struct Truth {
     /// Posts that got a version from a document that was broken.
     broken: HashSet<u32>,
     accidents: bool,
+    /// Whether the last document is held.
+    held: bool,
     /// What the last document showed that was taken in whole.
     pub last_shown: Vec<u32>,
 }
@@ -171,7 +174,8 @@ impl Truth {
 
     /// Takes in what came of a poll.
     pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
-        if seen.held.is_some() {
+        self.held = seen.held.is_some();
+        if self.held {
             self.check(Check::Held);
         } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
             self.check(Check::Quiet);
@@ -421,7 +425,9 @@ impl Truth {
             return;
         }
         let others_left = last.iter().any(|n| *n != number && !shown.contains(n));
-        let around = if self.accidents {
+        let around = if self.held {
+            Around::Disturbed
+        } else if self.accidents {
             Around::AfterAccident
         } else if came.iter().any(|n| !publisher.is_older(*n, number)) {
             Around::News
