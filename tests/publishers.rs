@@ -39,7 +39,7 @@ use truth::{Around, Check, Kind};
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
 /// How many failing cases of a kind are named.
-const CASES_NAMED: usize = 24;
+const CASES_NAMED: usize = 8;
 /// How often a failing plan is made smaller.
 const SHRINKS: u64 = 3000;
 
@@ -53,16 +53,14 @@ const NOT_YET_HELD: &[Kind] = &[
     Kind::Missed(Around::Nothing),
 ];
 
-/// Of a thousand histories, so many may still hold an item for deleted that only left the window:
-/// publishers that re-date a post out of the window, pin one at its end, or merge sources with
-/// windows of their own look the same as a deletion when little is known of them. To come down to
-/// none.
-const FALSE_TOMBSTONES_PER_MILLE: u64 = 5;
+/// Of a thousand histories, so many may hold an item for deleted that only left the window or goes by
+/// another name, whatever the seed: of a feed that is hardly known, the documents alone do not always
+/// tell. Of the ten thousand histories of seed 0 there is none.
+const FALSE_TOMBSTONES_PER_MILLE: u64 = 1;
 
 /// What is counted and printed but not asked: nothing in the contract promises it outright, or
 /// nobody could tell from the feed alone.
 const COUNTED: &[Kind] = &[
-    Kind::RenamedIsAnother,
     Kind::BrokenIsPublished,
     Kind::FalseTombstone(truth::Cause::Redated),
     Kind::FalseTombstone(truth::Cause::BackUnseen),
@@ -204,7 +202,7 @@ fn what_is_said_of_generated_publishers_is_so() {
     for (group, mut failing) in failed {
         failing.sort_unstable();
         let (kind, around, count) = (group.kind, &group.surroundings, failing.len());
-        let false_tombstone = kind == Kind::FalseTombstone(truth::Cause::OutOfWindow);
+        let false_tombstone = matches!(kind, Kind::FalseTombstone(_)) && !COUNTED.contains(&kind);
         if false_tombstone {
             false_tombstones += count as u64;
         }

@@ -23,12 +23,12 @@ pub enum Basis {
     SameTitleAndSlug,
     /// The same title and the same text.
     SameText,
+    /// The same longer text, borne by no other.
+    SameOwnText,
     /// The same title in the same place.
     SameTitleAndPlace,
     /// The same last part of the address and the same date or place.
     SameSlug,
-    /// The same day in the id, and the same title but for its numbers.
-    SameDayAndLikeTitle,
     /// The same date, borne by no other, in the same place.
     SameDateAndPlace,
 }
@@ -50,9 +50,9 @@ impl Basis {
             Self::SameTitleAndDate => "the same title and date",
             Self::SameTitleAndSlug => "the same title and address name",
             Self::SameText => "the same title and text",
+            Self::SameOwnText => "the same text, which no other bears",
             Self::SameTitleAndPlace => "the same title in the same place",
             Self::SameSlug => "the same address name with the same date or place",
-            Self::SameDayAndLikeTitle => "the same day and a title that differs in numbers alone",
             Self::SameDateAndPlace => "the same date in the same place",
         }
     }
@@ -139,6 +139,12 @@ impl<'a> Sides<'a> {
 
     pub(super) fn is_settled(&self) -> bool {
         (0..self.entry_pair.len()).all(|at| !self.is_entry_free(at))
+    }
+
+    /// Whether most of what is paired goes by another id than before.
+    pub(super) fn are_mostly_renamed(&self) -> bool {
+        let pairs = || self.entry_pair.iter().flatten();
+        pairs().filter(|(_, basis)| basis.is_rename()).count() * 2 > pairs().count()
     }
 
     /// Where the item stood in the last document.

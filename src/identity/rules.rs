@@ -1,9 +1,9 @@
 //! The second round: what stayed unmatched on both sides, by other evidence than the id. One rule
 //! after the other, strongest first.
 
-use super::Native;
 use super::address::{day, hostless, plain_link, slug};
 use super::evidence::{Basis, Sides};
+use super::{Native, is_made_up};
 use crate::model::{Entry, Known, Standing, Without};
 use std::collections::{HashMap, HashSet};
 
@@ -24,6 +24,8 @@ struct Rule {
     entry: fn(&Entry<'_>, &Native) -> Option<String>,
     known: fn(&Known) -> Option<String>,
     also: fn(&Sides<'_>, usize, usize) -> bool,
+    /// What is still free on both sides and may be the same, in document order.
+    candidates: fn(&Sides<'_>, &Rule) -> Vec<(usize, usize)>,
 }
 
 /// What most rules are like.
@@ -37,6 +39,7 @@ const PLAIN: Rule = Rule {
     entry: |_, _| None,
     known: |_| None,
     also: |_, _, _| true,
+    candidates: by_value,
 };
 
 /// Titles shorter than this say too little to know an item by, in characters.
@@ -50,21 +53,18 @@ const MANY_AT_ONCE: usize = 3;
 /// Words that two titles must share, numbers aside, to tell that one was made of the other.
 const SHARED_WORDS: usize = 3;
 
-/// The words of a title in order, without those that bear a digit; nothing where there are none.
-fn plain_title(title: &str) -> Option<String> {
-    let words = title.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|w| !w.is_empty() && !w.contains(|c: char| c.is_ascii_digit()));
-    let words: Vec<String> = words.map(str::to_lowercase).collect();
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
 /// The words of a title, without those that bear a digit.
 pub fn wording(title: &str) -> HashSet<String> {
-    plain_title(title).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    let words = title.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|w| !w.is_empty() && !w.contains(|c: char| c.is_ascii_digit()));
+    words.map(str::to_lowercase).collect()
 }
 
-/// Whether the titles share half of their words and enough of them.
+/// Whether the titles are the same, or share half of their words and enough of them.
 fn is_reworded(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    if sides.same_title(entry, known) {
+        return true;
+    }
     let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
     let (new, old) = match (title, sides.snapshot.known.get(known)) {
         (Some(title), Some(known)) => (wording(title), wording(&known.title)),
@@ -104,7 +104,7 @@ fn known_date_or_day(known: &Known) -> Option<String> {
 }
 
 /// Strongest first.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 13] = [
     Rule {
         name: "same-address",
         basis: Basis::SameAddress,
@@ -151,23 +151,7 @@ const RULES: [Rule; 14] = [
         basis: Basis::SameText,
         entry: date_or_day,
         known: known_date_or_day,
-        also: |sides, entry, known| {
-            sides.same_slot(entry, known) && same_text(sides, entry, known)
-        },
-        ..PLAIN
-    },
-    // A text of its own that stands where it stood.
-    Rule {
-        name: "same-text-and-slot",
-        basis: Basis::SameText,
-        in_order: true,
-        entry: |_, _| Some(String::new()),
-        known: |_| Some(String::new()),
-        also: |sides, entry, known| {
-            sides.same_slot(entry, known)
-                && same_text(sides, entry, known)
-                && has_own_text(sides, entry)
-        },
+        also: |sides, entry, known| sides.same_slot(entry, known) && same_text(sides, entry, known),
         ..PLAIN
     },
     Rule {
@@ -223,14 +207,16 @@ const RULES: [Rule; 14] = [
         },
         ..PLAIN
     },
+    // A longer text that no other item bears, wherever it stands.
     Rule {
-        name: "same-day-and-like-title",
-        basis: Basis::SameDayAndLikeTitle,
-        theirs_alone: true,
-        entry: |e, n| Some(format!("{} {}", day(&n.shown)?, plain_title(e.title.as_deref()?)?)),
-        known: |k| Some(format!("{} {}", day(&k.native_shown)?, plain_title(&k.title)?)),
+        name: "own-text",
+        basis: Basis::SameOwnText,
+        candidates: by_own_text,
         also: |sides, entry, known| {
-            sides.same_place(entry, known) && !sides.differ_in_date(entry, known)
+            sides.is_near(entry, known)
+                && (sides.same_title(entry, known)
+                    || is_written_out(sides, entry)
+                    || sides.are_mostly_renamed())
         },
         ..PLAIN
     },
@@ -259,7 +245,7 @@ const RULES: [Rule; 14] = [
         least: MANY_AT_ONCE,
         entry: date_or_day,
         known: known_date_or_day,
-        also: |sides, entry, known| sides.same_slot(entry, known),
+        also: |sides, entry, known| sides.same_slot(entry, known) && !sides.is_midnight(entry),
         ..PLAIN
     },
 ];
@@ -284,12 +270,11 @@ fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
     crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
 }
 
-/// Whether no other entry of the document has a longer text like this one.
-fn has_own_text(sides: &Sides<'_>, entry: usize) -> bool {
-    let entries = &sides.document.entries;
-    let Some(texts) = entries.get(entry).map(crate::diff::text_prints) else { return false };
-    let mut others = entries.iter().enumerate().filter(|(at, _)| *at != entry);
-    !others.any(|(_, other)| crate::diff::text_prints(other).iter().any(|t| texts.contains(t)))
+/// Whether the entry's id is made of what it is about, an address or a title: one that says nothing
+/// stays when the title changes, and where it does not another post was made of the same text.
+fn is_written_out(sides: &Sides<'_>, entry: usize) -> bool {
+    let id = sides.names.get(entry).map(|native| native.shown.as_str());
+    id.is_some_and(|id| is_made_up(id) || hostless(id).is_some())
 }
 
 /// The names of the rules, strongest first.
@@ -303,7 +288,7 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
         if sides.is_settled() {
             return;
         }
-        let found = candidates(sides, rule);
+        let found = (rule.candidates)(sides, rule);
         if found.len() < rule.least {
             continue;
         }
@@ -318,8 +303,43 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
     }
 }
 
+/// The free entries with a longer text that one free item of the last document bears and no other
+/// item.
+fn by_own_text(sides: &Sides<'_>, _: &Rule) -> Vec<(usize, usize)> {
+    let mut entries: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
+    for (at, entry) in sides.document.entries.iter().enumerate() {
+        if sides.is_entry_free(at) {
+            for print in crate::diff::text_prints(entry) {
+                entries.entry(print).or_default().push(at);
+            }
+        }
+    }
+    let mut bearers: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
+    for (at, known) in sides.snapshot.known.iter().enumerate() {
+        for print in known.prints.iter().filter(|print| entries.contains_key(print)) {
+            bearers.entry(*print).or_default().push(at);
+        }
+    }
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for (print, items) in bearers {
+        if let ([known], Some([entry])) = (items.as_slice(), entries.get(&print).map(Vec::as_slice))
+            && sides.is_known_free(*known)
+            && sides.snapshot.known.get(*known).is_some_and(|k| k.standing == Standing::Current)
+        {
+            pairs.push((*entry, *known));
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    // An entry made of two items is neither, and so is an item that became two entries.
+    let alone = |pair: &&(usize, usize)| {
+        pairs.iter().filter(|other| other.0 == pair.0 || other.1 == pair.1).count() == 1
+    };
+    pairs.iter().filter(alone).copied().collect()
+}
+
 /// What shares a rule's value on both sides and is still free, in document order.
-fn candidates(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
+fn by_value(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
     let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
     let mut taken: HashSet<String> = HashSet::new();
     for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {

@@ -381,8 +381,14 @@ fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
     let character = &judge.scene.snapshot.state.character;
     // A window that had more items before is not full, and has no need to push any out.
     let room = character.came_alone.saturating_add(character.came_sliding);
-    let has_room = window.ordered && window.has_room(character.largest) && room >= ROOM_LEAST.max(character.came_swapping);
-    if judge.holes > 1 && window.outgoing == judge.holes && new == judge.holes && !keeps_everything(character) {
+    let has_room = window.ordered
+        && window.has_room(character.largest)
+        && room >= ROOM_LEAST.max(character.came_swapping);
+    if judge.holes > 1
+        && window.outgoing == judge.holes
+        && new == judge.holes
+        && !keeps_everything(character)
+    {
         let why = format!("{0} new ones came and {0} went, none at the end", judge.holes);
         return Some(Objection::Settled(why));
     }
