@@ -8,6 +8,7 @@ mod brake;
 mod confirm;
 mod explain;
 mod objections;
+mod superseded;
 mod window;
 
 pub use absence::{Missing, holes, lost_from_middle, missing};

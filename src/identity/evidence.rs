@@ -241,13 +241,6 @@ impl<'a> Sides<'a> {
         entry.is_some() && entry == self.snapshot.known.get(known).and_then(|k| k.published)
     }
 
-    /// Whether both bear dates of publication that differ.
-    pub(super) fn differ_in_date(&self, entry: usize, known: usize) -> bool {
-        let new = self.document.entries.get(entry).and_then(|e| e.published);
-        let old = self.snapshot.known.get(known).and_then(|k| k.published);
-        matches!((new, old), (Some(new), Some(old)) if new != old)
-    }
-
     fn dates(&self, entry: usize, known: usize) -> (Option<Time>, Option<Time>) {
         let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
         let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));

@@ -72,7 +72,11 @@ fn skeleton() -> SkeletonRecord {
 }
 
 fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownRecord {
-    KnownRecord::from(&Known {
+    KnownRecord::from(&item(seen, noise, touched, probe))
+}
+
+fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> Known {
+    Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
         native_shown: "urn:1".to_owned(),
@@ -102,7 +106,22 @@ fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownR
         bytes: 77,
         noise,
         touched,
-    })
+    }
+}
+
+/// One that went and came back.
+fn returned() -> KnownRecord {
+    let item = item("gone while older items stay", noise(), 9, Some(probe()));
+    KnownRecord::from(&Known { came: at(18), ..item })
+}
+
+fn probe() -> Probe {
+    Probe {
+        asked: 3,
+        last: at(29),
+        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
+        silence: Some("it answered 503".to_owned()),
+    }
 }
 
 fn noise() -> Noise {
@@ -316,12 +335,7 @@ golden! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_3: "known-3.hex", known("gone while older items stay", noise(), 9, Some(Probe {
-        asked: 3,
-        last: at(29),
-        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
-        silence: Some("it answered 503".to_owned()),
-    })), KnownRecord;
+    known_4: "known-4.hex", returned(), KnownRecord;
     state_2: "state-2.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
@@ -359,6 +373,9 @@ fn earlier_layouts_are_read() {
     let stored = golden("known-2.hex", &[]);
     let second = known("gone while older items stay", noise(), 9, None);
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), second);
+    let stored = golden("known-3.hex", &[]);
+    let third = known("gone while older items stay", noise(), 9, Some(probe()));
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), third);
     let stored = golden("note-1.hex", &[]);
     assert_eq!(decode::<NoteRecord>(&stored).unwrap(), note(at(30), 0));
     let stored = golden("poll-2.hex", &[]);
