@@ -5,6 +5,8 @@
 
 #[path = "judgement/backfill.rs"]
 mod backfill;
+#[path = "judgement/came.rs"]
+mod came;
 #[path = "judgement/held.rs"]
 mod held;
 #[path = "judgement/holes.rs"]
