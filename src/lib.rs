@@ -25,3 +25,4 @@ pub mod serve;
 pub mod store;
 pub mod sup;
 pub mod sync;
+pub mod websub;

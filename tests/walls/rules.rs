@@ -53,6 +53,14 @@ pub const ROOMS: &[Room] = &[
     room("record", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
     room("archive", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("sup", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
+    room(
+        "websub",
+        &[
+            "app", "cli", "clock", "config", "demo", "diff", "fetch", "identity", "judge", "parse",
+            "poll", "record", "render", "serve", "store",
+        ],
+        NOT_PURE,
+    ),
     room("render", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("pull", &["app", "cli", "clock", "demo", "fetch", "poll", "serve", "store"], NOT_PURE),
     room(

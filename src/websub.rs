@@ -1,0 +1,21 @@
+//! WebSub (W3C Recommendation of 23 January 2018): what hub and subscriber say to each other.
+//!
+//! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
+//! verifications, [`signature`] makes and checks `X-Hub-Signature`. What is absent: the store, the
+//! network, the clock, chance.
+
+pub mod form;
+pub mod signature;
+
+pub use form::{FormError, Intent, Request, Verification};
+pub use signature::{Secret, SignatureError};
+
+/// The media type of a subscriber's request (section 5.1).
+pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
+
+/// The header of a signature (section 7.1), in lower case.
+pub const SIGNATURE_HEADER: &str = "x-hub-signature";
+
+/// The header that says of a push, to a callback that serves many feeds, which one it is of, and that
+/// leads to the hub (section 7).
+pub const LINK_HEADER: &str = "link";
