@@ -1,12 +1,16 @@
 //! WebSub (W3C Recommendation of 23 January 2018): what hub and subscriber say to each other.
 //!
 //! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
-//! verifications, [`signature`] makes and checks `X-Hub-Signature`. What is absent: the store, the
-//! network, the clock, chance.
+//! verifications, [`signature`] makes and checks `X-Hub-Signature`. [`discover`] finds the hub of an
+//! upstream, and [`subscriber`] decides what is asked of it and how far it is believed. What is
+//! absent: the store, the network, the clock, chance.
 
+pub mod discover;
 pub mod form;
 pub mod signature;
+pub mod subscriber;
 
+pub use discover::{Discovery, Links};
 pub use form::{FormError, Intent, Request, Verification};
 pub use signature::{Secret, SignatureError};
 

@@ -22,6 +22,7 @@ mod sharing;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
+mod subscription;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
