@@ -104,7 +104,7 @@ impl Desk {
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.settings = settings;
         self.polite.set_at_once(self.settings.at_once);
-        let Services { fetch, ask } = services;
+        let Services { fetch, ask, .. } = services;
         self.bench = Arc::new(Bench { fetch, ask, ..Bench::clone(&self.bench) });
         for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
             feed.host = self.settings.host(&feed.record.url);
