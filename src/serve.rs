@@ -8,6 +8,7 @@ mod address;
 mod admin;
 mod archives;
 mod auth;
+mod callback;
 mod conditional;
 mod dashboard;
 mod delta;
@@ -40,10 +41,12 @@ mod sup;
 mod tests;
 
 pub use auth::{AdminToken, TokenError};
+pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
 pub use listen::{ServeError, run};
 pub use operator::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
+    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Pushed, Put, PutFeed,
+    Redacted, Totals,
 };
 
 use crate::clock::Clock;
@@ -118,6 +121,7 @@ struct Room {
     archives: Archives,
     pasts: Pasts,
     comparisons: Arc<Semaphore>,
+    pushes: Semaphore,
     log: Arc<Log>,
     sup: Sup,
     doors: Doors,
@@ -165,6 +169,7 @@ impl Room {
             archives,
             pasts,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
+            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             log,
             sup,
             doors: Doors::new(),
@@ -208,6 +213,7 @@ fn routes(room: Shared) -> Router {
         .route("/events", get(doors::events))
         .route("/changes", get(doors::changes))
         .route("/websub", any(|| not_built("the WebSub hub")))
+        .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
         .route("/metrics", get(probes::metrics))

@@ -65,7 +65,7 @@ impl Gateway {
         let serving = CancellationToken::new();
         let services = translate::fetch(config, &public_url)?;
         let parts = poll::Parts {
-            settings: translate::polling(config),
+            settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             services,

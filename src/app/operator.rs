@@ -1,5 +1,6 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod hub;
 mod redact;
 
 use super::{AppError, feeds, translate};
@@ -14,10 +15,13 @@ use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Pushed, Put, PutFeed, Redacted,
+    Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
+use crate::websub::Verification;
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -112,7 +116,8 @@ impl Desk {
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
         let services = translate::fetch(config, &self.public_url)?;
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
+        let polling = translate::polling(config, &self.public_url);
+        self.poller.reconfigure(polling, services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
@@ -156,6 +161,7 @@ impl Desk {
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             backfill: polled.backfill,
+            hub: polled.hub.map(|hub| hub::note(&hub, self.clock.now())),
         })
     }
 
@@ -323,6 +329,26 @@ impl Operator for Desk {
             BackfillAction::Stop => WalkOrder::Stop,
         };
         self.poller.walk(feed, order).await.map_err(stopped)
+    }
+
+    fn is_callback(&self, token: &str) -> bool {
+        self.poller.is_callback(token)
+    }
+
+    async fn called(
+        &self,
+        token: &str,
+        said: Verification,
+    ) -> Result<Option<String>, OperatorError> {
+        self.poller.called(token, said).await.map_err(stopped)
+    }
+
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
+        match self.poller.pushed(token, signature, body).await {
+            poll::Pushed::Unknown => Pushed::Unknown,
+            poll::Pushed::Disbelieved => Pushed::Disbelieved,
+            poll::Pushed::Taken => Pushed::Taken,
+        }
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

@@ -119,6 +119,13 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
     true
 }
 
+/// Takes in that the request is sent now: it may have waited for its turn at the hub's host.
+pub fn sent(subscription: &mut Subscription, now: Time) {
+    if subscription.standing == Standing::Asked {
+        subscription.next = now.plus(VERIFY_WAIT);
+    }
+}
+
 /// Takes in that the request failed; `wait`: the hub said when to come again.
 pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
     // It may have asked back all the same.

@@ -45,6 +45,7 @@ impl Script {
             wire_bytes: 1,
             notes: Vec::new(),
             announced: None,
+            links: crate::websub::Links::default(),
         }
     }
 }
