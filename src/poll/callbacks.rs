@@ -3,7 +3,7 @@
 
 use crate::model::{FeedName, SubscriptionKeys, Time};
 use crate::websub::{Secret, SignatureError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -56,26 +56,50 @@ pub struct Disbelieved {
     pub why: String,
 }
 
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<String, Arc<Callback>>,
+    /// Those of subscriptions that are being ended: a hub may ask whether that is meant.
+    leaving: HashSet<String>,
+}
+
 /// All callbacks, by token.
 #[derive(Debug, Default)]
-pub struct Callbacks(RwLock<HashMap<String, Arc<Callback>>>);
+pub struct Callbacks(RwLock<Table>);
 
 impl Callbacks {
-    /// The callback of a token.
+    /// The callback of a token, where its subscription goes on.
     pub fn of(&self, token: &str) -> Option<Arc<Callback>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).open.get(token).cloned()
+    }
+
+    /// Whether a hub has something to ask at a callback.
+    pub fn is_known(&self, token: &str) -> bool {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.open.contains_key(token) || table.leaving.contains(token)
     }
 
     /// Opens a callback. One whose secret is none stays shut: every push of it is disbelieved.
     pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
         let Ok(secret) = Secret::new(&keys.secret) else { return };
         let callback = Callback { feed: feed.clone(), secret, told: AtomicBool::new(false) };
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.insert(keys.token.clone(), Arc::new(callback));
+        self.change(|table| drop(table.open.insert(keys.token.clone(), Arc::new(callback))));
+    }
+
+    /// Shuts a callback to pushes; its hub may go on to ask whether that is meant.
+    pub(super) fn leave(&self, token: &str) {
+        self.change(|table| drop(table.leaving.insert(token.to_owned())));
     }
 
     /// Shuts a callback.
     pub(super) fn shut(&self, token: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(token);
+        self.change(|table| {
+            table.open.remove(token);
+            table.leaving.remove(token);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Table)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

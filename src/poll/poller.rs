@@ -171,7 +171,7 @@ impl Poller {
 
     /// Whether a hub was given this token with the address of its callback.
     pub fn is_callback(&self, token: &str) -> bool {
-        self.callbacks.of(token).is_some()
+        self.callbacks.is_known(token)
     }
 
     /// Takes in what a hub says at a callback (WebSub sections 5.2 and 5.3). Answers the challenge

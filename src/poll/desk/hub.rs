@@ -326,13 +326,21 @@ impl Desk {
         feed.hearing.expects = false;
         self.board.change(name, |status| status.hub = None);
         let now = Instant::now();
-        self.leaving.retain(|_, leaving| now.duration_since(leaving.since) < LEAVING_TIME);
+        let callbacks = &self.callbacks;
+        self.leaving.retain(|token, leaving| {
+            let waits = now.duration_since(leaving.since) < LEAVING_TIME;
+            if !waits {
+                callbacks.shut(token);
+            }
+            waits
+        });
         let was_held = left.is_held(self.clock.now());
         let request = self.settings.reach.as_ref().filter(|_| was_held);
         let request = request.and_then(|reach| subscribe::request(&left, &reach.callbacks, false));
         let Some(request) = request.filter(|_| self.leaving.len() < MAX_LEAVING) else { return };
         let hub = left.address().to_owned();
         let leaving = Leaving { topic: left.topic, since: now };
+        self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
         // It is one more request to that host.
         self.polite.asked(&self.settings.host(&hub), now);
