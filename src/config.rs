@@ -33,7 +33,7 @@ pub use server::{AdminToken, Server, Token};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::Sup;
 pub use web::{WebError, feed_address, public_address};
-pub use websub::WebSub;
+pub use websub::Websub;
 
 use section::Section;
 use sheet::Sheet;
@@ -57,7 +57,7 @@ pub struct Config {
     /// How it tells which feeds have changed.
     pub sup: Sup,
     /// What it does about hubs.
-    pub websub: WebSub,
+    pub websub: Websub,
     /// The feeds, in the order of the file.
     pub feeds: Vec<Feed>,
     /// The aggregates, in the order of the file.

@@ -45,8 +45,8 @@ pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
 pub use listen::{ServeError, run};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
-    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Pushed, Put, PutFeed,
-    Redacted, Totals,
+    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
+    PutFeed, Redacted, Totals,
 };
 
 use crate::clock::Clock;

@@ -15,8 +15,8 @@ use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Pushed, Put, PutFeed, Redacted,
-    Totals,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put, PutFeed,
+    Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use crate::websub::Verification;
@@ -343,11 +343,11 @@ impl Operator for Desk {
         self.poller.called(token, said).await.map_err(stopped)
     }
 
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
         match self.poller.pushed(token, signature, body).await {
-            poll::Pushed::Unknown => Pushed::Unknown,
-            poll::Pushed::Disbelieved => Pushed::Disbelieved,
-            poll::Pushed::Taken => Pushed::Taken,
+            poll::Pushed::Unknown => PushOutcome::Unknown,
+            poll::Pushed::Disbelieved => PushOutcome::Disbelieved,
+            poll::Pushed::Taken => PushOutcome::Taken,
         }
     }
 

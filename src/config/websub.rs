@@ -6,14 +6,14 @@ pub(super) const KEYS: &[&str] = &["subscribe"];
 
 /// What is done about hubs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WebSub {
+pub struct Websub {
     /// Whether hubs of upstreams are subscribed to; `None`: where they can reach this gateway, as
     /// far as its public address tells.
     pub subscribe: Option<bool>,
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> WebSub {
-    WebSub { subscribe: section.boolean("subscribe") }
+pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
+    Websub { subscribe: section.boolean("subscribe") }
 }
 
 #[cfg(test)]

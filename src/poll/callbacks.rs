@@ -88,7 +88,9 @@ impl Callbacks {
 
     /// Shuts a callback to pushes; its hub may go on to ask whether that is meant.
     pub(super) fn leave(&self, token: &str) {
-        self.change(|table| drop(table.leaving.insert(token.to_owned())));
+        self.change(|table| {
+            table.leaving.insert(token.to_owned());
+        });
     }
 
     /// Shuts a callback.

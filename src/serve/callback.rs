@@ -5,7 +5,7 @@
 
 use super::Shared;
 use super::feeds::unreadable;
-use super::operator::Pushed;
+use super::operator::PushOutcome;
 use super::problem::{Problem, RETRY_SOON};
 use crate::websub::{SIGNATURE_HEADER, Verification};
 use axum::body::Body;
@@ -59,8 +59,8 @@ pub(super) async fn push(
     let body = read(body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
-        Pushed::Unknown => Err(over()),
-        Pushed::Disbelieved | Pushed::Taken => Ok(StatusCode::ACCEPTED.into_response()),
+        PushOutcome::Unknown => Err(over()),
+        PushOutcome::Disbelieved | PushOutcome::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
 

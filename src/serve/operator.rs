@@ -60,12 +60,12 @@ pub trait Operator: Send + Sync + 'static {
     ) -> Result<Option<String>, OperatorError>;
 
     /// Takes in a push of a hub, with the value of `X-Hub-Signature`.
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed;
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome;
 }
 
 /// What became of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pushed {
+pub enum PushOutcome {
     /// There is no such callback.
     Unknown,
     /// It was not signed as agreed: it is counted, and nothing else.

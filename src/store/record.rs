@@ -22,7 +22,7 @@ mod sharing;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
-mod subscription;
+mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};

@@ -72,8 +72,8 @@ impl Operator for Nobody {
     ) -> Result<Option<String>, OperatorError> {
         never()
     }
-    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> serve::Pushed {
-        serve::Pushed::Unknown
+    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> serve::PushOutcome {
+        serve::PushOutcome::Unknown
     }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()

@@ -1,7 +1,7 @@
 //! What polling remembers, on disk.
 
 use super::sharing::Seconds;
-use super::subscription::SubscriptionRecord;
+use super::upstream_hub::SubscriptionRecord;
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Backfill, FeedName, PollState, Trail, WalkStanding};
 use serde::{Deserialize, Serialize};

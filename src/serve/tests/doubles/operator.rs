@@ -191,9 +191,9 @@ impl Operator for TestOperator {
             Verification::Denied { .. } => Some(String::new()),
         })
     }
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
         self.note(format!("pushed {token} {signature:?} {}", body.len()));
-        if signature.is_some() { Pushed::Taken } else { Pushed::Disbelieved }
+        if signature.is_some() { PushOutcome::Taken } else { PushOutcome::Disbelieved }
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;
