@@ -6,6 +6,7 @@ use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
 use crate::config::{self, Config};
+use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
@@ -34,6 +35,7 @@ pub(super) struct Desk {
     poller: Poller,
     config: RwLock<Config>,
     public_url: String,
+    hub: Option<Hub>,
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
@@ -55,6 +57,7 @@ impl Desk {
         poller: Poller,
         config: Config,
         public_url: String,
+        hub: Option<Hub>,
     ) -> Self {
         let window = config.publish.window;
         let archives = translate::archives(&config);
@@ -68,6 +71,7 @@ impl Desk {
             poller,
             config,
             public_url,
+            hub,
             window,
             archives,
             retention,
@@ -107,10 +111,14 @@ impl Desk {
             ("store", before.store != config.store),
             ("publish", before.publish != config.publish),
             ("sup", before.sup != config.sup),
+            ("websub", before.websub != config.websub),
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
         let services = translate::fetch(config, &self.public_url)?;
+        if let Some(hub) = &self.hub {
+            hub.reconfigure(translate::calling(config, &services));
+        }
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
