@@ -4,6 +4,7 @@ mod demo;
 mod error;
 mod feeds;
 mod gateway;
+mod hub;
 mod keep;
 mod operator;
 mod options;

@@ -12,6 +12,7 @@ pub mod config;
 pub mod demo;
 pub mod diff;
 pub mod fetch;
+pub mod hub;
 pub mod identity;
 pub mod judge;
 pub mod model;

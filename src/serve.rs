@@ -17,6 +17,7 @@ mod doors;
 mod explain;
 mod feeds;
 mod html;
+mod hub;
 mod ignore;
 mod items;
 mod json;
@@ -39,15 +40,19 @@ mod stall;
 mod sup;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
-pub use listen::{ServeError, run};
+pub use hub::{Hub, HubError, HubTotals};
+pub use listen::{ServeError, Server};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
     Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
     PutFeed, Redacted, Totals,
 };
+
+pub use topics::{NoTopic, Pushed, Topics};
 
 use crate::clock::Clock;
 use crate::render::{Dialect, LinkForms};
@@ -58,7 +63,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
 use log::Log;
@@ -104,6 +109,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Acts for administration.
     pub operator: Arc<dyn Operator>,
+    /// Keeps the subscriptions of the WebSub hub, where there is one.
+    pub hub: Option<Arc<dyn Hub>>,
     /// How this gateway shows itself.
     pub settings: Settings,
 }
@@ -113,6 +120,7 @@ struct Room {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
+    hub: Option<Arc<dyn Hub>>,
     site: Site,
     admin_token: AdminToken,
     links: Links,
@@ -140,7 +148,7 @@ type Shared = Arc<Room>;
 
 impl Room {
     fn new(parts: Parts, renderer: Renderer, closing: CancellationToken) -> Shared {
-        let Parts { store, clock, operator, settings } = parts;
+        let Parts { store, clock, operator, hub, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
             .leading_to(!settings.periods.is_empty(), settings.hub)
@@ -162,6 +170,7 @@ impl Room {
             store,
             clock,
             operator,
+            hub,
             site,
             admin_token: settings.admin_token,
             links,
@@ -187,6 +196,7 @@ pub fn router(parts: Parts) -> Router {
 fn routes(room: Shared) -> Router {
     let administration = Router::new()
         .route("/feeds", get(admin::list))
+        .route("/subscriptions", get(hub::list))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
@@ -212,7 +222,7 @@ fn routes(room: Shared) -> Router {
         .route("/sup.json", get(sup::document))
         .route("/events", get(doors::events))
         .route("/changes", get(doors::changes))
-        .route("/websub", any(|| not_built("the WebSub hub")))
+        .route("/websub", post(hub::request))
         .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
@@ -241,8 +251,4 @@ async fn wrong_method(method: Method) -> Problem {
         None => "this method is not for this address; see the header Allow".to_owned(),
     };
     Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, said)
-}
-
-async fn not_built(what: &'static str) -> Problem {
-    Problem::not_built(what)
 }

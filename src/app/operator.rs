@@ -6,7 +6,8 @@ mod redact;
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Websub};
+use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
@@ -38,6 +39,7 @@ pub(super) struct Desk {
     poller: Poller,
     config: RwLock<Config>,
     public_url: String,
+    hub: Option<Hub>,
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
@@ -59,6 +61,7 @@ impl Desk {
         poller: Poller,
         config: Config,
         public_url: String,
+        hub: Option<Hub>,
     ) -> Self {
         let window = config.publish.window;
         let archives = translate::archives(&config);
@@ -72,6 +75,7 @@ impl Desk {
             poller,
             config,
             public_url,
+            hub,
             window,
             archives,
             retention,
@@ -111,10 +115,14 @@ impl Desk {
             ("store", before.store != config.store),
             ("publish", before.publish != config.publish),
             ("sup", before.sup != config.sup),
+            ("websub", of_the_hub(&before) != of_the_hub(config)),
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
         let services = translate::fetch(config, &self.public_url)?;
+        if let Some(hub) = &self.hub {
+            hub.reconfigure(translate::calling(config, &services));
+        }
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         let polling = translate::polling(config, &self.public_url);
         self.poller.reconfigure(polling, services).await.map_err(stopped)?;
@@ -204,6 +212,11 @@ impl Desk {
             _ => Ok(()),
         }
     }
+}
+
+/// What is said of our own hub; hubs of upstreams are taken up or left at once.
+fn of_the_hub(config: &Config) -> Websub {
+    Websub { subscribe: None, ..config.websub.clone() }
 }
 
 /// Why a document is held, as everywhere outside: the rule and the evidence.

@@ -90,6 +90,7 @@ impl Site {
             store: store.clone(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
+            hub: None,
             settings,
         };
         let room = Room::new(parts, spell, closing.clone());

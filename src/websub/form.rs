@@ -278,6 +278,11 @@ fn callback(text: &str) -> Result<Url, FormError> {
         return Err(FormError::Credentials);
     }
     url.set_fragment(None);
+    // What is not ASCII has become longer.
+    let found = url.as_str().len();
+    if found > ADDRESS_LIMIT {
+        return Err(FormError::Value { name: "hub.callback", found, limit: ADDRESS_LIMIT });
+    }
     Ok(url)
 }
 

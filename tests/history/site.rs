@@ -174,6 +174,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         store: Arc::clone(&gate.store) as Arc<dyn Store>,
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
+        hub: None,
         settings: Settings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),

@@ -4,6 +4,7 @@ use crate::model::*;
 use crate::poll::*;
 use crate::record::{BodyPrints, Round, Verdict};
 use crate::store::*;
+use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -87,6 +88,12 @@ impl Shelf {
 impl Store for StoreDouble {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
     }
     async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
         Ok(vec![Claim { shard: 0, fence: 1 }])

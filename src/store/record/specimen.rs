@@ -11,7 +11,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 mod noise;
+mod subscription;
 mod upstream_hub;
+
+pub(in crate::store) use subscription::any_subscription;
 
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"

@@ -2,6 +2,7 @@
 
 use super::files::{URL, at};
 use super::*;
+use crate::websub::{Active, Pending, Secret, Wanted};
 
 pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
     poll_and_hub(url, body, backfill, None)
@@ -88,5 +89,32 @@ pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: boo
             ignore,
             without: Without::default(),
         },
+    })
+}
+
+pub(super) fn subscription() -> SubscriptionRecord {
+    let tick = |seconds| Some(Tick::at(at(seconds)));
+    SubscriptionRecord::from(&Subscription {
+        feed: FeedName::new("news").unwrap(),
+        topic: "https://gate.example/feeds/news?sx=feedsync".to_owned(),
+        callback: url::Url::parse("https://reader.example/push?id=7").unwrap(),
+        active: Some(Active {
+            secret: Secret::new("hush").ok(),
+            since: at(0),
+            until: at(864_000),
+            told: tick(30),
+            delivered: Some(at(31)),
+            deliveries: 300,
+            failures: 2,
+            not_before: Some(at(91)),
+            trouble: Some("the callback answered 500".to_owned()),
+        }),
+        pending: Some(Pending {
+            wanted: Wanted::Subscribe { lease: 600, secret: None, told: tick(29) },
+            asked: at(40),
+            attempts: 1,
+            not_before: Some(at(70)),
+            trouble: Some("the callback answered 503".to_owned()),
+        }),
     })
 }

@@ -5,7 +5,7 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{feed, hub, poll, poll_and_hub, walk};
+use super::admin::{feed, hub, poll, poll_and_hub, subscription, walk};
 use super::*;
 use std::path::Path;
 
@@ -338,6 +338,7 @@ golden! {
         ],
         true,
     ), FeedRow;
+    subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
