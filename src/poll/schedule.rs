@@ -181,12 +181,13 @@ impl Plan<'_> {
             (own, format!("it takes about {} to change: every {}", words(pace), words(own)))
         };
         let interval = match safety {
-            Some((by, safety)) if safety > interval => {
-                let every = words(safety);
-                reason = format!("{}; every {every} all the same", by.words());
-                safety
+            Some((by, safety)) => {
+                let interval = safety.max(interval);
+                let every = words(interval);
+                reason = format!("{}; polled every {every} all the same", by.words());
+                interval
             }
-            _ => interval,
+            None => interval,
         };
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);

@@ -53,7 +53,7 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
         "&lt;em&gt;an odd redirect&lt;/em&gt;",
         "a hole that stayed",
-        "https://hub.example/?%3Ci%3E: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
+        "https://hub.example/?&lt;i&gt;: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
         "7 pushes, the last at",
         "2 pushes were not believed",
         "the &lt;cite&gt;signature&lt;/cite&gt;",
