@@ -90,7 +90,7 @@ mod tests {
     fn what_is_not_written_has_its_default_or_gives_way() {
         assert_eq!(read(""), Ok(Config::default().websub));
         assert!(!read("hub = false").unwrap().hub);
-        let days = |days| Duration::from_secs(days * 86_400);
+        let days = |days: u64| Duration::from_secs(days * 86_400);
         let long = read("lease = \"60d\"").unwrap();
         assert_eq!((long.lease, long.lease_max), (days(60), days(60)));
         let short = read("lease_max = \"2d\"").unwrap();

@@ -149,10 +149,11 @@ async fn subscriptions_lead_here_and_not_upstream() {
 }
 
 #[tokio::test]
-async fn what_is_not_built_says_so() {
+async fn a_site_without_a_hub_says_so() {
     let site = Site::new();
-    problem(site.get("/websub").await, 501).await;
-    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 501).await;
+    problem(site.get("/websub").await, 405).await;
+    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
+    problem(site.call("GET", "/subscriptions", "").await, 404).await;
 }
 
 #[tokio::test]
