@@ -1,15 +1,22 @@
 //! The WebSub hub of a whole gateway, in scenarios written from the W3C Recommendation of 23 January
 //! 2018; sections are its sections. Subscribers are servers of their own.
 
+#[path = "websub/asking.rs"]
+mod asking;
 #[path = "websub/callback.rs"]
 mod callback;
+#[path = "websub/delivery.rs"]
+mod delivery;
+#[path = "websub/lifecycle.rs"]
+mod lifecycle;
 #[path = "websub/stage.rs"]
 mod stage;
 
-use callback::{Callback, Takes};
+use callback::{Agrees, Callback, Takes};
 use stage::{PUBLIC, Stage};
 use tidegate::websub::{Intent, Secret, Verification};
 
+/// The address of a document of the gateway, as it names it.
 fn topic(path: &str) -> String {
     format!("{PUBLIC}{path}")
 }

@@ -239,13 +239,17 @@ impl Ledger {
         inner.entries.values().map(|entry| entry.subscription.topic.clone()).collect()
     }
 
-    /// Ends all subscriptions of a topic.
-    pub(super) fn deny(&self, topic: &str, reason: &str, now: Time) {
+    /// Ends all subscriptions of topics that have gone; `gone`: why, by topic.
+    pub(super) fn deny(&self, gone: &HashMap<String, String>, now: Time) {
+        if gone.is_empty() {
+            return;
+        }
         let mut inner = self.inner();
-        let of_topic = inner.entries.values().map(|entry| &entry.subscription);
-        let ids: Vec<SubscriptionId> =
-            of_topic.filter(|of| of.topic == topic).map(Subscription::id).collect();
-        for id in ids {
+        let of_topics = inner.entries.iter().filter_map(|(id, entry)| {
+            gone.get(&entry.subscription.topic).map(|reason| (*id, reason))
+        });
+        let of_topics: Vec<(SubscriptionId, &String)> = of_topics.collect();
+        for (id, reason) in of_topics {
             inner.change(id, now, |entry| {
                 let denied = entry.subscription.deny(reason, now);
                 if denied {
@@ -463,3 +467,6 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,12 +141,14 @@ impl Worker {
 
     /// Ends the subscriptions of topics that are not there any more (section 5.2).
     async fn look(&self) {
+        let mut gone = HashMap::new();
         for topic in self.shared.ledger.topics() {
             if let Err(Absent::Gone(why)) = self.topics.stands(&topic).await {
                 tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
-                self.shared.ledger.deny(&topic, &why, self.shared.clock.now());
+                gone.insert(topic, why);
             }
         }
+        self.shared.ledger.deny(&gone, self.shared.clock.now());
     }
 
     /// Starts what is due, as far as there is room.
@@ -224,7 +226,7 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
         Outcome::Gone(why) => {
             tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
             ledger.finish(id, None, now, |_| {});
-            ledger.deny(topic, &why, now);
+            ledger.deny(&HashMap::from([(topic.to_owned(), why)]), now);
         }
     }
 }

@@ -224,6 +224,8 @@ impl Subscription {
 
     /// What is to be done next, and when, given the feed's newest tick.
     pub fn next(&self, tick: Option<Tick>, now: Time) -> Option<(Time, Duty)> {
+        // No pause is longer than the limit: a time beyond it was set by a clock that was ahead.
+        let sane = |time: Time| if time.since(now) > PAUSE_LIMIT { now } else { time };
         let mut next: Option<(Time, Duty)> = None;
         let mut at = |time: Time, duty: Duty| {
             if next.is_none_or(|(earliest, _)| time < earliest) {
@@ -236,7 +238,7 @@ impl Subscription {
                 return next;
             }
             if tick > active.told {
-                at(active.not_before.unwrap_or(active.since), Duty::Deliver);
+                at(sane(active.not_before.unwrap_or(active.since)), Duty::Deliver);
             }
         }
         if let Some(pending) = &self.pending {
@@ -245,7 +247,7 @@ impl Subscription {
                 Wanted::Unsubscribe => Duty::Verify(Intent::Unsubscribe),
                 Wanted::Denial { .. } => Duty::Deny,
             };
-            at(pending.not_before.unwrap_or(pending.asked), duty);
+            at(sane(pending.not_before.unwrap_or(pending.asked)), duty);
         }
         next
     }

@@ -97,7 +97,7 @@ impl Callback {
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = tokio::spawn(async move { drop(serve(listener, router).await) });
+        let server = tokio::spawn(serve(listener, router));
         Self { port, script, server }
     }
 

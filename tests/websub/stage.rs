@@ -102,10 +102,6 @@ impl Stage {
         self.clock.set(self.now);
     }
 
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
     /// What the publisher says from now on.
     pub fn says(&self, entries: &[&str]) {
         *self.document.lock().unwrap() = document(entries);

@@ -192,6 +192,17 @@ fn a_callback_may_ask_for_a_pause_within_the_limit() {
 }
 
 #[test]
+fn a_clock_that_went_back_delays_nothing_for_long() {
+    let mut subscription = active();
+    subscription.active.as_mut().unwrap().until = at(9_999_999);
+    subscription.pushed(failed(None), tick(9), at(8_000_000));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
+    let mut subscription = fresh();
+    subscription.ask(wanted(None), at(8_000_000));
+    assert_eq!(subscription.next(None, at(20)).unwrap().0, at(20));
+}
+
+#[test]
 fn gone_is_the_end() {
     let mut subscription = active();
     subscription.pushed(Push::of(410, None), tick(9), at(10));
