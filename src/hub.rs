@@ -2,7 +2,7 @@
 //! whether they mean it, and delivers each changed document.
 //!
 //! What a subscription is and what is due are decided by [`crate::websub`]; this room keeps them
-//! ([`ledger`]), follows the change log ([`worker`]) and calls ([`calls`]). A request is answered
+//! (`ledger`), follows the change log (`worker`) and calls (`calls`). A request is answered
 //! once it is durable. A subscription knows the newest change that it was told of; what a feed has
 //! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
 //! behind gets the newest document only. What is absent: who reads, how documents are made.

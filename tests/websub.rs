@@ -1,6 +1,8 @@
 //! The WebSub hub of a whole gateway, in scenarios written from the W3C Recommendation of 23 January
 //! 2018; sections are its sections. Subscribers are servers of their own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
 #[path = "websub/asking.rs"]
 mod asking;
 #[path = "websub/callback.rs"]

@@ -42,7 +42,7 @@ pub(super) async fn run(shared: Arc<Shared>, topics: Arc<dyn Topics>, cancel: Ca
     worker.work(&cancel).await;
     let ended = timeout(STOP_WAIT, async {
         while let Some(done) = worker.calls.join_next_with_id().await {
-            worker.done(done);
+            worker.done(&done);
         }
     });
     if ended.await.is_err() {
@@ -88,7 +88,7 @@ impl Worker {
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(done) = self.calls.join_next_with_id() => self.done(done),
+                Some(done) = self.calls.join_next_with_id() => self.done(&done),
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
@@ -174,8 +174,8 @@ impl Worker {
         }
     }
 
-    fn done(&mut self, done: Result<(Id, ()), JoinError>) {
-        let (id, broke) = match &done {
+    fn done(&mut self, done: &Result<(Id, ()), JoinError>) {
+        let (id, broke) = match done {
             Ok((id, ())) => (*id, false),
             Err(error) => (error.id(), true),
         };
