@@ -132,10 +132,11 @@ impl Desk {
         }
         let polled = Polled { changed, pushed: pushed || retried, expected };
         let by_hub = self.heard_of_hub(name, found, running.at, polled);
-        if covered {
-            return Some(Herald::Sup);
+        // Where both do, the hub is sooner.
+        if by_hub {
+            return Some(Herald::Hub);
         }
-        by_hub.then_some(Herald::Hub)
+        covered.then_some(Herald::Sup)
     }
 }
 
