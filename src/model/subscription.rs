@@ -75,6 +75,8 @@ pub struct HubSubscription {
     pub hub: u32,
     /// What only the hub and this gateway know.
     pub keys: SubscriptionKeys,
+    /// The address of callbacks that the hub was given, to which the token is added.
+    pub callbacks: String,
     /// What is being done about it.
     pub standing: SubscriptionStanding,
     /// When the next thing is to be done.

@@ -356,6 +356,7 @@ impl Desk {
             .into_iter()
             .map(|(at, name)| (at.minus(back), name))
             .collect();
+        self.set_hubs_back(back);
         for (at, name) in &self.steps_due {
             if let Some(feed) = self.feeds.get_mut(name) {
                 feed.walking = Walking::Due(*at);

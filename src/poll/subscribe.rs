@@ -44,10 +44,10 @@ pub fn mint() -> Option<SubscriptionKeys> {
     Some(SubscriptionKeys { token, secret: HEXLOWER.encode(&secret) })
 }
 
-/// The request to subscribe, or to end it; `callbacks`: the address to which the token is added.
-pub fn request(subscription: &HubSubscription, callbacks: &str, begin: bool) -> Option<Request> {
+/// The request to subscribe, or to end it.
+pub fn request(subscription: &HubSubscription, begin: bool) -> Option<Request> {
     let keys = &subscription.keys;
-    let callback = Url::parse(&format!("{callbacks}/{}", keys.token)).ok()?;
+    let callback = Url::parse(&format!("{}/{}", subscription.callbacks, keys.token)).ok()?;
     let topic = subscription.topic.clone();
     if !begin {
         return Some(Request::Unsubscribe { topic, callback });
@@ -176,6 +176,7 @@ mod tests {
             hubs: vec!["https://hub.example/".to_owned()],
             hub: 0,
             keys: one.clone(),
+            callbacks: "https://gateway.example/websub/callback".to_owned(),
             standing: SubscriptionStanding::Waiting,
             next: NOW,
             lease: None,
@@ -190,11 +191,10 @@ mod tests {
             last_push: None,
             pushes: 0,
         };
-        let base = "https://gateway.example/websub/callback";
-        let text = request(&subscription, base, true).unwrap().write();
-        assert_eq!(Request::read(text.as_bytes()), Ok(request(&subscription, base, true).unwrap()));
+        let text = request(&subscription, true).unwrap().write();
+        assert_eq!(Request::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
-        let end = request(&subscription, base, false).unwrap();
+        let end = request(&subscription, false).unwrap();
         assert!(matches!(end, Request::Unsubscribe { .. }));
     }
 }

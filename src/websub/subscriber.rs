@@ -50,6 +50,7 @@ const NOTE_LIMIT: usize = 300;
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
+    callbacks: &str,
     before: Option<&Subscription>,
     now: Time,
 ) -> Subscription {
@@ -58,6 +59,7 @@ pub fn begin(
         hubs: found.hubs.clone(),
         hub: 0,
         keys,
+        callbacks: callbacks.to_owned(),
         standing: Standing::Waiting,
         next: now,
         lease: None,
@@ -72,6 +74,16 @@ pub fn begin(
         last_push: None,
         pushes: 0,
     }
+}
+
+/// Moves everything that is to come along with a clock that was set back.
+pub fn set_back(subscription: &mut Subscription, by: Duration) {
+    subscription.next = subscription.next.minus(by);
+    subscription.day = subscription.day.minus(by);
+    subscription.suspect = subscription.suspect.map(|at| at.minus(by));
+    subscription.lease = subscription
+        .lease
+        .map(|lease| Lease { since: lease.since.minus(by), until: lease.until.minus(by) });
 }
 
 /// Whether what was discovered is what is subscribed to: the same topic, at a hub that the feed

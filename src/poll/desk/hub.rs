@@ -57,13 +57,43 @@ impl Desk {
             self.save_aside(name);
             return;
         }
+        let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
+        if reached != Some(&subscription.callbacks) {
+            // It calls an address at which nobody answers any more.
+            let found =
+                Discovery { hubs: subscription.hubs.clone(), topic: subscription.topic.clone() };
+            self.begin_anew(name, &found);
+            return self.hub_changed(name);
+        }
         self.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
     }
 
+    /// Subscribes to what was found, instead of what is subscribed to.
+    fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
+        let now = self.clock.now();
+        let before = self.feeds.get(name).and_then(|feed| feed.subscription.clone());
+        self.leave_hub(name);
+        let (Some(keys), Some(reach)) = (subscribe::mint(), &self.settings.reach) else { return };
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        self.callbacks.open(name, &keys);
+        let base = &reach.callbacks;
+        feed.subscription = Some(subscriber::begin(found, keys, base, before.as_ref(), now));
+    }
+
+    /// Moves what is to be asked along with a clock that was set back.
+    pub(super) fn set_hubs_back(&mut self, by: Duration) {
+        let names: Vec<_> = self.feeds.keys().cloned().collect();
+        for name in &names {
+            let Some(feed) = self.feeds.get_mut(name) else { continue };
+            let Some(subscription) = &mut feed.subscription else { continue };
+            subscriber::set_back(subscription, by);
+            self.plan_hub(name);
+        }
+    }
+
     /// Takes in what a poll says of the feed's hub.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
-        let now = self.clock.now();
         let reach = self.settings.reach.clone();
         let found = found.clone().and_then(|mut found| {
             found.hubs.retain(|hub| is_reached(reach.as_ref(), &self.settings, hub));
@@ -80,14 +110,7 @@ impl Desk {
         match feed.subscription.as_mut().and_then(|it| subscriber::goes_on(it, &found)) {
             Some(false) => return,
             Some(true) => {}
-            None => {
-                let before = feed.subscription.clone();
-                self.leave_hub(name);
-                let Some(keys) = subscribe::mint() else { return };
-                let Some(feed) = self.feeds.get_mut(name) else { return };
-                self.callbacks.open(name, &keys);
-                feed.subscription = Some(subscriber::begin(&found, keys, before.as_ref(), now));
-            }
+            None => self.begin_anew(name, &found),
         }
         self.hub_changed(name);
     }
@@ -160,14 +183,10 @@ impl Desk {
             feed.subscribing = waiting;
             return;
         };
-        let request = match (&mut feed.subscription, &self.settings.reach) {
-            (Some(it), Some(reach)) => {
-                subscriber::sent(it, now);
-                subscribe::request(it, &reach.callbacks, true)
-                    .map(|request| (it.address().to_owned(), request))
-            }
-            _ => None,
-        };
+        let request = feed.subscription.as_mut().and_then(|it| {
+            subscriber::sent(it, now);
+            Some((it.address().to_owned(), subscribe::request(it, true)?))
+        });
         let Some((hub, request)) = request else {
             self.polite.finish(&host, Instant::now());
             return self.plan_hub(name);
@@ -272,7 +291,8 @@ impl Desk {
         begun: Time,
         poll: Polled,
     ) -> bool {
-        if let Some(hub) = &found.hub {
+        // What is held back is not believed in this either.
+        if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
         }
         let now = self.clock.now();
@@ -335,9 +355,9 @@ impl Desk {
             waits
         });
         let was_held = left.is_held(self.clock.now());
-        let request = self.settings.reach.as_ref().filter(|_| was_held);
-        let request = request.and_then(|reach| subscribe::request(&left, &reach.callbacks, false));
-        let Some(request) = request.filter(|_| self.leaving.len() < MAX_LEAVING) else { return };
+        let room = was_held && self.leaving.len() < MAX_LEAVING;
+        let request = subscribe::request(&left, false).filter(|_| room);
+        let Some(request) = request else { return };
         let hub = left.address().to_owned();
         let leaving = Leaving { topic: left.topic, since: now };
         self.callbacks.leave(&left.keys.token);

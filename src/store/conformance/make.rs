@@ -112,6 +112,7 @@ pub(super) fn subscription() -> HubSubscription {
         hubs: vec!["https://hub.example/".to_owned()],
         hub: 0,
         keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
+        callbacks: "https://gate.example/websub/callback".to_owned(),
         standing: SubscriptionStanding::Verified,
         next: time(20),
         lease: Some(Lease { since: time(10), until: time(30) }),

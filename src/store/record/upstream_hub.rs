@@ -12,6 +12,7 @@ pub(super) struct SubscriptionRecord {
     hub: u32,
     token: String,
     secret: String,
+    callbacks: String,
     standing: StandingRecord,
     next: Seconds,
     lease: Option<(Seconds, Seconds)>,
@@ -50,6 +51,7 @@ impl From<&HubSubscription> for SubscriptionRecord {
             hub: of.hub,
             token: of.keys.token.clone(),
             secret: of.keys.secret.clone(),
+            callbacks: of.callbacks.clone(),
             standing: match of.standing {
                 SubscriptionStanding::Waiting => StandingRecord::Waiting,
                 SubscriptionStanding::Asked => StandingRecord::Asked,
@@ -85,6 +87,7 @@ impl From<SubscriptionRecord> for HubSubscription {
             hubs: record.hubs,
             hub: record.hub,
             keys: SubscriptionKeys { token: record.token, secret: record.secret },
+            callbacks: record.callbacks,
             standing: match record.standing {
                 StandingRecord::Waiting => SubscriptionStanding::Waiting,
                 StandingRecord::Asked => SubscriptionStanding::Asked,

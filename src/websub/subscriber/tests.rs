@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 const TOPIC: &str = "https://news.example/feed";
+const CALLBACKS: &str = "https://gateway.example/websub/callback";
 
 fn at(seconds: u64) -> Time {
     Time::from_unix(1_795_191_605).plus(Duration::from_secs(seconds))
@@ -19,7 +20,7 @@ fn keys() -> SubscriptionKeys {
 }
 
 fn new(hubs: &[&str]) -> Subscription {
-    begin(&found(hubs), keys(), None, at(0))
+    begin(&found(hubs), keys(), CALLBACKS, None, at(0))
 }
 
 fn intent(intent: Intent, topic: &str, lease: u64) -> Verification {
@@ -181,7 +182,7 @@ fn requests_in_a_day_are_counted_whatever_is_discovered() {
             asked += 1;
             // The feed names another hub each time.
             let hub = format!("https://h{second}.example/");
-            it = begin(&found(&[&hub]), keys(), Some(&it), at(second));
+            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(&it), at(second));
         }
     }
     assert_eq!(asked, ATTEMPTS_PER_DAY);
@@ -254,6 +255,14 @@ fn a_push_that_is_merely_slower_than_the_poll_is_no_silence() {
     // A change that the hub could not have told of is not held against it.
     polled(&mut it, Polled { expected: false, ..changed(false) }, at(810));
     assert_eq!(it.suspect, None);
+}
+
+#[test]
+fn a_clock_that_is_set_back_puts_nothing_off() {
+    let mut it = held();
+    set_back(&mut it, Duration::from_secs(500));
+    assert!(due(&mut it, at(100)), "two thirds of its lease are over");
+    assert!(!it.is_held(at(400)));
 }
 
 #[derive(Debug, Clone)]

@@ -56,6 +56,7 @@ pub(super) fn hub() -> HubSubscription {
         hubs: vec!["https://a.example/".to_owned(), "https://b.example/".to_owned()],
         hub: 1,
         keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
+        callbacks: "https://gate.example/websub/callback".to_owned(),
         standing: SubscriptionStanding::Verified,
         next: at(8),
         lease: Some(Lease { since: at(9), until: at(10) }),

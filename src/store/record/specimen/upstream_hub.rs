@@ -9,13 +9,13 @@ use proptest::sample::select;
 
 pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
     use SubscriptionStanding::*;
-    let addresses = (text(), vec(text(), 1..4), text(), text(), of(text()));
+    let addresses = (text(), vec(text(), 1..4), text(), text(), text(), of(text()));
     let standing = select(vec![Waiting, Asked, Verified, Denied]);
     let trust = select(vec![HubTrust::Unproven, HubTrust::Trusted, HubTrust::Distrusted]);
     let times = (time(), time(), of((time(), time())), of(time()), of(time()));
     (addresses, standing, trust, times, any::<[u32; 5]>(), any::<u64>()).prop_map(
         |(addresses, standing, trust, times, counts, pushes)| {
-            let (topic, hubs, token, secret, note) = addresses;
+            let (topic, hubs, token, secret, callbacks, note) = addresses;
             let (next, day, lease, suspect, last_push) = times;
             let [hub, failures, attempts, heard, silent] = counts;
             HubSubscription {
@@ -23,6 +23,7 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
                 hubs,
                 hub,
                 keys: SubscriptionKeys { token, secret },
+                callbacks,
                 standing,
                 next,
                 lease: lease.map(|(since, until)| Lease { since, until }),
