@@ -74,13 +74,14 @@ fn told_by(hub: &HubNote) -> Markup {
         h2 { "Its hub" }
         p { (text(&without_credentials(&hub.hub))) ": " (text(&hub.words)) "." }
         p.quiet {
-            (hub.pushes) " pushes"
+            "Pushes: " (hub.pushes)
             @if let Some(last) = hub.last_push { ", the last at " time { (last) } }
             "; the hub knows the feed as " (text(&hub.topic)) "."
         }
         @if let Some((at, why)) = &hub.last_disbelieved {
             p.bad {
-                (hub.disbelieved) " pushes were not believed, the last at " time { (at) } ": "
+                "Pushes that were not believed since the start: " (hub.disbelieved)
+                ", the last at " time { (at) } ": "
                 (text(why)) "."
             }
         }

@@ -54,8 +54,8 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "&lt;em&gt;an odd redirect&lt;/em&gt;",
         "a hole that stayed",
         "https://hub.example/?&lt;i&gt;: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
-        "7 pushes, the last at",
-        "2 pushes were not believed",
+        "Pushes: 7, the last at",
+        "Pushes that were not believed since the start: 2, the last at",
         "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
     ] {
