@@ -96,6 +96,7 @@ impl Gateway {
             history: translate::history_links(config),
             periods: translate::periods(config),
             hub: hub.is_some(),
+            cloud: hub.is_some() && config.websub.rsscloud,
         };
         let parts = serve::Parts {
             store: Arc::clone(&store),
