@@ -9,6 +9,7 @@ mod keep;
 mod operator;
 mod options;
 mod pull;
+mod reach;
 mod replay;
 mod serve;
 mod sup;

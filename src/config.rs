@@ -56,7 +56,7 @@ pub struct Config {
     pub publish: Publish,
     /// How it tells which feeds have changed.
     pub sup: Sup,
-    /// Whom it tells of each change.
+    /// Its hub, and hubs of upstreams.
     pub websub: Websub,
     /// The feeds, in the order of the file.
     pub feeds: Vec<Feed>,

@@ -8,6 +8,7 @@ mod address;
 mod admin;
 mod archives;
 mod auth;
+mod callback;
 mod cloud;
 mod conditional;
 mod dashboard;
@@ -43,11 +44,13 @@ mod tests;
 mod topics;
 
 pub use auth::{AdminToken, TokenError};
+pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
 pub use hub::{Hub, HubError, HubTotals};
 pub use listen::{ServeError, Server};
 pub use operator::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
+    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
+    PutFeed, Redacted, Totals,
 };
 
 pub use topics::{NoTopic, Pushed, Topics};
@@ -129,6 +132,7 @@ struct Room {
     archives: Archives,
     pasts: Pasts,
     comparisons: Arc<Semaphore>,
+    pushes: Semaphore,
     log: Arc<Log>,
     sup: Sup,
     doors: Doors,
@@ -180,6 +184,7 @@ impl Room {
             archives,
             pasts,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
+            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             log,
             sup,
             doors: Doors::new(),
@@ -225,6 +230,7 @@ fn routes(room: Shared) -> Router {
         .route("/changes", get(doors::changes))
         .route("/websub", post(hub::request))
         .route(address::CLOUD_PATH, post(cloud::register))
+        .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
         .route("/metrics", get(probes::metrics))

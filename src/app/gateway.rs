@@ -70,7 +70,7 @@ impl Gateway {
         let calling = translate::calling(config, &services);
         let hub = open_hub(config, calling, &store, &clock).await?;
         let parts = poll::Parts {
-            settings: translate::polling(config),
+            settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             services,

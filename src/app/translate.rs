@@ -1,6 +1,6 @@
 //! From the words of the configuration to those of the rooms.
 
-use super::AppError;
+use super::{AppError, reach};
 use crate::archive;
 use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, FetchSettings, Services};
@@ -40,7 +40,7 @@ pub(super) fn calling(config: &Config, services: &Services) -> hub::Calling {
 }
 
 /// How feeds are polled.
-pub(super) fn polling(config: &Config) -> PollSettings {
+pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
     PollSettings {
         min_interval: config.polling.min_interval,
         max_interval: config.polling.max_interval,
@@ -50,6 +50,7 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         window: config.publish.window,
         versions_per_day: config.publish.versions_per_day,
         archives: archives(config),
+        reach: reach::reach(config, public_url),
         ..PollSettings::default()
     }
 }

@@ -1,4 +1,4 @@
-//! `[websub]`: the hub.
+//! `[websub]`: the hub, and hubs of upstreams.
 
 use super::section::Section;
 use super::written;
@@ -13,6 +13,7 @@ pub(super) const KEYS: &[&str] = &[
     "lease_max",
     "subscriptions",
     "subscriptions_per_host",
+    "subscribe",
 ];
 
 /// How long a subscription may last.
@@ -38,6 +39,9 @@ pub struct Websub {
     pub subscriptions: u32,
     /// The most subscriptions with callbacks of one host.
     pub subscriptions_per_host: u32,
+    /// Whether hubs of upstreams are subscribed to; `None`: where they can reach this gateway, as
+    /// far as its public address tells.
+    pub subscribe: Option<bool>,
 }
 
 impl Default for Websub {
@@ -50,6 +54,7 @@ impl Default for Websub {
             lease_max: Duration::from_secs(30 * 86_400),
             subscriptions: 100_000,
             subscriptions_per_host: 10_000,
+            subscribe: None,
         }
     }
 }
@@ -85,6 +90,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
         lease_max,
         subscriptions: subscriptions.unwrap_or(default.subscriptions),
         subscriptions_per_host: per_host.unwrap_or(default.subscriptions_per_host),
+        subscribe: section.boolean("subscribe"),
     }
 }
 
@@ -111,12 +117,14 @@ mod tests {
         assert_eq!((brief.lease, brief.lease_min), (brief.lease_min, Duration::from_secs(120)));
         let few = read("subscriptions = 5\nsubscriptions_per_host = 2").unwrap();
         assert_eq!((few.subscriptions, few.subscriptions_per_host), (5, 2));
+        assert_eq!(read("subscribe = true").unwrap().subscribe, Some(true));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (bad, said) in [
             ("hub = \"yes\"", "true or false"),
+            ("subscribe = \"yes\"", "true or false"),
             ("lease = \"1s\"", "out of bounds"),
             ("lease = \"1d\"\nlease_min = \"2d\"", "does not lie between"),
             ("lease = \"3d\"\nlease_max = \"2d\"", "does not lie between"),

@@ -4,13 +4,14 @@
 //! The same clients and the same guard as for feeds. Of the answer only so many bytes are read as
 //! the caller needs; what the answer means is for the caller to say.
 
+use super::ask::location;
 use super::client::{Core, broken, unreached};
 use super::error::FetchError;
 use super::freshness;
 use crate::model::Time;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, LOCATION};
 use std::fmt;
 use std::time::Duration;
 use url::Url;
@@ -48,6 +49,8 @@ pub struct Called {
     pub whole: bool,
     /// How long it asks to be left alone.
     pub retry_after: Option<Duration>,
+    /// Where a redirect leads, made absolute.
+    pub location: Option<Url>,
 }
 
 impl fmt::Debug for CallRequest {
@@ -78,6 +81,7 @@ impl Core {
             call.send().await.map_err(|error| unreached(error, &url, 0, &self.limits))?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), request.now);
+        let location = location(response.headers().get(LOCATION), &url);
         let mut body = BytesMut::new();
         let mut whole = true;
         // What is read of a body that is too long goes with its connection.
@@ -91,7 +95,7 @@ impl Core {
                 break;
             }
         }
-        Ok(Called { status, body: body.freeze(), whole, retry_after })
+        Ok(Called { status, body: body.freeze(), whole, retry_after, location })
     }
 }
 
@@ -125,7 +129,8 @@ mod tests {
         let called = call(&url, None, AllowPrivate::All).await.unwrap();
         let body = Bytes::from_static(b"12345678");
         let retry_after = Some(Duration::from_secs(7));
-        assert_eq!(called, Called { status: 503, body, whole: true, retry_after });
+        let location = None;
+        assert_eq!(called, Called { status: 503, body, whole: true, retry_after, location });
         let long = call(&publisher.url("/long"), None, AllowPrivate::All).await.unwrap();
         assert_eq!((long.body.len(), long.whole), (8, false));
         let head = publisher.heads().remove(0);
@@ -145,6 +150,7 @@ mod tests {
         let sent = Sent { headers, body: Bytes::from_static(b"hello") };
         let called = call(&publisher.url("/a"), Some(sent), AllowPrivate::All).await.unwrap();
         assert_eq!(called.status, 307);
+        assert_eq!(called.location, Url::parse(&publisher.url("/b")).ok());
         let heads = publisher.heads();
         assert_eq!(heads.len(), 1, "{heads:?}");
         for part in

@@ -2,7 +2,7 @@
 
 use super::error::{FetchError, told};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
-use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced};
+use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced, hub_links};
 use super::redirect::{self, Credentials, Trail};
 use super::resolver::GuardedResolver;
 use super::{Ask, Call, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
@@ -165,8 +165,10 @@ impl Core {
         let final_url = trail.url.to_string();
         let found = Validators::of(&headers, &final_url);
         let announced = announced(&headers, &final_url);
+        let links = hub_links(&headers, &final_url);
         let mut fetched = Fetched {
             announced,
+            links,
             answer: Answer::NotModified,
             status,
             validators: found,

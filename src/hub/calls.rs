@@ -70,7 +70,7 @@ async fn verify(shared: &Shared, task: &Task, intent: Intent) -> Heard {
     };
     match ask(shared, url).await {
         Ok(called) => {
-            let Called { status, body, whole, retry_after } = called;
+            let Called { status, body, whole, retry_after, .. } = called;
             Heard::of((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),

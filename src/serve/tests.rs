@@ -2,6 +2,7 @@
 
 mod admin;
 mod archives;
+mod callback;
 mod deltas;
 mod doors;
 mod doubles;

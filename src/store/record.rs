@@ -23,6 +23,7 @@ mod sharing;
 pub(super) mod specimen;
 mod state;
 mod subscription;
+mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};

@@ -62,6 +62,19 @@ impl Operator for Nobody {
     ) -> Result<Redacted, OperatorError> {
         never()
     }
+    fn is_callback(&self, _: &str) -> bool {
+        false
+    }
+    async fn called(
+        &self,
+        _: &str,
+        _: tidegate::websub::Verification,
+    ) -> Result<Option<String>, OperatorError> {
+        never()
+    }
+    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> serve::PushOutcome {
+        serve::PushOutcome::Unknown
+    }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()
     }

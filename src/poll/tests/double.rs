@@ -305,6 +305,7 @@ impl Judge for JudgeDouble {
         let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
         Ok(Judged {
             sup: None,
+            hub: crate::websub::Links::default(),
             verdict: Verdict { change: (!trivial).then_some(change), held, look_again },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),

@@ -97,6 +97,7 @@ impl Publisher {
         };
         Ok(Fetched {
             announced: None,
+            links: crate::websub::Links::default(),
             answer,
             status: if known { 304 } else { 200 },
             validators: Validators {

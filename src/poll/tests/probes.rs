@@ -167,6 +167,7 @@ fn fetch(whole: &Arc<Mutex<bool>>) -> Fetch {
                 final_url: request.url.clone(),
                 moved_to: None,
                 announced: None,
+                links: crate::websub::Links::default(),
                 wire_bytes: 1,
                 notes: Vec::new(),
             })

@@ -18,6 +18,7 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
         "1 missing, to be confirmed",
         "href=\"/feeds/news/about\"",
         "moved to https://elsewhere.example/",
+        "its hub is not believed",
         &at(-10).to_string(),
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
@@ -52,6 +53,10 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
         "&lt;em&gt;an odd redirect&lt;/em&gt;",
         "a hole that stayed",
+        "https://hub.example/?&lt;i&gt;: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
+        "7 pushes, the last at",
+        "2 pushes were not believed",
+        "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
@@ -66,6 +71,9 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "<kbd>",
         "<samp>",
         "<dfn>",
+        "<code>",
+        "<cite>",
+        "?<b>",
         "secret",
         "style=",
         "javascript:",

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 mod noise;
 mod subscription;
+mod upstream_hub;
 
 pub(in crate::store) use subscription::any_subscription;
 
@@ -307,11 +308,11 @@ pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
 pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
     let about = (feed(), text(), of(any::<u128>()));
-    let times = (of(time()), of(time()), of(any_backfill()));
+    let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
     (about, validators, any::<u32>(), of(text()), times).prop_map(
         |((feed, url, body), validators, failures, last_error, times)| {
             let (etag, last_modified, answered_by, moved_to) = validators;
-            let (refreshed, not_before, backfill) = times;
+            let (refreshed, not_before, backfill, subscription) = times;
             PollState {
                 feed,
                 url,
@@ -325,6 +326,7 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 refreshed,
                 not_before,
                 backfill,
+                subscription,
             }
         },
     )

@@ -5,6 +5,15 @@ use super::*;
 use crate::websub::{Active, Manner, Pending, Secret, Wanted};
 
 pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
+    poll_and_hub(url, body, backfill, None)
+}
+
+pub(super) fn poll_and_hub(
+    url: &str,
+    body: Option<u128>,
+    backfill: Option<Backfill>,
+    subscription: Option<HubSubscription>,
+) -> PollRecord {
     PollRecord::from(&PollState {
         feed: FeedName::new("news").unwrap(),
         url: url.to_owned(),
@@ -18,6 +27,7 @@ pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) ->
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
         backfill,
+        subscription,
     })
 }
 
@@ -37,6 +47,28 @@ pub(super) fn walk() -> Backfill {
         note: Some("the publisher answered 503".to_owned()),
         marks: vec![u64::MAX, 0],
         gone: vec![8],
+    }
+}
+
+pub(super) fn hub() -> HubSubscription {
+    HubSubscription {
+        topic: URL.to_owned(),
+        hubs: vec!["https://a.example/".to_owned(), "https://b.example/".to_owned()],
+        hub: 1,
+        keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
+        standing: SubscriptionStanding::Verified,
+        next: at(8),
+        lease: Some(Lease { since: at(9), until: at(10) }),
+        failures: 1,
+        attempts: 2,
+        day: at(11),
+        note: Some("it answered 503".to_owned()),
+        trust: HubTrust::Distrusted,
+        heard: 3,
+        silent: 4,
+        suspect: Some(at(12)),
+        last_push: Some(at(13)),
+        pushes: 5,
     }
 }
 
