@@ -16,7 +16,7 @@ pub use ledger::{AskError, Count};
 
 use crate::clock::Clock;
 use crate::fetch::{AllowPrivate, Call};
-use crate::model::FeedName;
+use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::{Leases, Request, Subscription};
 use async_trait::async_trait;
@@ -27,6 +27,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 /// What operators say of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,13 +129,34 @@ impl Hub {
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
     /// it is answered before the callback is asked).
     pub async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), AskError> {
+        self.take(feed, |ledger, allow, tick, now| ledger.ask(feed, request, allow, tick, now))
+            .await
+    }
+
+    /// Registers a callback with the cloud (rssCloud), likewise.
+    pub async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+    ) -> Result<(), AskError> {
+        let key = (topic, callback);
+        self.take(feed, |ledger, allow, tick, now| ledger.register(feed, key, allow, tick, now))
+            .await
+    }
+
+    async fn take(
+        &self,
+        feed: &FeedName,
+        ask: impl FnOnce(&Ledger, &AllowPrivate, Option<Tick>, Time) -> Result<(), AskError>,
+    ) -> Result<(), AskError> {
         let shared = &self.0;
         let allow = {
             let calling = shared.calling.read().unwrap_or_else(PoisonError::into_inner);
             calling.allow_private.clone()
         };
         let tick = shared.tick(feed).await?;
-        shared.ledger.ask(feed, request, &allow, tick, shared.clock.now())?;
+        ask(&shared.ledger, &allow, tick, shared.clock.now())?;
         shared.ledger.settle().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
@@ -171,7 +193,7 @@ impl Hub {
 
 impl Shared {
     /// The newest tick of a feed.
-    async fn tick(&self, feed: &FeedName) -> Result<Option<crate::model::Tick>, StoreError> {
+    async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
     }
 

@@ -9,6 +9,7 @@ mod admin;
 mod archives;
 mod auth;
 mod callback;
+mod cloud;
 mod conditional;
 mod dashboard;
 mod delta;
@@ -98,6 +99,8 @@ pub struct Settings {
     pub periods: Vec<u32>,
     /// Whether documents lead to the WebSub hub.
     pub hub: bool,
+    /// Whether documents of RSS lead to the cloud, which needs a hub.
+    pub cloud: bool,
 }
 
 /// What serving needs.
@@ -142,6 +145,7 @@ struct Room {
 struct Links {
     sup: bool,
     hub: bool,
+    cloud: bool,
 }
 
 type Shared = Arc<Room>;
@@ -152,6 +156,7 @@ impl Room {
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
             .leading_to(!settings.periods.is_empty(), settings.hub)
+            .with_cloud(settings.cloud)
             .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),
@@ -163,7 +168,8 @@ impl Room {
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let log = Arc::new(Log::new(Arc::clone(&store)));
-        let links = Links { sup: !settings.periods.is_empty(), hub: settings.hub };
+        let links =
+            Links { sup: !settings.periods.is_empty(), hub: settings.hub, cloud: settings.cloud };
         let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
@@ -223,6 +229,7 @@ fn routes(room: Shared) -> Router {
         .route("/events", get(doors::events))
         .route("/changes", get(doors::changes))
         .route("/websub", post(hub::request))
+        .route(address::CLOUD_PATH, post(cloud::register))
         .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))

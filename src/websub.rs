@@ -2,11 +2,12 @@
 //!
 //! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
 //! verifications, [`signature`] makes and checks `X-Hub-Signature`, [`Subscription`] is what a hub
-//! keeps of a subscriber and what it does next. [`discover`] finds the hub of an upstream, and
-//! [`subscriber`] decides what is asked of it and how far it is believed. What is absent: the store,
-//! the network, the clock, chance.
+//! keeps of a subscriber and what it does next; [`cloud`] is the same for rssCloud. [`discover`] finds
+//! the hub of an upstream, and [`subscriber`] decides what is asked of it and how far it is believed.
+//! What is absent: the store, the network, the clock, chance.
 
 mod answer;
+pub mod cloud;
 pub mod discover;
 pub mod form;
 pub mod signature;
@@ -14,11 +15,13 @@ pub mod subscriber;
 mod subscription;
 
 pub use answer::{Heard, Push};
+pub use cloud::{CloudError, Registration};
 pub use discover::{Discovery, Links};
 pub use form::{FormError, Intent, Request, Verification};
 pub use signature::{Secret, SignatureError};
 pub use subscription::{
-    Active, DELIVERIES, Duty, Leases, Pending, Subscription, SubscriptionId, VERIFICATIONS, Wanted,
+    Active, DELIVERIES, Duty, Leases, Manner, Pending, Subscription, SubscriptionId, VERIFICATIONS,
+    Wanted,
 };
 
 /// The media type of a subscriber's request (section 5.1).

@@ -7,6 +7,8 @@
 mod asking;
 #[path = "websub/callback.rs"]
 mod callback;
+#[path = "websub/cloud.rs"]
+mod cloud;
 #[path = "websub/delivery.rs"]
 mod delivery;
 #[path = "websub/lifecycle.rs"]

@@ -96,6 +96,7 @@ impl Gateway {
             history: translate::history_links(config),
             periods: translate::periods(config),
             hub: hub.is_some(),
+            cloud: hub.is_some() && config.websub.rsscloud,
         };
         let parts = serve::Parts {
             store: Arc::clone(&store),
@@ -148,9 +149,10 @@ impl Gateway {
         self.desk.reload(config).await
     }
 
-    /// Whether serving has ended by itself.
+    /// Whether serving, polling or the hub has ended by itself.
     pub fn has_failed(&self) -> bool {
-        self.serve_task.is_finished() || self.poll_task.is_finished()
+        let hub_ended = self.hub_task.as_ref().is_some_and(JoinHandle::is_finished);
+        self.serve_task.is_finished() || self.poll_task.is_finished() || hub_ended
     }
 
     /// Ends in order: no new polls, then the answers in flight, then the store.

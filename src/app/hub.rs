@@ -5,6 +5,7 @@ use crate::model::FeedName;
 use crate::serve::{self, HubError, HubTotals, NoTopic};
 use crate::websub::{Request, Subscription};
 use async_trait::async_trait;
+use url::Url;
 
 /// The hub as the side that serves sees it.
 pub(super) struct Door(pub(super) Hub);
@@ -12,12 +13,16 @@ pub(super) struct Door(pub(super) Hub);
 #[async_trait]
 impl serve::Hub for Door {
     async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError> {
-        self.0.ask(feed, request).await.map_err(|error| match &error {
-            AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
-            AskError::Unknown => HubError::Unknown(error.to_string()),
-            AskError::Full { .. } => HubError::Full(error.to_string()),
-            AskError::Store(_) => HubError::Internal(error.to_string()),
-        })
+        self.0.ask(feed, request).await.map_err(|error| refused(&error))
+    }
+
+    async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+    ) -> Result<(), HubError> {
+        self.0.register(feed, topic, callback).await.map_err(|error| refused(&error))
     }
 
     fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
@@ -36,6 +41,15 @@ impl serve::Hub for Door {
             delivered: count.delivered,
             failed: count.failed,
         }
+    }
+}
+
+fn refused(error: &AskError) -> HubError {
+    match error {
+        AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
+        AskError::Unknown => HubError::Unknown(error.to_string()),
+        AskError::Full { .. } => HubError::Full(error.to_string()),
+        AskError::Store(_) => HubError::Internal(error.to_string()),
     }
 }
 

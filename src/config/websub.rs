@@ -7,6 +7,7 @@ use std::time::Duration;
 
 pub(super) const KEYS: &[&str] = &[
     "hub",
+    "rsscloud",
     "lease",
     "lease_min",
     "lease_max",
@@ -26,6 +27,8 @@ const SUBSCRIPTIONS: RangeInclusive<u32> = 1..=1_000_000;
 pub struct Websub {
     /// Whether there is one.
     pub hub: bool,
+    /// Whether readers of RSS may register by rssCloud as well.
+    pub rsscloud: bool,
     /// How long a subscription lasts where the subscriber does not say.
     pub lease: Duration,
     /// At least.
@@ -45,6 +48,7 @@ impl Default for Websub {
     fn default() -> Self {
         Self {
             hub: true,
+            rsscloud: true,
             lease: Duration::from_secs(10 * 86_400),
             lease_min: Duration::from_secs(300),
             lease_max: Duration::from_secs(30 * 86_400),
@@ -58,6 +62,7 @@ impl Default for Websub {
 pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
     let default = Websub::default();
     let hub = section.boolean("hub").unwrap_or(default.hub);
+    let rsscloud = section.boolean("rsscloud").unwrap_or(default.rsscloud);
     let usual = section.duration("lease", &LEASES);
     let least = section.duration("lease_min", &LEASES);
     let most = section.duration("lease_max", &LEASES);
@@ -79,6 +84,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
     let per_host = section.number("subscriptions_per_host", &SUBSCRIPTIONS);
     Websub {
         hub,
+        rsscloud,
         lease,
         lease_min,
         lease_max,

@@ -1,14 +1,18 @@
 //! One call of a callback each: to verify, to deny, to deliver.
 
 use super::ledger::Task;
-use super::{Absent, Shared, Topics};
+use super::{Absent, Document, Shared, Topics};
 use crate::fetch::{CallRequest, Called, FetchError, Sent};
 use crate::model::Tick;
-use crate::websub::{Duty, Heard, Intent, Push, SIGNATURE_HEADER, Verification, Wanted};
+use crate::websub::cloud;
+use crate::websub::{
+    Duty, FORM_TYPE, Heard, Intent, Manner, Push, SIGNATURE_HEADER, Verification, Wanted,
+};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use http::HeaderValue;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tower::ServiceExt as _;
+use url::Url;
 
 /// How much of an answer to a verification is read, in bytes: more than any challenge.
 const ECHO: usize = 256;
@@ -56,8 +60,15 @@ async fn verify(shared: &Shared, task: &Task, intent: Intent) -> Heard {
         _ => None,
     };
     let topic = task.subscription.topic.clone();
-    let asked = Verification::Intent { intent, topic, challenge: challenge.clone(), lease };
-    match ask(shared, task, &asked).await {
+    let callback = &task.subscription.callback;
+    let url = match task.subscription.manner {
+        Manner::RssCloud => cloud::challenged(callback, &topic, &challenge),
+        Manner::WebSub => {
+            let challenge = challenge.clone();
+            Verification::Intent { intent, topic, challenge, lease }.address(callback)
+        }
+    };
+    match ask(shared, url).await {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
             Heard::of((status, retry_after), &body, whole, &challenge)
@@ -73,7 +84,7 @@ async fn deny(shared: &Shared, task: &Task) -> Heard {
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
-    match ask(shared, task, &said).await {
+    match ask(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
             Heard::Failed { why, after: called.retry_after }
@@ -84,8 +95,7 @@ async fn deny(shared: &Shared, task: &Task) -> Heard {
     }
 }
 
-async fn ask(shared: &Shared, task: &Task, said: &Verification) -> Result<Called, FetchError> {
-    let url = said.address(&task.subscription.callback);
+async fn ask(shared: &Shared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest { url, send: None, answer: ECHO, now: shared.clock.now() };
     shared.call().oneshot(request).await
 }
@@ -97,7 +107,13 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
         Ok(tick) => tick,
         Err(error) => return Outcome::PutOff(error.to_string()),
     };
-    let document = match topics.document(&subscription.topic).await {
+    let document = match subscription.manner {
+        Manner::WebSub => topics.document(&subscription.topic).await,
+        Manner::RssCloud => {
+            topics.stands(&subscription.topic).await.map(|()| notice(&subscription.topic))
+        }
+    };
+    let document = match document {
         Ok(document) => document,
         Err(Absent::Gone(why)) => return Outcome::Gone(why),
         Err(Absent::Later(why)) => return Outcome::PutOff(why),
@@ -126,6 +142,13 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
         Ok(called) => Outcome::Pushed(Push::of(called.status, called.retry_after), tick),
         Err(error) => failed(words(&error)),
     }
+}
+
+/// What the cloud says instead of the document.
+fn notice(topic: &str) -> Document {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
+    Document { headers, body: cloud::changed(topic).into() }
 }
 
 fn unheard(error: &FetchError) -> Heard {

@@ -78,10 +78,11 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::websub::Manner;
     use url::Url;
 
     fn id(number: usize) -> SubscriptionId {
-        SubscriptionId::of("t", &Url::parse(&format!("http://a/{number}")).unwrap())
+        SubscriptionId::of(Manner::WebSub, "t", &Url::parse(&format!("http://a/{number}")).unwrap())
     }
 
     fn drain(lanes: &mut Lanes) -> Vec<Arc<str>> {

@@ -7,7 +7,8 @@ use super::Settings;
 use crate::fetch::{self, AllowPrivate};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
-use crate::websub::{Duty, Request, Subscription, SubscriptionId, Wanted};
+use crate::websub::cloud::CLOUD_LEASE;
+use crate::websub::{Duty, Manner, Request, Subscription, SubscriptionId, Wanted};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use url::Url;
@@ -154,7 +155,7 @@ impl Ledger {
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
-        let (topic, callback, wanted) = match request {
+        let key = match request {
             Request::Subscribe { topic, callback, lease, secret } => {
                 let lease = self.settings.leases.grant(lease);
                 (topic, callback, Wanted::Subscribe { lease, secret, told: tick })
@@ -166,19 +167,45 @@ impl Ledger {
                 ));
             }
         };
+        self.take(Manner::WebSub, feed, key, allow, tick, now)
+    }
+
+    /// Takes a registration with the cloud, likewise.
+    pub(super) fn register(
+        &self,
+        feed: &FeedName,
+        (topic, callback): (String, Url),
+        allow: &AllowPrivate,
+        tick: Option<Tick>,
+        now: Time,
+    ) -> Result<(), AskError> {
+        let lease = CLOUD_LEASE.as_secs();
+        let wanted = Wanted::Subscribe { lease, secret: None, told: tick };
+        self.take(Manner::RssCloud, feed, (topic, callback, wanted), allow, tick, now)
+    }
+
+    fn take(
+        &self,
+        manner: Manner,
+        feed: &FeedName,
+        (topic, callback, wanted): (String, Url, Wanted),
+        allow: &AllowPrivate,
+        tick: Option<Tick>,
+        now: Time,
+    ) -> Result<(), AskError> {
         if fetch::check(&callback, allow).is_err() {
-            let said = "hub.callback leads to an address that this hub does not call: it is not \
+            let said = "the callback leads to an address that this hub does not call: it is not \
                         public";
             return Err(AskError::Callback(said.to_owned()));
         }
-        let id = SubscriptionId::of(&topic, &callback);
+        let id = SubscriptionId::of(manner, &topic, &callback);
         let mut inner = self.inner();
         if !inner.entries.contains_key(&id) {
             if wanted == Wanted::Unsubscribe {
                 return Err(AskError::Unknown);
             }
             inner.has_room(&host_of(&callback), &self.settings)?;
-            inner.insert(Subscription::new(feed.clone(), topic, callback), now);
+            inner.insert(Subscription::new(manner, feed.clone(), topic, callback), now);
         }
         inner.change(id, now, |entry| {
             let other = entry.subscription.ask(wanted, now);

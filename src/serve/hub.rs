@@ -15,6 +15,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use url::Url;
 
 /// The most subscriptions that one answer lists.
 const SHOWN: usize = 1000;
@@ -24,6 +25,10 @@ const SHOWN: usize = 1000;
 pub trait Hub: Send + Sync + 'static {
     /// Takes a request about a document of `feed`. Durable on return.
     async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError>;
+
+    /// Registers a callback with the cloud for a document of `feed`. Durable on return.
+    async fn register(&self, feed: &FeedName, topic: String, callback: Url)
+    -> Result<(), HubError>;
 
     /// The subscriptions, of one feed or of all, at most `limit`.
     fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription>;
@@ -109,7 +114,7 @@ pub(super) async fn request(
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-fn is_form(headers: &HeaderMap) -> bool {
+pub(super) fn is_form(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(FORM_TYPE)
@@ -154,6 +159,7 @@ fn described(of: &Subscription) -> Value {
         "id": of.id().to_string(),
         "feed": of.feed.as_str(),
         "topic": of.topic,
+        "manner": of.manner.name(),
         "callback_host": of.callback.host_str(),
         "state": of.standing(),
         "lease_ends": time(state.map(|active| active.until)),

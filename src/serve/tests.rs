@@ -127,6 +127,7 @@ fn settings() -> Settings {
         window: Duration::from_secs(30 * 86_400),
         periods: Vec::new(),
         hub: false,
+        cloud: false,
     }
 }
 

@@ -35,8 +35,10 @@ pub struct SubscriptionId([u8; 16]);
 
 impl SubscriptionId {
     /// The id of a topic and a callback.
-    pub fn of(topic: &str, callback: &Url) -> Self {
+    pub fn of(manner: Manner, topic: &str, callback: &Url) -> Self {
         let mut hash = Sha256::new();
+        hash.update(manner.name());
+        hash.update([0]);
         hash.update(topic);
         // An address as parsed holds no NUL.
         hash.update([0]);
@@ -82,9 +84,30 @@ impl Leases {
     }
 }
 
+/// How a subscriber is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Manner {
+    /// By WebSub: the document is delivered.
+    WebSub,
+    /// By rssCloud: the address of what has changed is.
+    RssCloud,
+}
+
+impl Manner {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebSub => "websub",
+            Self::RssCloud => "rsscloud",
+        }
+    }
+}
+
 /// A subscription, or the request for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
+    /// How the subscriber is told.
+    pub manner: Manner,
     /// The feed whose document the topic is.
     pub feed: FeedName,
     /// The address of that document, as the subscriber gave it.
@@ -184,13 +207,13 @@ pub enum Duty {
 
 impl Subscription {
     /// A subscription of which nothing is known yet.
-    pub const fn new(feed: FeedName, topic: String, callback: Url) -> Self {
-        Self { feed, topic, callback, active: None, pending: None }
+    pub const fn new(manner: Manner, feed: FeedName, topic: String, callback: Url) -> Self {
+        Self { manner, feed, topic, callback, active: None, pending: None }
     }
 
     /// Its id.
     pub fn id(&self) -> SubscriptionId {
-        SubscriptionId::of(&self.topic, &self.callback)
+        SubscriptionId::of(self.manner, &self.topic, &self.callback)
     }
 
     /// Whether nothing is left of it.
@@ -219,6 +242,10 @@ impl Subscription {
         }
         self.active = None;
         self.pending = None;
+        // rssCloud has no word for it.
+        if self.manner == Manner::RssCloud {
+            return true;
+        }
         self.ask(Wanted::Denial { reason: clipped(reason) }, now)
     }
 

@@ -183,6 +183,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             history: LinkForms::default(),
             periods: Vec::new(),
             hub: false,
+            cloud: false,
         },
     })
 }

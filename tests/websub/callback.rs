@@ -173,7 +173,10 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     }
     let challenge = match Verification::read(&query) {
         Ok(Verification::Intent { challenge, .. }) => challenge,
-        _ => String::new(),
+        // As rssCloud asks.
+        _ => url::form_urlencoded::parse(query.as_bytes())
+            .find(|(key, _)| key == "challenge")
+            .map_or_else(String::new, |(_, challenge)| challenge.into_owned()),
     };
     match agrees {
         Agrees::Yes => challenge.into_response(),

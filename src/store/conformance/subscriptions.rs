@@ -3,7 +3,7 @@
 use super::make::*;
 use super::{Bench, on_every_store};
 use crate::store::*;
-use crate::websub::{Active, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 use url::Url;
 
 on_every_store! {
@@ -14,7 +14,12 @@ on_every_store! {
 
 fn subscription(callback: &str) -> Subscription {
     let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
-    let mut made = Subscription::new(feed("news"), "https://g/feeds/news".to_owned(), callback);
+    let mut made = Subscription::new(
+        Manner::WebSub,
+        feed("news"),
+        "https://g/feeds/news".to_owned(),
+        callback,
+    );
     made.active = Some(Active {
         secret: Some(Secret::new("hush").unwrap()),
         since: time(0),

@@ -3,18 +3,25 @@
 use super::sharing::Seconds;
 use super::{Record, RecordError};
 use crate::model::FeedName;
-use crate::websub::{Active, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// A [`Subscription`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct SubscriptionRecord {
+    manner: MannerRecord,
     feed: String,
     topic: String,
     callback: String,
     active: Option<ActiveRecord>,
     pending: Option<PendingRecord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum MannerRecord {
+    WebSub,
+    RssCloud,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +66,10 @@ fn secret(text: Option<String>) -> Result<Option<Secret>, RecordError> {
 impl From<&Subscription> for SubscriptionRecord {
     fn from(subscription: &Subscription) -> Self {
         Self {
+            manner: match subscription.manner {
+                Manner::WebSub => MannerRecord::WebSub,
+                Manner::RssCloud => MannerRecord::RssCloud,
+            },
             feed: subscription.feed.as_str().to_owned(),
             topic: subscription.topic.clone(),
             callback: subscription.callback.as_str().to_owned(),
@@ -109,6 +120,10 @@ impl TryFrom<SubscriptionRecord> for Subscription {
 
     fn try_from(record: SubscriptionRecord) -> Result<Self, RecordError> {
         Ok(Self {
+            manner: match record.manner {
+                MannerRecord::WebSub => Manner::WebSub,
+                MannerRecord::RssCloud => Manner::RssCloud,
+            },
             feed: FeedName::new(&record.feed)?,
             topic: record.topic,
             callback: Url::parse(&record.callback)?,

@@ -16,7 +16,8 @@ fn tick(seconds: i64) -> Option<Tick> {
 
 fn fresh() -> Subscription {
     let callback = Url::parse("https://reader.example/push?id=7").unwrap();
-    Subscription::new(FeedName::new("news").unwrap(), "https://g/feeds/news".into(), callback)
+    let news = FeedName::new("news").unwrap();
+    Subscription::new(Manner::WebSub, news, "https://g/feeds/news".into(), callback)
 }
 
 fn wanted(told: Option<Tick>) -> Wanted {
@@ -152,6 +153,14 @@ fn a_denial_ends_it_at_once_and_is_said() {
 }
 
 #[test]
+fn a_registration_with_the_cloud_ends_without_a_word() {
+    let mut subscription = active();
+    subscription.manner = Manner::RssCloud;
+    assert!(subscription.deny("gone", at(3)));
+    assert!(subscription.is_over());
+}
+
+#[test]
 fn deliveries_are_tried_with_growing_pauses_and_given_up() {
     let mut subscription = active();
     let mut now = at(10);
@@ -237,7 +246,9 @@ fn answers_are_read_as_the_recommendation_says() {
 #[test]
 fn topic_and_callback_are_the_key() {
     let url = |text: &str| Url::parse(text).unwrap();
-    let id = |topic, callback: &str| SubscriptionId::of(topic, &url(callback));
+    let id = |topic, callback: &str| SubscriptionId::of(Manner::WebSub, topic, &url(callback));
+    let cloud = SubscriptionId::of(Manner::RssCloud, "t", &url("http://a/?x"));
+    assert_ne!(cloud, id("t", "http://a/?x"));
     assert_eq!(id("t", "http://a/?x"), id("t", "http://a/?x"));
     let all = [id("t", "http://a/?x"), id("t", "http://a/?y"), id("u", "http://a/?x")];
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);

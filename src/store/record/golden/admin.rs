@@ -2,7 +2,7 @@
 
 use super::files::{URL, at};
 use super::*;
-use crate::websub::{Active, Pending, Secret, Wanted};
+use crate::websub::{Active, Manner, Pending, Secret, Wanted};
 
 pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
     poll_and_hub(url, body, backfill, None)
@@ -96,6 +96,7 @@ pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: boo
 pub(super) fn subscription() -> SubscriptionRecord {
     let tick = |seconds| Some(Tick::at(at(seconds)));
     SubscriptionRecord::from(&Subscription {
+        manner: Manner::RssCloud,
         feed: FeedName::new("news").unwrap(),
         topic: "https://gate.example/feeds/news?sx=feedsync".to_owned(),
         callback: url::Url::parse("https://reader.example/push?id=7").unwrap(),

@@ -1,7 +1,7 @@
 //! Random subscriptions of the hub.
 
 use super::*;
-use crate::websub::{Active, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 use url::Url;
 
 fn secret() -> impl Strategy<Value = Option<Secret>> {
@@ -54,8 +54,10 @@ fn any_pending() -> impl Strategy<Value = Pending> {
 
 pub(in crate::store) fn any_subscription() -> impl Strategy<Value = Subscription> {
     let path = "[a-z0-9/?&=%é ]{0,40}";
-    (feed(), text(), path, of(any_active()), of(any_pending())).prop_map(
-        |(feed, topic, path, active, pending)| Subscription {
+    let manner = select(vec![Manner::WebSub, Manner::RssCloud]);
+    (manner, feed(), text(), path, of(any_active()), of(any_pending())).prop_map(
+        |(manner, feed, topic, path, active, pending)| Subscription {
+            manner,
             feed,
             topic,
             callback: Url::parse(&format!("https://reader.example/{path}")).unwrap(),
