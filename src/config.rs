@@ -20,6 +20,7 @@ mod size;
 mod store;
 mod sup;
 mod web;
+mod websub;
 
 pub use duration::{DurationError, duration, written};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
@@ -32,6 +33,7 @@ pub use server::{AdminToken, Server, Token};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::Sup;
 pub use web::{WebError, feed_address, public_address};
+pub use websub::Websub;
 
 use section::Section;
 use sheet::Sheet;
@@ -54,6 +56,8 @@ pub struct Config {
     pub publish: Publish,
     /// How it tells which feeds have changed.
     pub sup: Sup,
+    /// Its hub, and hubs of upstreams.
+    pub websub: Websub,
     /// The feeds, in the order of the file.
     pub feeds: Vec<Feed>,
     /// The aggregates, in the order of the file.
@@ -109,13 +113,15 @@ fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
     let polling = polling::read(&mut top.table("polling", polling::KEYS));
     let publish = publish::read(&mut top.table("publish", publish::KEYS));
     let sup = sup::read(&mut top.table("sup", sup::KEYS));
+    let websub = websub::read(&mut top.table("websub", websub::KEYS));
     let feeds = feeds::read_feeds(&mut top, &polling);
     let aggregates = feeds::read_aggregates(&mut top, &feeds);
-    Config { server, store, polling, publish, sup, feeds: feeds.checked, aggregates }
+    Config { server, store, polling, publish, sup, websub, feeds: feeds.checked, aggregates }
 }
 
 /// The tables of the file.
-const TABLES: &[&str] = &["server", "store", "polling", "publish", "sup", "feed", "aggregate"];
+const TABLES: &[&str] =
+    &["server", "store", "polling", "publish", "sup", "websub", "feed", "aggregate"];
 
 /// Every table with the keys that it knows, for suggestions.
 const KNOWN: &[(&str, &[&str])] = &[
@@ -124,6 +130,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("polling", polling::KEYS),
     ("publish", publish::KEYS),
     ("sup", sup::KEYS),
+    ("websub", websub::KEYS),
     ("feed", feeds::FEED_KEYS),
     ("aggregate", feeds::AGGREGATE_KEYS),
 ];

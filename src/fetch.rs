@@ -1,5 +1,6 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
-//! one asks whether a page is there, from [`AskRequest`] to [`Asked`].
+//! one asks whether a page is there, from [`AskRequest`] to [`Asked`]; a third calls hubs and
+//! callbacks, from [`CallRequest`] to [`Called`].
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to.
@@ -9,6 +10,7 @@
 mod address;
 mod ask;
 mod body;
+mod call;
 mod client;
 mod decode;
 mod error;
@@ -22,6 +24,7 @@ mod resolver;
 
 pub use address::Kind;
 pub use ask::{AskRequest, Asked};
+pub use call::{CallRequest, Called, Sent};
 pub use client::services;
 pub use decode::MAX_CODINGS;
 pub use error::{Blame, FetchError, Retry};
@@ -41,13 +44,18 @@ pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchEr
 /// Asking for pages, boxed for the same reason.
 pub type Ask = tower::util::BoxCloneSyncService<AskRequest, Asked, FetchError>;
 
-/// The two services, over the same clients and the same guard.
+/// Calling hubs and callbacks, boxed for the same reason.
+pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
+
+/// The services, over the same clients and the same guard.
 #[derive(Clone)]
 pub struct Services {
     /// Fetches documents.
     pub fetch: Fetch,
     /// Asks for pages.
     pub ask: Ask,
+    /// Calls hubs and callbacks.
+    pub call: Call,
 }
 
 /// What one fetch may take.
@@ -69,6 +77,10 @@ pub struct FetchLimits {
     pub page: Duration,
     /// Pages that are asked for at the same time.
     pub pages_at_once: usize,
+    /// To call a hub or a callback.
+    pub call: Duration,
+    /// Calls at the same time.
+    pub calls_at_once: usize,
 }
 
 impl FetchLimits {
@@ -82,6 +94,8 @@ impl FetchLimits {
         at_once: 128,
         page: Duration::from_secs(20),
         pages_at_once: 16,
+        call: Duration::from_secs(15),
+        calls_at_once: 128,
     };
 }
 

@@ -18,6 +18,7 @@ mod noise;
 mod probe;
 mod sharing;
 mod snapshot;
+mod subscription;
 mod time;
 
 pub use admin::{
@@ -46,4 +47,5 @@ pub use snapshot::{
     Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,
     Standing,
 };
+pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
 pub use time::{Tick, Time, TimeError};

@@ -7,6 +7,7 @@
 mod allowance;
 mod announced;
 mod backfill;
+mod callbacks;
 mod desk;
 mod error;
 mod judge;
@@ -18,26 +19,30 @@ mod report;
 mod round;
 mod schedule;
 mod skip;
+mod subscribe;
 mod sup;
 mod walk;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
+pub use callbacks::{Disbelieved, Reach};
+pub use desk::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked};
 pub use memory::REFRESH_EVERY;
-pub use poller::{MAX_COMMANDS, Parts, Poller, WalkOrder};
+pub use poller::{MAX_COMMANDS, Parts, Poller, Pushed, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
-    DocumentNote, Failure, FeedStatus, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote, PollReport,
-    ProbeNote, Totals,
+    DocumentNote, Failure, FeedStatus, HubNote, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote,
+    PollReport, ProbeNote, Totals,
 };
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
-    After, BUSY_PAUSE, Bounds, FLOOR, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan, Rhythm,
-    SAFETY_EVERY, replay_interval, words,
+    After, BUSY_PAUSE, Bounds, FLOOR, Herald, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan,
+    Rhythm, SAFETY_EVERY, replay_interval, words,
 };
 pub use skip::MAX_SKIP;
+pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};
 pub use walk::Signpost;
 
@@ -69,6 +74,8 @@ pub struct PollSettings {
     pub versions_per_day: u32,
     /// How archives are made and kept (`publish.archive_entries` and what follows it).
     pub archives: archive::Policy,
+    /// Where hubs reach this gateway; `None`: none is subscribed to.
+    pub reach: Option<Reach>,
     /// The number of this node among those that share the store.
     pub node: u64,
 }
@@ -85,6 +92,7 @@ impl Default for PollSettings {
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: crate::model::VERSIONS_PER_DAY,
             archives: archive::Policy::default(),
+            reach: None,
             node: 0,
         }
     }

@@ -64,6 +64,19 @@ pub struct Addresses {
     pub sup: Option<String>,
     /// Of the WebSub hub; `None` while there is none.
     pub hub: Option<String>,
+    /// Where readers of RSS register to be told of changes; `None` while they cannot.
+    pub cloud: Option<Cloud>,
+}
+
+/// Where readers of RSS register (RSS 2.0, element `cloud`), over `http-post`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cloud {
+    /// The host.
+    pub domain: String,
+    /// The port.
+    pub port: u16,
+    /// The path.
+    pub path: String,
 }
 
 /// What to render.

@@ -8,6 +8,8 @@ mod address;
 mod admin;
 mod archives;
 mod auth;
+mod callback;
+mod cloud;
 mod conditional;
 mod dashboard;
 mod delta;
@@ -16,6 +18,7 @@ mod doors;
 mod explain;
 mod feeds;
 mod html;
+mod hub;
 mod ignore;
 mod items;
 mod json;
@@ -38,13 +41,19 @@ mod stall;
 mod sup;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 pub use auth::{AdminToken, TokenError};
-pub use listen::{ServeError, run};
+pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
+pub use hub::{Hub, HubError, HubTotals};
+pub use listen::{ServeError, Server};
 pub use operator::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
+    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
+    PutFeed, Redacted, Totals,
 };
+
+pub use topics::{NoTopic, Pushed, Topics};
 
 use crate::clock::Clock;
 use crate::render::{Dialect, LinkForms};
@@ -55,7 +64,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
 use log::Log;
@@ -90,6 +99,8 @@ pub struct Settings {
     pub periods: Vec<u32>,
     /// Whether documents lead to the WebSub hub.
     pub hub: bool,
+    /// Whether documents of RSS lead to the cloud, which needs a hub.
+    pub cloud: bool,
 }
 
 /// What serving needs.
@@ -101,6 +112,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Acts for administration.
     pub operator: Arc<dyn Operator>,
+    /// Keeps the subscriptions of the WebSub hub, where there is one.
+    pub hub: Option<Arc<dyn Hub>>,
     /// How this gateway shows itself.
     pub settings: Settings,
 }
@@ -110,6 +123,7 @@ struct Room {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
+    hub: Option<Arc<dyn Hub>>,
     site: Site,
     admin_token: AdminToken,
     links: Links,
@@ -118,6 +132,7 @@ struct Room {
     archives: Archives,
     pasts: Pasts,
     comparisons: Arc<Semaphore>,
+    pushes: Semaphore,
     log: Arc<Log>,
     sup: Sup,
     doors: Doors,
@@ -130,16 +145,18 @@ struct Room {
 struct Links {
     sup: bool,
     hub: bool,
+    cloud: bool,
 }
 
 type Shared = Arc<Room>;
 
 impl Room {
     fn new(parts: Parts, renderer: Renderer, closing: CancellationToken) -> Shared {
-        let Parts { store, clock, operator, settings } = parts;
+        let Parts { store, clock, operator, hub, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
             .leading_to(!settings.periods.is_empty(), settings.hub)
+            .with_cloud(settings.cloud)
             .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),
@@ -151,13 +168,15 @@ impl Room {
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let log = Arc::new(Log::new(Arc::clone(&store)));
-        let links = Links { sup: !settings.periods.is_empty(), hub: settings.hub };
+        let links =
+            Links { sup: !settings.periods.is_empty(), hub: settings.hub, cloud: settings.cloud };
         let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
             clock,
             operator,
+            hub,
             site,
             admin_token: settings.admin_token,
             links,
@@ -165,6 +184,7 @@ impl Room {
             archives,
             pasts,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
+            pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             log,
             sup,
             doors: Doors::new(),
@@ -182,6 +202,7 @@ pub fn router(parts: Parts) -> Router {
 fn routes(room: Shared) -> Router {
     let administration = Router::new()
         .route("/feeds", get(admin::list))
+        .route("/subscriptions", get(hub::list))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
@@ -207,7 +228,9 @@ fn routes(room: Shared) -> Router {
         .route("/sup.json", get(sup::document))
         .route("/events", get(doors::events))
         .route("/changes", get(doors::changes))
-        .route("/websub", any(|| not_built("the WebSub hub")))
+        .route("/websub", post(hub::request))
+        .route(address::CLOUD_PATH, post(cloud::register))
+        .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
         .route("/metrics", get(probes::metrics))
@@ -235,8 +258,4 @@ async fn wrong_method(method: Method) -> Problem {
         None => "this method is not for this address; see the header Allow".to_owned(),
     };
     Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, said)
-}
-
-async fn not_built(what: &'static str) -> Problem {
-    Problem::not_built(what)
 }

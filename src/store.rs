@@ -31,6 +31,7 @@ use crate::model::{
     FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
     Time, Update,
 };
+use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -304,6 +305,12 @@ pub trait Store: Send + Sync + 'static {
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError>;
     /// All poll states.
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
+
+    /// Every subscription of the hub, in the order of their ids.
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError>;
+    /// Writes subscriptions of the hub, and takes out those of which nothing is left
+    /// ([`Subscription::is_over`]). All or nothing, durable on return.
+    async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError>;
 
     /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
     /// a bounded number at a time. Nothing that is shown changes. Durable on return.

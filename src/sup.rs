@@ -6,6 +6,7 @@
 
 mod discover;
 mod follower;
+mod links;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod windows;
 
 pub use discover::{Place, RELATION, in_header, in_link, in_links};
 pub use follower::{Follower, News, SEEN_LIMIT, Standing};
+pub use links::{HeaderLink, links};
 pub use read::{Document, ID_LIMIT, ReadError, UPDATES_LIMIT, Update, read};
 pub use windows::{Closed, Window, Windows};
 

@@ -1,5 +1,6 @@
 //! A gateway in front of a gateway: the second asks the first which feeds have changed (SUP), and
-//! reads only those. And what it does with publishers whose SUP documents cannot be relied on.
+//! reads only those; or it is told by the first one's hub (WebSub). And what it does with publishers
+//! whose SUP documents cannot be relied on.
 //!
 //! `TIDEGATE_CHAIN_FEEDS` sets how many feeds; a hundred where it is not set.
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::clock::{Clock, SystemClock};
 use tidegate::config;
-use tidegate::model::FeedName;
+use tidegate::model::{FeedName, HubTrust};
 
 /// The words of the schedule for a feed that is left to its SUP document.
 const LEFT: &str = "its SUP document tells of changes";
@@ -161,7 +162,7 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
     let first = gateway(
         &feeds,
         |feed| format!("http://127.0.0.1:{upstream}/{feed}"),
-        "[sup]\nperiods = [\"1s\", \"2s\", \"1h\"]",
+        "[sup]\nperiods = [\"1s\", \"2s\", \"1h\"]\n[websub]\nhub = false",
     )
     .await;
     ready(&first, &feeds).await;
@@ -246,4 +247,43 @@ async fn a_document_that_lies_or_breaks_is_noticed() {
     }
     until("nothing is left to it", async || !left("elm").await).await;
     gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_gateways_hub_tells_the_second_of_a_change() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let feeds: Vec<String> = ["ash", "birch"].map(str::to_owned).into();
+    let publisher = Publisher::start(Sup::None).await;
+    let upstream = publisher.port;
+    // SUP documents are of an hour: what arrives sooner was pushed.
+    let tables = "[sup]\nperiods = [\"1h\", \"2h\"]";
+    let first = gateway(&feeds, |feed| format!("http://127.0.0.1:{upstream}/{feed}"), tables).await;
+    ready(&first, &feeds).await;
+    let at = first.address();
+    let second = gateway(&feeds, |feed| format!("http://{at}/feeds/{feed}"), tables).await;
+    ready(&second, &feeds).await;
+    let hub = async |feed: &str| second.operator().status(&name(feed)).await.unwrap().hub;
+    for feed in &feeds {
+        until("a subscription", async || {
+            hub(feed).await.is_some_and(|hub| hub.state == "subscribed")
+        })
+        .await;
+    }
+    let polls = asked(&first, FEED_ROUTE).await;
+    for text in ["a new text, which is another one altogether", "and then one more of that kind"] {
+        publisher.set("ash", text);
+        first.operator().poll_now(&name("ash")).await.unwrap();
+        let published = format!("http://{}/feeds/ash", second.address());
+        until("the change", async || {
+            reqwest::get(&published).await.unwrap().text().await.unwrap().contains(text)
+        })
+        .await;
+    }
+    let ash = hub("ash").await.unwrap();
+    assert_eq!((ash.pushes, ash.disbelieved, ash.trust), (2, 0, HubTrust::Trusted), "{ash:?}");
+    assert_eq!(hub("birch").await.unwrap().pushes, 0);
+    assert_eq!(asked(&first, FEED_ROUTE).await, polls + 2, "no poll but for a push");
+    assert!(why(&second, "ash").await.contains("its hub tells of changes"));
+    second.stop().await.unwrap();
+    first.stop().await.unwrap();
 }

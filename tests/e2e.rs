@@ -27,6 +27,8 @@ mod deltas;
 mod edges;
 #[path = "e2e/formats.rs"]
 mod formats;
+#[path = "e2e/hub.rs"]
+mod hub;
 #[path = "e2e/identity.rs"]
 mod identity;
 #[path = "e2e/moves.rs"]

@@ -200,6 +200,19 @@ fn sup_documents() {
 }
 
 #[test]
+fn requests_to_a_hub() {
+    let seeds = [
+        "hub.mode=subscribe&hub.topic=https%3A%2F%2Fg.example%2Ffeeds%2Fnews%3Fas%3Drss\
+         &hub.callback=https%3A%2F%2Fr.example%2Fpush%3Fid%3D7&hub.lease_seconds=60&hub.secret=s",
+        "hub.mode=unsubscribe&hub.topic=t&hub.callback=http://a.example/?%20&x=%ff",
+        "id=7&hub.mode=subscribe&hub.topic=t&hub.challenge=c0ffee&hub.lease_seconds=60",
+        "hub.mode=denied&hub.topic=t&hub.reason=it+is+gone",
+        "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+    ];
+    run(targets::websub, &seeds.map(|text| text.as_bytes().to_vec()), 7);
+}
+
+#[test]
 fn texts() {
     let mut seeds = files("tests/fixtures/feeds");
     let short = [

@@ -190,6 +190,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         refreshed: None,
         not_before: None,
         backfill: None,
+        subscription: None,
     }
 }
 

@@ -19,7 +19,7 @@ use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
 use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store};
-use tidegate::{archive, config, diff, identity, sup};
+use tidegate::{archive, config, diff, identity, sup, websub};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -43,6 +43,26 @@ pub fn sup(data: &[u8]) {
     follower.take(&document);
     let again = follower.take(&document);
     assert_eq!((again.updates.len(), again.standing), (0, sup::Standing::Complete));
+}
+
+/// What a hub is asked, and what it asks a callback.
+pub fn websub(data: &[u8]) {
+    if let Ok(request) = websub::Request::read(data) {
+        let written = request.write();
+        assert_eq!(websub::Request::read(written.as_bytes()), Ok(request));
+    }
+    let text = String::from_utf8_lossy(data);
+    if let Ok(asked) = websub::Verification::read(&text) {
+        let address = asked.address(&"http://a.example/?own=1".parse().unwrap());
+        let query = address.query().unwrap();
+        assert!(query.starts_with("own=1&hub.mode="));
+        assert_eq!(websub::Verification::read(query), Ok(asked));
+    }
+    let secret = websub::Secret::new("hush").unwrap();
+    if secret.verify(&text, data).is_ok() {
+        panic!("nobody guesses a signature of a text that bears it");
+    }
+    secret.verify(&secret.sign(data), data).unwrap();
 }
 
 /// A feed document from bytes to bytes.
@@ -113,6 +133,7 @@ fn taken(feed: &FeedDocument<'_>) {
         upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
         sup: None,
         hub: None,
+        cloud: None,
     };
     for (kind, dialect) in
         [(ViewKind::Reader, Dialect::Sse), (ViewKind::Complete, Dialect::FeedSync)]

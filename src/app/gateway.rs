@@ -1,12 +1,14 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
+use super::hub::{Door, Served};
 use super::operator::Desk;
 use super::{AppError, feeds, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
+use crate::hub::{self, Hub};
 use crate::model::EndpointId;
 use crate::poll::{self, ParseAndRecord, Poller};
-use crate::serve::{self, ServeError};
+use crate::serve::{self, ServeError, Server};
 use crate::store::{MemoryStore, SledStore, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub struct Gateway {
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
+    hub_task: Option<JoinHandle<()>>,
 }
 
 impl Gateway {
@@ -64,8 +67,10 @@ impl Gateway {
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let services = translate::fetch(config, &public_url)?;
+        let calling = translate::calling(config, &services);
+        let hub = open_hub(config, calling, &store, &clock).await?;
         let parts = poll::Parts {
-            settings: translate::polling(config),
+            settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             services,
@@ -81,6 +86,7 @@ impl Gateway {
             poller,
             config.clone(),
             public_url.clone(),
+            hub.clone(),
         ));
         let settings = serve::Settings {
             public_url,
@@ -89,22 +95,37 @@ impl Gateway {
             window: config.publish.window,
             history: translate::history_links(config),
             periods: translate::periods(config),
-            hub: false,
+            hub: hub.is_some(),
+            cloud: hub.is_some() && config.websub.rsscloud,
         };
         let parts = serve::Parts {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
+            hub: hub.clone().map(|hub| Arc::new(Door(hub)) as Arc<dyn serve::Hub>),
             settings,
         };
-        let serve_task = tokio::spawn(serve::run(listener, parts, serving.clone()));
+        let server = Server::new(parts, serving.clone());
+        let topics = Arc::new(Served(server.topics()));
+        let serve_task = tokio::spawn(server.run(listener));
+        let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let age_task = tokio::spawn(feeds::let_age(
             Arc::clone(&store),
             clock,
             Arc::clone(&desk),
             polling.clone(),
         ));
-        Ok(Self { address, desk, store, polling, serving, poll_task, serve_task, age_task })
+        Ok(Self {
+            address,
+            desk,
+            store,
+            polling,
+            serving,
+            poll_task,
+            serve_task,
+            age_task,
+            hub_task,
+        })
     }
 
     /// The address that it listens on.
@@ -128,9 +149,10 @@ impl Gateway {
         self.desk.reload(config).await
     }
 
-    /// Whether serving has ended by itself.
+    /// Whether serving, polling or the hub has ended by itself.
     pub fn has_failed(&self) -> bool {
-        self.serve_task.is_finished() || self.poll_task.is_finished()
+        let hub_ended = self.hub_task.as_ref().is_some_and(JoinHandle::is_finished);
+        self.serve_task.is_finished() || self.poll_task.is_finished() || hub_ended
     }
 
     /// Ends in order: no new polls, then the answers in flight, then the store.
@@ -141,13 +163,38 @@ impl Gateway {
         let polled = self.poll_task.await;
         let served = self.serve_task.await;
         let _ = self.age_task.await;
+        let delivered = match self.hub_task {
+            Some(task) => task.await,
+            None => Ok(()),
+        };
         let closed = self.store.close().await;
         closed.map_err(|error| AppError::run("the store could not be closed", error))?;
         polled.map_err(|error| AppError::run("polling ended badly", error))?;
+        delivered.map_err(|error| AppError::run("the hub ended badly", error))?;
         served
             .map_err(|error| AppError::run("serving ended badly", error))?
             .map_err(|error| AppError::run("serving failed", error))
     }
+}
+
+/// The hub, where the operator wants one.
+async fn open_hub(
+    config: &Config,
+    calling: hub::Calling,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Hub>, AppError> {
+    if !config.websub.hub {
+        return Ok(None);
+    }
+    let parts = hub::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(clock),
+        settings: translate::hub(config),
+        calling,
+    };
+    let opened = Hub::open(parts).await;
+    opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
 }
 
 async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {

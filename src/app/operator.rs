@@ -1,11 +1,13 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod hub;
 mod redact;
 
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Websub};
+use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
@@ -14,10 +16,13 @@ use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, Put, PutFeed, Redacted, Totals,
+    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put, PutFeed,
+    Redacted, Totals,
 };
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
+use crate::websub::Verification;
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -34,6 +39,7 @@ pub(super) struct Desk {
     poller: Poller,
     config: RwLock<Config>,
     public_url: String,
+    hub: Option<Hub>,
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
@@ -55,6 +61,7 @@ impl Desk {
         poller: Poller,
         config: Config,
         public_url: String,
+        hub: Option<Hub>,
     ) -> Self {
         let window = config.publish.window;
         let archives = translate::archives(&config);
@@ -68,6 +75,7 @@ impl Desk {
             poller,
             config,
             public_url,
+            hub,
             window,
             archives,
             retention,
@@ -107,12 +115,17 @@ impl Desk {
             ("store", before.store != config.store),
             ("publish", before.publish != config.publish),
             ("sup", before.sup != config.sup),
+            ("websub", of_the_hub(&before) != of_the_hub(config)),
         ];
         restart
             .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
         let services = translate::fetch(config, &self.public_url)?;
+        if let Some(hub) = &self.hub {
+            hub.reconfigure(translate::calling(config, &services));
+        }
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        self.poller.reconfigure(translate::polling(config), services).await.map_err(stopped)?;
+        let polling = translate::polling(config, &self.public_url);
+        self.poller.reconfigure(polling, services).await.map_err(stopped)?;
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
@@ -156,6 +169,7 @@ impl Desk {
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             backfill: polled.backfill,
+            hub: polled.hub.map(|hub| hub::note(&hub, self.clock.now())),
         })
     }
 
@@ -198,6 +212,11 @@ impl Desk {
             _ => Ok(()),
         }
     }
+}
+
+/// What is said of our own hub; hubs of upstreams are taken up or left at once.
+fn of_the_hub(config: &Config) -> Websub {
+    Websub { subscribe: None, ..config.websub.clone() }
 }
 
 /// Why a document is held, as everywhere outside: the rule and the evidence.
@@ -323,6 +342,26 @@ impl Operator for Desk {
             BackfillAction::Stop => WalkOrder::Stop,
         };
         self.poller.walk(feed, order).await.map_err(stopped)
+    }
+
+    fn is_callback(&self, token: &str) -> bool {
+        self.poller.is_callback(token)
+    }
+
+    async fn called(
+        &self,
+        token: &str,
+        said: Verification,
+    ) -> Result<Option<String>, OperatorError> {
+        self.poller.called(token, said).await.map_err(stopped)
+    }
+
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
+        match self.poller.pushed(token, signature, body).await {
+            poll::Pushed::Unknown => PushOutcome::Unknown,
+            poll::Pushed::Disbelieved => PushOutcome::Disbelieved,
+            poll::Pushed::Taken => PushOutcome::Taken,
+        }
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {

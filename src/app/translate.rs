@@ -1,12 +1,14 @@
 //! From the words of the configuration to those of the rooms.
 
-use super::AppError;
+use super::{AppError, reach};
 use crate::archive;
 use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
 use crate::fetch::{self, FetchSettings, Services};
+use crate::hub;
 use crate::poll::PollSettings;
 use crate::render;
 use crate::store::Retention;
+use crate::websub::Leases;
 
 /// The client that every outgoing request goes through.
 pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppError> {
@@ -20,8 +22,25 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppEr
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
 
+/// What the operator says of the hub.
+pub(super) fn hub(config: &Config) -> hub::Settings {
+    let websub = &config.websub;
+    let leases = Leases { usual: websub.lease, least: websub.lease_min, most: websub.lease_max };
+    let limit = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    hub::Settings {
+        leases,
+        subscriptions: limit(websub.subscriptions),
+        per_host: limit(websub.subscriptions_per_host),
+    }
+}
+
+/// How the hub calls.
+pub(super) fn calling(config: &Config, services: &Services) -> hub::Calling {
+    hub::Calling { call: services.call.clone(), allow_private: allow_private(config) }
+}
+
 /// How feeds are polled.
-pub(super) fn polling(config: &Config) -> PollSettings {
+pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
     PollSettings {
         min_interval: config.polling.min_interval,
         max_interval: config.polling.max_interval,
@@ -31,6 +50,7 @@ pub(super) fn polling(config: &Config) -> PollSettings {
         window: config.publish.window,
         versions_per_day: config.publish.versions_per_day,
         archives: archives(config),
+        reach: reach::reach(config, public_url),
         ..PollSettings::default()
     }
 }

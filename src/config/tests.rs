@@ -48,6 +48,7 @@ fn the_annotated_file_shows_every_key() {
         "public_url =",
         "admin_token_file =",
         "user_agent =",
+        "subscribe =",
         "endpoint =",
         "[[",
         "name =",

@@ -2,7 +2,7 @@
 
 use super::{HARBOUR, LIGHTHOUSE};
 use crate::config::{AllowPrivate, Config, Feed, HostPort, Polling, Publish, Server};
-use crate::config::{StoreKind, StoreSettings, Sup, written};
+use crate::config::{StoreKind, StoreSettings, Sup, Websub, written};
 use crate::model::{Deletions, FeedName, FeedOptions, FeedSource};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -45,6 +45,7 @@ pub fn configuration(publisher: SocketAddr, listen: SocketAddr, data: Option<Pat
         },
         publish: Publish::default(),
         sup: Sup::default(),
+        websub: Websub::default(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
     }

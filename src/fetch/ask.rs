@@ -40,14 +40,19 @@ impl Core {
         let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
         let response = asked.header(ACCEPT, PAGES).send().await;
         let response = response.map_err(|error| unreached(error, &url, 0, &self.limits))?;
-        let location = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
-        let location = location
-            .filter(|value| !value.is_empty() && value.len() <= MAX_LOCATION_BYTES)
-            .and_then(|value| std::str::from_utf8(value).ok())
-            .and_then(|text| url.join(text).ok());
+        let location = location(response.headers().get(LOCATION), &url);
         // The response is dropped here, and its connection with it where a body is under way.
         Ok(Asked { status: response.status().as_u16(), location })
     }
+}
+
+/// Where a redirect of an answer from `url` leads.
+pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
+    value
+        .map(HeaderValue::as_bytes)
+        .filter(|value| !value.is_empty() && value.len() <= MAX_LOCATION_BYTES)
+        .and_then(|value| std::str::from_utf8(value).ok())
+        .and_then(|text| url.join(text).ok())
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::error::{FetchError, told};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
-use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced};
+use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced, hub_links};
 use super::redirect::{self, Credentials, Trail};
 use super::resolver::GuardedResolver;
-use super::{Ask, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
+use super::{Ask, Call, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
 use crate::record::BodyPrints;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -43,7 +43,7 @@ const POOL_PER_HOST: usize = 1;
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let core = Arc::new(Core::new(settings)?);
-    let pages = Arc::clone(&core);
+    let (pages, calls) = (Arc::clone(&core), Arc::clone(&core));
     let fetch = tower::service_fn(move |request| {
         let core = Arc::clone(&core);
         async move { core.fetch(request).await }
@@ -62,7 +62,16 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         .concurrency_limit(limits.pages_at_once.max(1))
         .timeout(limits.page)
         .service(ask);
-    Ok(Services { fetch: Fetch::new(fetch), ask: Ask::new(ask) })
+    let call = tower::service_fn(move |request| {
+        let core = Arc::clone(&calls);
+        async move { core.call(request).await }
+    });
+    let call = ServiceBuilder::new()
+        .map_err(move |error| settle(error, "answer", limits.call))
+        .concurrency_limit(limits.calls_at_once.max(1))
+        .timeout(limits.call)
+        .service(call);
+    Ok(Services { fetch: Fetch::new(fetch), ask: Ask::new(ask), call: Call::new(call) })
 }
 
 /// The error of the stack, as ours.
@@ -156,8 +165,10 @@ impl Core {
         let final_url = trail.url.to_string();
         let found = Validators::of(&headers, &final_url);
         let announced = announced(&headers, &final_url);
+        let links = hub_links(&headers, &final_url);
         let mut fetched = Fetched {
             announced,
+            links,
             answer: Answer::NotModified,
             status,
             validators: found,

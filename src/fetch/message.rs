@@ -3,6 +3,7 @@
 use crate::model::Time;
 use crate::record::BodyPrints;
 use crate::sup::{Place, in_header, in_links};
+use crate::websub::Links;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderName, LAST_MODIFIED};
@@ -127,16 +128,24 @@ pub struct Fetched {
     pub notes: Vec<String>,
     /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
     pub announced: Option<Place>,
+    /// Which hubs the headers name, and under which address (WebSub section 4).
+    pub links: Links,
 }
 
 /// Where the headers of an answer from `url` say that changes are announced.
 pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<Place> {
-    let texts = |name: &str| {
-        let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
-        values.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>()
-    };
-    let header = texts("x-sup-id").into_iter().find_map(in_header);
-    header.or_else(|| texts("link").into_iter().find_map(|value| in_links(value, url)))
+    let header = texts(headers, "x-sup-id").find_map(in_header);
+    header.or_else(|| texts(headers, "link").find_map(|value| in_links(value, url)))
+}
+
+/// Which hubs the headers of an answer from `url` name.
+pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> Links {
+    Links::in_headers(texts(headers, "link"), url)
+}
+
+fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
+    values.filter_map(|value| value.to_str().ok())
 }
 
 /// How many headers of one name are looked at.

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{Backfill, FeedName, Ignore, Time};
+use super::{Backfill, FeedName, HubSubscription, Ignore, Time};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -149,4 +149,6 @@ pub struct PollState {
     pub not_before: Option<Time>,
     /// The walk through the publisher's older documents, where there was one.
     pub backfill: Option<Backfill>,
+    /// The subscription to the hub that the feed names, where there is one.
+    pub subscription: Option<HubSubscription>,
 }

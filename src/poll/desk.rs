@@ -7,14 +7,17 @@
 use super::PollSettings;
 mod announced;
 mod commands;
+pub(super) mod hub;
 mod probes;
 mod rounds;
 mod walks;
 
 use self::announced::Hearing;
+use self::hub::{AllLeaving, HubAsked, Subscribing};
 use super::allowance::{Allowance, HostAllowances};
 use super::announced::{Announced, Looked};
 use super::backfill::Stepped;
+use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
 use super::politeness::{Errand, Host, Politeness};
@@ -25,7 +28,9 @@ use super::round::{Bench, Found};
 use super::schedule::{Next, phase};
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
-use crate::model::{Backfill, FeedName, FeedRecord, FeedStanding, PollState, Time};
+use crate::model::{
+    Backfill, FeedName, FeedRecord, FeedStanding, HubSubscription, PollState, Time,
+};
 use crate::store::{Claim, CommitError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -80,7 +85,11 @@ struct Feed {
     /// The walk through its publisher's older documents, and where its next step is.
     walk: Option<Backfill>,
     walking: Walking,
-    walk_is_unsaved: bool,
+    /// The subscription to its hub, and where the next request to that is.
+    subscription: Option<HubSubscription>,
+    subscribing: Subscribing,
+    /// Whether the walk or the subscription has still to be written down.
+    aside_is_unsaved: bool,
 }
 
 /// Whether missing items of a feed are asked for.
@@ -101,6 +110,8 @@ struct Running {
     since: Instant,
     /// Whether it was begun because the feed's SUP document listed it.
     listed: bool,
+    /// Whether it was begun because the feed's hub told of a change.
+    pushed: bool,
 }
 
 struct Done {
@@ -133,6 +144,12 @@ pub(super) struct Desk {
     /// Requests for SUP documents in flight, and for which.
     looks: JoinSet<Option<Looked>>,
     addresses: HashMap<Id, String>,
+    /// Requests to hubs in flight, and for which feeds; those that are due.
+    hubs: JoinSet<HubAsked>,
+    hub_names: HashMap<Id, (FeedName, Host)>,
+    hubs_due: BTreeSet<(Time, FeedName)>,
+    callbacks: Arc<Callbacks>,
+    leaving: AllLeaving,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
     claim_at: Instant,
@@ -152,6 +169,7 @@ impl Desk {
         clock: Arc<dyn Clock>,
         cancel: CancellationToken,
         board: Arc<Board>,
+        callbacks: Arc<Callbacks>,
     ) -> Self {
         let last_now = clock.now();
         Self {
@@ -175,6 +193,11 @@ impl Desk {
             announced: Announced::default(),
             looks: JoinSet::new(),
             addresses: HashMap::new(),
+            hubs: JoinSet::new(),
+            hub_names: HashMap::new(),
+            hubs_due: BTreeSet::new(),
+            callbacks,
+            leaving: AllLeaving::new(),
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
             claim_at: Instant::now() + CLAIM_EVERY,
@@ -224,6 +247,7 @@ impl Desk {
                 Some(done) = self.probes.join_next_with_id() => self.finish_probe(done),
                 Some(done) = self.steps.join_next_with_id() => self.finish_step(done),
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
+                Some(done) = self.hubs.join_next_with_id() => self.finish_hub(done),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -240,8 +264,10 @@ impl Desk {
         let host = self.settings.host(&record.url);
         self.forget_probe(&name);
         self.forget_walk(&name);
+        self.leave_hub(&name);
         self.board.remove(&name);
         let walk = memory.poll.backfill.clone();
+        let subscription = memory.poll.subscription.clone();
         let feed = Feed {
             record,
             host,
@@ -257,13 +283,16 @@ impl Desk {
             probing: Probing::Not,
             walk,
             walking: Walking::Not,
-            walk_is_unsaved: false,
+            subscription,
+            subscribing: Subscribing::Not,
+            aside_is_unsaved: false,
             hearing: Hearing::default(),
         };
         self.announced.detach(&name);
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, Next { at: due, reason: reason.to_owned() });
         self.resume_walk(&name);
+        self.resume_hub(&name);
     }
 
     fn schedule(&mut self, name: &FeedName, next: Next) {
@@ -301,11 +330,13 @@ impl Desk {
             }
         }
         self.line_up_steps(now);
+        self.line_up_hubs(now);
         while let Some(errand) = self.polite.take(instant) {
             match errand {
                 Errand::Poll(name) => self.begin(&name, Vec::new()),
                 Errand::Probe(name) => self.begin_probe(&name),
                 Errand::Walk(name) => self.begin_step(&name),
+                Errand::Hub(name) => self.begin_hub(&name),
             }
         }
     }
@@ -325,6 +356,7 @@ impl Desk {
             .into_iter()
             .map(|(at, name)| (at.minus(back), name))
             .collect();
+        self.set_hubs_back(back);
         for (at, name) in &self.steps_due {
             if let Some(feed) = self.feeds.get_mut(name) {
                 feed.walking = Walking::Due(*at);
@@ -346,6 +378,7 @@ impl Desk {
         self.unschedule(name);
         self.forget_probe(name);
         self.forget_walk(name);
+        self.leave_hub(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
         self.announced.detach(name);
@@ -356,8 +389,9 @@ impl Desk {
         let now = Instant::now();
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let step = self.steps_due.first().map(|(at, _)| now + at.since(self.last_now));
+        let hub = self.hubs_due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
-        let times = [due, step, looks, polite, self.checkpoint_at, Some(self.claim_at)];
+        let times = [due, step, hub, looks, polite, self.checkpoint_at, Some(self.claim_at)];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 

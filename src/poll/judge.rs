@@ -6,6 +6,7 @@ use crate::judge::probe::{self, Replies};
 use crate::model::{Backfill, Completeness, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
+use crate::websub::Links;
 use bytes::Bytes;
 use url::Url;
 
@@ -46,6 +47,8 @@ pub struct Judged {
     pub walked: Option<Walked>,
     /// Its link to a SUP document, fragment included.
     pub sup: Option<String>,
+    /// Which hubs its elements name, and under which address.
+    pub hub: Links,
 }
 
 /// What a document was to a walk through a publisher's older documents.
@@ -127,6 +130,7 @@ impl Judge for ParseAndRecord {
             partial: partial(&document.completeness),
             warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
             sup: document.head.links.sup,
+            hub: Links { hubs: document.head.links.hubs, own: document.head.links.own },
             hints: document.head.hints,
             walked: None,
         })

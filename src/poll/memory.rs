@@ -80,6 +80,7 @@ impl Memory {
             refreshed: Some(now),
             not_before: None,
             backfill: None,
+            subscription: None,
         };
         Self::from_saved(poll, now)
     }

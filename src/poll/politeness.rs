@@ -50,6 +50,8 @@ pub enum Errand {
     Probe(FeedName),
     /// To go a step on through its publisher's older documents.
     Walk(FeedName),
+    /// To ask its hub.
+    Hub(FeedName),
 }
 
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
+use super::callbacks::{Callbacks, Disbelieved};
 use super::desk::Desk;
 use super::error::PollError;
 use super::judge::Judge;
@@ -10,6 +11,8 @@ use crate::clock::Clock;
 use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
 use crate::store::{Claim, Store};
+use crate::websub::Verification;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -50,6 +53,8 @@ pub(super) enum Command {
     Remove(FeedName, oneshot::Sender<()>),
     Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
     PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
+    Called(String, Verification, oneshot::Sender<Option<String>>),
+    Pushed(String),
     Reconfigure(Box<(PollSettings, Services)>),
 }
 
@@ -63,6 +68,12 @@ impl Board {
     pub(super) fn change(&self, feed: &FeedName, change: impl FnOnce(&mut FeedStatus)) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         change(feeds.entry(feed.clone()).or_default());
+    }
+
+    /// Changes the status of a feed that has one.
+    fn note(&self, feed: &FeedName, change: impl FnOnce(&mut FeedStatus)) {
+        let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
+        feeds.get_mut(feed).map(change);
     }
 
     pub(super) fn remove(&self, feed: &FeedName) {
@@ -85,7 +96,24 @@ pub struct Poller {
     commands: mpsc::Sender<Command>,
     board: Arc<Board>,
     claim: Arc<RwLock<Claim>>,
+    callbacks: Arc<Callbacks>,
+    clock: Arc<dyn Clock>,
 }
+
+/// What became of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pushed {
+    /// There is no such callback.
+    Unknown,
+    /// Its signature is not right: it is counted, and nothing else.
+    Disbelieved,
+    /// Its feed is polled as soon as may be.
+    Taken,
+}
+
+/// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
+/// that may take its time.
+const CHECKED_IN_PASSING: usize = 64 * 1024;
 
 impl Poller {
     /// Reads what the store knows and begins to poll every active feed. The task ends some time
@@ -100,6 +128,7 @@ impl Poller {
             clock: Arc::clone(&parts.clock),
             fetch: parts.services.fetch,
             ask: parts.services.ask,
+            call: parts.services.call,
             judge: parts.judge,
             claim: Arc::clone(&claim),
             judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
@@ -107,11 +136,20 @@ impl Poller {
             versions_per_day: parts.settings.versions_per_day,
             archives: parts.settings.archives,
         };
-        let board_there = Arc::clone(&board);
-        let mut desk = Desk::new(parts.settings, bench, parts.clock, parts.cancel, board_there);
+        let callbacks = Arc::new(Callbacks::default());
+        let clock = Arc::clone(&parts.clock);
+        let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
+        let mut desk = Desk::new(
+            parts.settings,
+            bench,
+            parts.clock,
+            parts.cancel,
+            board_there,
+            callbacks_there,
+        );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, claim }, task))
+        Ok((Self { commands, board, claim, callbacks, clock }, task))
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
@@ -129,6 +167,51 @@ impl Poller {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Walk(feed.clone(), order, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
+    }
+
+    /// Whether a hub was given this token with the address of its callback.
+    pub fn is_callback(&self, token: &str) -> bool {
+        self.callbacks.is_known(token)
+    }
+
+    /// Takes in what a hub says at a callback (WebSub sections 5.2 and 5.3). Answers the challenge
+    /// that confirms what was asked, nothing where a denial was noted, and `None` where nothing of
+    /// the kind was asked.
+    pub async fn called(
+        &self,
+        token: &str,
+        said: Verification,
+    ) -> Result<Option<String>, PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Called(token.to_owned(), said, reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)
+    }
+
+    /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
+    /// most one such poll of a feed waits, however many pushes there are.
+    pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
+        let Some(callback) = self.callbacks.of(token) else { return Pushed::Unknown };
+        let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
+        let check = move || checked.check(signature.as_deref(), &body).map_err(|e| e.to_string());
+        let checked = match long {
+            true => tokio::task::spawn_blocking(check).await.unwrap_or_else(|e| Err(e.to_string())),
+            false => check(),
+        };
+        if let Err(why) = checked {
+            let last = self.clock.now();
+            tracing::debug!(feed = %callback.feed, why, "a push is not believed");
+            self.board.note(&callback.feed, |status| {
+                if let Some(hub) = &mut status.hub {
+                    let count = hub.disbelieved.as_ref().map_or(0, |before| before.count);
+                    hub.disbelieved = Some(Disbelieved { count: count + 1, last, why });
+                }
+            });
+            return Pushed::Disbelieved;
+        }
+        if callback.tell() && self.commands.try_send(Command::Pushed(token.to_owned())).is_err() {
+            callback.told();
+        }
+        Pushed::Taken
     }
 
     /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops

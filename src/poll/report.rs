@@ -1,9 +1,10 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
+use super::callbacks::Disbelieved;
 use super::probe::Probed;
 use super::schedule::Next;
 use crate::fetch::Blame;
-use crate::model::{Backfill, EventKind, Tick, Time};
+use crate::model::{Backfill, EventKind, HubSubscription, Tick, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -219,6 +220,29 @@ pub struct FeedStatus {
     pub probing: bool,
     /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
     pub probes: VecDeque<ProbeNote>,
+    /// The subscription to its hub, where there is one.
+    pub hub: Option<HubNote>,
+}
+
+/// How the subscription to a hub stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubNote {
+    /// The subscription.
+    pub subscription: HubSubscription,
+    /// Pushes that were not believed, since the start.
+    pub disbelieved: Option<Disbelieved>,
+}
+
+impl HubNote {
+    pub(super) const fn of(subscription: HubSubscription) -> Self {
+        Self { subscription, disbelieved: None }
+    }
+
+    /// This one, with what was counted before of the same subscription.
+    pub(super) fn after(self, before: Option<Self>) -> Self {
+        let same = before.filter(|it| it.subscription.keys == self.subscription.keys);
+        Self { disbelieved: same.and_then(|before| before.disbelieved), ..self }
+    }
 }
 
 impl FeedStatus {

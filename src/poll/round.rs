@@ -6,17 +6,20 @@ use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
 use crate::archive;
 use crate::clock::Clock;
-use crate::fetch::{Answer, Ask, Document, Fetch, Fetched};
+use crate::fetch::{Answer, Ask, Call, Document, Fetch, Fetched};
+use crate::judge::probe::Scope;
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
 use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
 use crate::sup::{Place, in_link};
+use crate::websub::{Discovery, Links};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+use url::Url;
 
 /// Documents that are parsed and judged at the same time; each may take tens of megabytes.
 pub const MAX_JUDGED_AT_ONCE: usize = 4;
@@ -32,6 +35,8 @@ pub struct Bench {
     pub fetch: Fetch,
     /// The client, for pages of missing items.
     pub ask: Ask,
+    /// The client, for hubs.
+    pub call: Call,
     /// The judge.
     pub judge: Arc<dyn Judge>,
     /// The right to commit.
@@ -72,6 +77,8 @@ pub struct Found {
     /// Where the feed says that its changes are announced: nowhere (`Some(None)`), or nothing
     /// about it (`None`).
     pub announced: Option<Option<Place>>,
+    /// Which hub tells of it, likewise.
+    pub hub: Option<Option<Discovery>>,
 }
 
 /// A document that was read.
@@ -172,6 +179,10 @@ async fn unchanged(
         rewritten: 0,
         notes: fetched.notes.clone(),
         announced: fetched.announced.clone().map(Some),
+        // A hub alone would be taken for another topic, where the document names its own address.
+        hub: hub(feed, fetched, &Links::default())
+            .filter(|_| fetched.links.own.is_some())
+            .map(Some),
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
@@ -217,6 +228,7 @@ async fn judged(
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
     let place = fetched.announced.clone().or_else(element);
+    let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = Found {
         outcome: Outcome::Unchanged,
         counts: BTreeMap::new(),
@@ -233,10 +245,19 @@ async fn judged(
         rewritten: 0,
         notes: fetched.notes.clone(),
         announced: if full || place.is_some() { Some(place) } else { None },
+        hub: if full || told_by.is_some() { Some(told_by) } else { None },
     };
     found.take(settled, Outcome::Unchanged);
     memory.observed(found.outcome == Outcome::Changed, state, now);
     Ok(found)
+}
+
+/// Which hub tells of the feed. Its own address is believed within the part of the web that belongs
+/// to its configured address, or to the one that answered.
+fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discovery> {
+    let scopes = [Scope::of(&feed.url), Scope::of(&fetched.final_url)];
+    let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
+    Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)
 }
 
 impl Found {

@@ -93,6 +93,15 @@ impl<'a> Surroundings<'a> {
             None => format!("{own}link"),
         };
         push_links(&mut feed_level, page, family, &link);
+        if let (Family::Rss, None, Some(cloud)) =
+            (family, &page.history.archive, &page.addresses.cloud)
+        {
+            let _ = write!(feed_level, "<{own}cloud");
+            push_attribute(&mut feed_level, "domain", &cloud.domain);
+            push_attribute(&mut feed_level, "port", &cloud.port.to_string());
+            push_attribute(&mut feed_level, "path", &cloud.path);
+            feed_level.push_str(" registerProcedure=\"\" protocol=\"http-post\"/>");
+        }
         push_sharing(&mut feed_level, page, &prefixes.sharing);
         edits.sort_by_key(|edit| edit.range.start);
         Self { text, entries: slots.entries, edits, feed_level }

@@ -7,7 +7,7 @@ use super::dashboard::{last, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, outward, text};
-use super::operator::{DocumentNote, FeedStatus, PollNote};
+use super::operator::{DocumentNote, FeedStatus, HubNote, PollNote};
 use super::problem::Problem;
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{Backfill, Event, FeedName, FeedState};
@@ -48,6 +48,7 @@ fn content(
                 "; polled next at " time { (next.at) } ": " (text(&next.why))
             }
         }
+        @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {
             h2 { "Held" }
             p { (text(&hold.reason)) }
@@ -65,6 +66,25 @@ fn content(
         @if let Some(document) = &status.document { (last_document(document)) }
         @if !status.last_polls.is_empty() { (polls(&status.last_polls)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
+    }
+}
+
+fn told_by(hub: &HubNote) -> Markup {
+    html! {
+        h2 { "Its hub" }
+        p { (text(&without_credentials(&hub.hub))) ": " (text(&hub.words)) "." }
+        p.quiet {
+            "Pushes: " (hub.pushes)
+            @if let Some(last) = hub.last_push { ", the last at " time { (last) } }
+            "; the hub knows the feed as " (text(&hub.topic)) "."
+        }
+        @if let Some((at, why)) = &hub.last_disbelieved {
+            p.bad {
+                "Pushes that were not believed since the start: " (hub.disbelieved)
+                ", the last at " time { (at) } ": "
+                (text(why)) "."
+            }
+        }
     }
 }
 

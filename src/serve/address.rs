@@ -1,13 +1,16 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
 use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId, Time};
-use crate::render::{Addresses, Dialect, LinkForms, ViewKind};
+use crate::render::{Addresses, Cloud, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use url::Url;
 
 /// How many bytes of the hash make a SUP id: 64 bits.
 const SUP_ID_BYTES: usize = 8;
+
+/// Where readers register with the cloud.
+pub(super) const CLOUD_PATH: &str = "/rsscloud/pleaseNotify";
 
 /// The addresses that documents, headers and pages name.
 #[derive(Debug, Clone)]
@@ -18,18 +21,26 @@ pub(super) struct Site {
     history: LinkForms,
     sup: bool,
     hub: bool,
+    cloud: bool,
 }
 
 impl Site {
     /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
         let base = public_url.trim_end_matches('/').to_owned();
-        Self { base, endpoint, dialect, history: LinkForms::default(), sup: false, hub: false }
+        let history = LinkForms::default();
+        Self { base, endpoint, dialect, history, sup: false, hub: false, cloud: false }
     }
 
     /// Whether documents lead to the SUP document and to the hub.
     pub(super) fn leading_to(mut self, sup: bool, hub: bool) -> Self {
         (self.sup, self.hub) = (sup, hub);
+        self
+    }
+
+    /// Whether documents of RSS lead to the cloud.
+    pub(super) const fn with_cloud(mut self, cloud: bool) -> Self {
+        self.cloud = cloud;
         self
     }
 
@@ -108,6 +119,13 @@ impl Site {
         self.sup_id(feed).map(|id| format!("{}/sup.json#{id}", self.base))
     }
 
+    /// Where readers register with the cloud.
+    fn registrar(&self) -> Option<Cloud> {
+        let url = Url::parse(&self.at(CLOUD_PATH)).ok()?;
+        let (domain, port) = (url.host_str()?.to_owned(), url.port_or_known_default()?);
+        Some(Cloud { domain, port, path: url.path().to_owned() })
+    }
+
     /// What a document of this feed names.
     pub(super) fn addresses(&self, record: &FeedRecord, dialect: Dialect) -> Addresses {
         let feed = &record.name;
@@ -118,6 +136,7 @@ impl Site {
             upstream: without_credentials(&record.url),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
+            cloud: self.cloud.then(|| self.registrar()).flatten(),
         }
     }
 }

@@ -157,6 +157,10 @@ pub(super) async fn delete(
     let done = to_the_end(async move {
         let done = room.operator.delete(&name, purge).await;
         room.directory.changed();
+        // Whoever subscribed to it is told.
+        if let Some(hub) = &room.hub {
+            hub.look();
+        }
         done
     });
     done.await?;

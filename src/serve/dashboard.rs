@@ -6,7 +6,7 @@ use super::html::{self, outward, text};
 use super::json;
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
-use crate::model::{FeedStanding, FeedState};
+use crate::model::{FeedStanding, FeedState, HubTrust};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -106,6 +106,9 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
             other => span.quiet { (json::standing(other)) },
         }
         @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
+        @if status.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Distrusted) {
+            br; span.bad { "its hub is not believed" }
+        }
         @if status.pending_absences > 0 {
             br; span.quiet { a href={ "/feeds/" (status.name) "/about#missing" } {
                 (status.pending_absences) " missing, to be confirmed"

@@ -221,7 +221,7 @@ fn changes(kind: ViewKind, mut headers: HeaderMap, delta: &Delta, encoding: Enco
 }
 
 /// The headers that a 200 and a 304 have in common.
-fn lasting(
+pub(super) fn lasting(
     room: &Room,
     feed: &FeedName,
     which: Which<'_>,

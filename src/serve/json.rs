@@ -2,7 +2,7 @@
 
 use super::address::without_credentials;
 use super::operator::{
-    Counts, DocumentNote, FeedStatus, NextPoll, PollNote, PollReport, ProbeNote,
+    Counts, DocumentNote, FeedStatus, HubNote, NextPoll, PollNote, PollReport, ProbeNote,
 };
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
@@ -138,11 +138,33 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "held": status.held,
         "pending_absences": status.pending_absences,
         "backfill": status.backfill.as_ref().map(backfill),
+        "hub": status.hub.as_ref().map(hub),
     });
     match object {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// The subscription to the hub that the upstream names.
+fn hub(note: &HubNote) -> Value {
+    let last = note.last_disbelieved.as_ref();
+    json!({
+        "state": note.state,
+        "words": note.words,
+        "hub": without_credentials(&note.hub),
+        "others": note.others,
+        "topic": note.topic,
+        "lease_until": time(note.until),
+        "next_request": time(Some(note.next)),
+        "trust": note.trust.name(),
+        "heard_in_a_row": note.heard,
+        "silent_in_a_row": note.silent,
+        "pushes": note.pushes,
+        "last_push": time(note.last_push),
+        "disbelieved_pushes": note.disbelieved,
+        "last_disbelieved": last.map(|(at, why)| json!({ "at": time(Some(*at)), "why": why })),
+    })
 }
 
 /// How far the walk through older documents has come.

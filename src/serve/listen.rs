@@ -1,6 +1,7 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::stall::Unstalled;
+use super::topics::Topics;
 use super::{Parts, Room, Shared, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -66,17 +67,31 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
-/// Serves until `shutdown`, then lets the answers in flight finish.
-pub async fn run(
-    listener: TcpListener,
-    parts: Parts,
+/// A site that is about to be served.
+pub struct Server {
+    room: Shared,
     shutdown: CancellationToken,
-) -> Result<(), ServeError> {
-    let room = Room::new(parts, crate::render::document, shutdown.clone());
-    serve(listener, room, Limits::USUAL, shutdown).await
 }
 
-/// [`run`] with its limits spelled out.
+impl Server {
+    /// A site of these parts, served until `shutdown`.
+    pub fn new(parts: Parts, shutdown: CancellationToken) -> Self {
+        let room = Room::new(parts, crate::render::document, shutdown.clone());
+        Self { room, shutdown }
+    }
+
+    /// Its documents, for who delivers them.
+    pub fn topics(&self) -> Topics {
+        Topics::of(Arc::clone(&self.room))
+    }
+
+    /// Serves until it is told to stop, then lets the answers in flight finish.
+    pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
+        serve(listener, self.room, Limits::USUAL, self.shutdown).await
+    }
+}
+
+/// [`Server::run`] with its limits spelled out.
 pub(super) async fn serve(
     listener: TcpListener,
     room: Shared,

@@ -1,5 +1,6 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
+use super::hub::HubTotals;
 use super::operator::Totals;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -37,6 +38,8 @@ struct Meters {
     polls: Family<Outcome, Counter>,
     commits: Counter,
     fetched: Counter,
+    subscriptions: Family<Standing, Gauge>,
+    deliveries: Family<Outcome, Counter>,
 }
 
 /// The meters of this room, and those that are read from the operator's side at each scrape.
@@ -80,6 +83,12 @@ impl Metrics {
             Unit::Bytes,
             m.fetched,
         );
+        registry.register(
+            "websub_subscriptions",
+            "Subscriptions of the hub by standing",
+            m.subscriptions,
+        );
+        registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
         Self { meters, registry: Arc::new(registry) }
     }
 
@@ -134,6 +143,18 @@ impl Metrics {
         }
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.fetched_bytes, Ordering::Relaxed);
+    }
+
+    /// Takes over what the hub counted.
+    pub(super) fn hub(&self, totals: HubTotals) {
+        for (standing, number) in [("active", totals.active), ("pending", totals.pending)] {
+            let gauge = self.meters.subscriptions.get_or_create(&Standing { standing });
+            gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+        }
+        for (outcome, number) in [("delivered", totals.delivered), ("failed", totals.failed)] {
+            let counter = self.meters.deliveries.get_or_create(&Outcome { outcome });
+            counter.inner().store(number, Ordering::Relaxed);
+        }
     }
 
     /// Everything in the OpenMetrics text format.

@@ -1,8 +1,12 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
 use crate::judge::Pending;
-use crate::model::{Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, SyncId, Tick, Time};
+use crate::model::{
+    Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, HubTrust, SyncId, Tick, Time,
+};
+use crate::websub::Verification;
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// What administration asks of the side that polls. A double stands in for it in tests.
@@ -43,6 +47,31 @@ pub trait Operator: Send + Sync + 'static {
 
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
+
+    /// Whether a hub of an upstream was given this token with the address of its callback.
+    fn is_callback(&self, token: &str) -> bool;
+
+    /// Takes in what a hub asks back, or its denial. Answers the challenge where it was asked for
+    /// just that, nothing where a denial was noted, and `None` otherwise.
+    async fn called(
+        &self,
+        token: &str,
+        said: Verification,
+    ) -> Result<Option<String>, OperatorError>;
+
+    /// Takes in a push of a hub, with the value of `X-Hub-Signature`.
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome;
+}
+
+/// What became of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PushOutcome {
+    /// There is no such callback.
+    Unknown,
+    /// It was not signed as agreed: it is counted, and nothing else.
+    Disbelieved,
+    /// The feed is polled as soon as may be.
+    Taken,
 }
 
 /// Why an administration action was not done.
@@ -307,6 +336,41 @@ pub struct FeedStatus {
     pub pending_absences: u32,
     /// How far the walk through the publisher's older documents has come, where there was one.
     pub backfill: Option<Backfill>,
+    /// The subscription to the hub that the upstream names, where there is one.
+    pub hub: Option<HubNote>,
+}
+
+/// A subscription to the hub of an upstream, without what only the two know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HubNote {
+    /// The word for how it stands.
+    pub state: &'static str,
+    /// How it stands and why, in words.
+    pub words: String,
+    /// The address of the hub.
+    pub hub: String,
+    /// Further hubs that the feed names.
+    pub others: Vec<String>,
+    /// The address under which the hub knows the feed.
+    pub topic: String,
+    /// Until when it delivers, where it does.
+    pub until: Option<Time>,
+    /// When the next request to it is due.
+    pub next: Time,
+    /// Whether it is believed to tell of every change.
+    pub trust: HubTrust,
+    /// Changes in a row that it told of.
+    pub heard: u32,
+    /// Changes in a row that were found without it.
+    pub silent: u32,
+    /// How often it pushed something.
+    pub pushes: u64,
+    /// When it last did.
+    pub last_push: Option<Time>,
+    /// Pushes since the start that were not believed.
+    pub disbelieved: u64,
+    /// When the last of these came, and why it was not.
+    pub last_disbelieved: Option<(Time, String)>,
 }
 
 /// Counters since the start; each only grows.

@@ -43,6 +43,9 @@ pub(super) async fn metrics(State(room): State<Shared>) -> Result<Response, Prob
         room.metrics.feeds(json::standing(standing), number);
     }
     room.metrics.totals(room.operator.totals());
+    if let Some(hub) = &room.hub {
+        room.metrics.hub(hub.totals());
+    }
     match room.metrics.text() {
         Ok(text) => Ok((plain(OPEN_METRICS), text).into_response()),
         Err(_) => {

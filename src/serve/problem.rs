@@ -93,13 +93,18 @@ impl Problem {
         self
     }
 
+    /// With the offending parameter, key or path segment.
+    pub(super) fn about(mut self, name: &str) -> Self {
+        self.parameter = Some(name.to_owned());
+        self
+    }
+
     /// The sentence about this occurrence.
     pub(super) fn detail(&self) -> &str {
         &self.detail
     }
 
     /// The status.
-    #[cfg(test)]
     pub(super) const fn status(&self) -> StatusCode {
         self.status
     }

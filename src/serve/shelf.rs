@@ -181,6 +181,18 @@ impl Shelf {
         }
     }
 
+    /// The rendition of a view as the feed now stands, and no stand-in.
+    pub(super) async fn newest(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+    ) -> Result<Arc<Rendition>, Problem> {
+        self.current(record, wish).await.map_err(|missing| match &*missing {
+            Missing::Parameter(ParameterError(problem)) => problem.clone(),
+            other => Problem::later(other.to_string(), RETRY_SOON),
+        })
+    }
+
     async fn current(
         &self,
         record: &FeedRecord,

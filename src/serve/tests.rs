@@ -2,6 +2,7 @@
 
 mod admin;
 mod archives;
+mod callback;
 mod deltas;
 mod doors;
 mod doubles;
@@ -89,6 +90,7 @@ impl Site {
             store: store.clone(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
+            hub: None,
             settings,
         };
         let room = Room::new(parts, spell, closing.clone());
@@ -125,6 +127,7 @@ fn settings() -> Settings {
         window: Duration::from_secs(30 * 86_400),
         periods: Vec::new(),
         hub: false,
+        cloud: false,
     }
 }
 

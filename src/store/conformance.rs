@@ -9,6 +9,7 @@ mod make;
 mod model;
 mod past;
 mod retention;
+mod subscriptions;
 mod together;
 
 use super::{Claim, MemoryStore, SledStore, Store};

@@ -14,6 +14,7 @@ use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
     FeedRecord, FeedState, Item, Known, PollState, Revision, Seal, Snapshot, SyncId, Time,
 };
+use crate::websub::{Subscription, SubscriptionId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,7 @@ struct Content {
     polls: BTreeMap<FeedName, PollState>,
     shelves: BTreeMap<FeedName, Shelf>,
     floors: BTreeMap<FeedName, Floor>,
+    subscriptions: BTreeMap<SubscriptionId, Subscription>,
     log: Vec<Sealed>,
 }
 
@@ -280,6 +282,22 @@ impl Store for MemoryStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(self.content()?.polls.values().cloned().collect())
+    }
+
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+        Ok(self.content()?.subscriptions.values().cloned().collect())
+    }
+
+    async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError> {
+        let mut content = self.content()?;
+        for subscription in subscriptions {
+            if subscription.is_over() {
+                content.subscriptions.remove(&subscription.id());
+            } else {
+                content.subscriptions.insert(subscription.id(), subscription.clone());
+            }
+        }
+        Ok(())
     }
 
     async fn prune(

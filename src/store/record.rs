@@ -22,6 +22,8 @@ mod sharing;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
+mod subscription;
+mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
@@ -35,10 +37,12 @@ pub(super) use self::log::LogRecord;
 pub(super) use self::markup::{MarkupRecord, OrderRecord, SkeletonRecord};
 pub(super) use self::poll::PollRecord;
 pub(super) use self::state::{FloorRecord, StateRecord};
+pub(super) use self::subscription::SubscriptionRecord;
 pub(super) use self::version::{HeadRecord, NoteRecord};
 
 use super::limits::VALUE_LIMIT;
 use crate::model::{CountError, IdError, IgnoreError};
+use crate::websub::SignatureError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -117,6 +121,12 @@ pub(super) enum RecordError {
     /// A field or pattern to ignore is not taken any more.
     #[error(transparent)]
     Ignore(#[from] IgnoreError),
+    /// An address that is none.
+    #[error("an address in it is none: {0}")]
+    Address(#[from] url::ParseError),
+    /// A secret that is none.
+    #[error(transparent)]
+    Secret(#[from] SignatureError),
     /// A number is out of range.
     #[error(transparent)]
     Count(#[from] CountError),

@@ -40,6 +40,7 @@ use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
     FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
 };
+use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -404,6 +405,15 @@ impl Store for SledStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         self.read(|trees, shared| shared.listing(|| read::poll_states(trees))).await
+    }
+
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+        self.read(|trees, shared| shared.listing(|| read::subscriptions(trees))).await
+    }
+
+    async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError> {
+        let subscriptions = subscriptions.to_vec();
+        self.ask(|reply| Request::PutSubscriptions { subscriptions, reply }).await?
     }
 
     async fn prune(

@@ -1,5 +1,6 @@
 //! Where a feed says that its updates are announced (SUP section 6).
 
+use super::links::links;
 use crate::model::SupId;
 use url::Url;
 
@@ -32,50 +33,7 @@ pub fn in_link(href: &str, base: &str) -> Option<Place> {
 
 /// A place as a `Link` header names it (section 6.3, RFC 8288); `base`: the address of the feed.
 pub fn in_links(value: &str, base: &str) -> Option<Place> {
-    let mut rest = value.get(..HEADER_LIMIT).unwrap_or(value);
-    while let Some((_, after)) = rest.split_once('<') {
-        let (target, after) = after.split_once('>')?;
-        let (parameters, next) = parameters(after);
-        rest = next;
-        let relations = parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case("rel"));
-        let is_sup = relations
-            .is_some_and(|(_, value)| value.split_ascii_whitespace().any(|one| one == RELATION));
-        if is_sup {
-            return in_link(target, base);
-        }
-    }
-    None
-}
-
-/// The parameters of a link, up to the comma that ends it, and what follows.
-fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
-    let mut found = Vec::new();
-    let (mut name, mut value) = (String::new(), String::new());
-    let (mut in_value, mut quoted, mut escaped) = (false, false, false);
-    let mut rest = "";
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => {
-                value.push(c);
-                escaped = false;
-            }
-            '\\' if quoted => escaped = true,
-            '"' if in_value => quoted = !quoted,
-            ';' | ',' if !quoted => {
-                found.push((name.trim().to_owned(), value.trim().to_owned()));
-                (name, value, in_value) = (String::new(), String::new(), false);
-                if c == ',' {
-                    rest = text.get(at + 1..).unwrap_or_default();
-                    return (found, rest);
-                }
-            }
-            '=' if !in_value => in_value = true,
-            _ if in_value => value.push(c),
-            _ => name.push(c),
-        }
-    }
-    found.push((name.trim().to_owned(), value.trim().to_owned()));
-    (found, rest)
+    links(value).find(|link| link.is(RELATION)).and_then(|link| in_link(link.target, base))
 }
 
 fn place(mut url: Url) -> Option<Place> {

@@ -62,6 +62,19 @@ impl Operator for Nobody {
     ) -> Result<Redacted, OperatorError> {
         never()
     }
+    fn is_callback(&self, _: &str) -> bool {
+        false
+    }
+    async fn called(
+        &self,
+        _: &str,
+        _: tidegate::websub::Verification,
+    ) -> Result<Option<String>, OperatorError> {
+        never()
+    }
+    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> serve::PushOutcome {
+        serve::PushOutcome::Unknown
+    }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()
     }
@@ -161,6 +174,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         store: Arc::clone(&gate.store) as Arc<dyn Store>,
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
+        hub: None,
         settings: Settings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),
@@ -169,6 +183,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             history: LinkForms::default(),
             periods: Vec::new(),
             hub: false,
+            cloud: false,
         },
     })
 }

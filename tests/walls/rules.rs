@@ -53,6 +53,14 @@ pub const ROOMS: &[Room] = &[
     room("record", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
     room("archive", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("sup", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
+    room(
+        "websub",
+        &[
+            "app", "cli", "clock", "config", "demo", "diff", "fetch", "hub", "identity", "judge",
+            "parse", "poll", "record", "render", "serve", "store",
+        ],
+        NOT_PURE,
+    ),
     room("render", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
     room("pull", &["app", "cli", "clock", "demo", "fetch", "poll", "serve", "store"], NOT_PURE),
     room(
@@ -63,19 +71,24 @@ pub const ROOMS: &[Room] = &[
         ],
         &["tokio", "async", "await"],
     ),
-    room("fetch", &["app", "cli", "demo", "parse", "poll", "serve", "store"], &["sled"]),
+    room("fetch", &["app", "cli", "demo", "hub", "parse", "poll", "serve", "store"], &["sled"]),
     room(
         "store",
-        &["app", "cli", "demo", "fetch", "parse", "poll", "render", "serve"],
+        &["app", "cli", "demo", "fetch", "hub", "parse", "poll", "render", "serve"],
         &["reqwest"],
     ),
-    room("poll", &["app", "cli", "demo", "serve"], &["sled", "reqwest"]),
+    room("poll", &["app", "cli", "demo", "hub", "serve"], &["sled", "reqwest"]),
+    room(
+        "hub",
+        &["app", "cli", "demo", "parse", "poll", "render", "serve"],
+        &["sled", "reqwest", "axum"],
+    ),
     room(
         "replay",
         &["app", "cli", "clock", "demo", "fetch", "poll", "render", "serve"],
         &["sled", "reqwest", "std::net", "getrandom"],
     ),
-    room("serve", &["app", "cli", "demo", "fetch", "poll"], &["sled", "reqwest"]),
+    room("serve", &["app", "cli", "demo", "fetch", "hub", "poll"], &["sled", "reqwest"]),
 ];
 
 /// The files without walls of their own: wiring, and the clock.

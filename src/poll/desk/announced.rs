@@ -1,15 +1,16 @@
 //! SUP documents: when they are asked for, and what is polled because of what they tell.
 
-use super::{Desk, Feed};
+use super::{Desk, Feed, Running};
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{Looked, Wanted};
 use crate::poll::round::Found;
-use crate::poll::schedule::{Next, phase};
+use crate::poll::schedule::{Herald, Next, phase};
+use crate::websub::subscriber::Polled;
 use std::time::Duration;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
-/// What a feed's SUP document has to do with its polls.
+/// What a feed's SUP document and its hub have to do with its polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hearing {
     /// It was listed, and no poll has begun since.
@@ -18,8 +19,16 @@ pub(super) struct Hearing {
     pub(super) covered: bool,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
-    /// Its next poll is the second one for what was listed.
+    /// Its next poll is the second one for what was told of.
     pub(super) retried: bool,
+    /// Its hub told of a change, and no poll has begun since.
+    pub(super) pushed: bool,
+    /// Its last poll was one after which its hub tells of every change.
+    pub(super) by_hub: bool,
+    /// Its hub delivered when its last poll began.
+    pub(super) expects: bool,
+    /// Pushes in a row after which nothing was new.
+    pub(super) futile: u32,
 }
 
 impl Desk {
@@ -54,13 +63,28 @@ impl Desk {
         }
     }
 
-    fn want(&mut self, wanted: &Wanted) {
-        let now = self.clock.now();
+    /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
+    /// more.
+    pub(super) fn want(&mut self, wanted: &Wanted) {
         let Some(feed) = self.feeds.get_mut(&wanted.feed) else { return };
         feed.hearing.covered &= wanted.listed;
-        if wanted.listed {
-            feed.hearing.listed = true;
-        }
+        feed.hearing.listed |= wanted.listed;
+        let least = self.settings.bounds(&feed.record.options).min();
+        // Feeds that all lose their cover are not polled all at once.
+        let spread = if wanted.listed { 0 } else { phase(&wanted.feed) % least.as_secs().max(1) };
+        self.bring_about(&wanted.feed, least, Duration::from_secs(spread), wanted.reason);
+    }
+
+    /// Polls a feed soon: `spread` from now, and not sooner after its last poll than `pause`.
+    pub(super) fn bring_about(
+        &mut self,
+        name: &FeedName,
+        pause: Duration,
+        spread: Duration,
+        reason: &str,
+    ) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         // A round in flight sees to it when it is over; a feed in its host's line is polled soon.
         if feed.running.is_some() || feed.in_line {
             return;
@@ -69,49 +93,60 @@ impl Desk {
         if feed.memory.as_ref().is_some_and(|memory| memory.poll.failures > 0) {
             return;
         }
-        let least = self.settings.bounds(&feed.record.options).min();
-        let earliest = feed.hearing.polled.map_or(now, |polled| polled.plus(least));
-        // Feeds that all lose their cover are not polled all at once.
-        let spread = if wanted.listed { 0 } else { phase(&wanted.feed) % least.as_secs().max(1) };
-        let at = earliest.max(now.plus(Duration::from_secs(spread)));
+        let earliest = feed.hearing.polled.map_or(now, |polled| polled.plus(pause));
+        let at = earliest.max(now.plus(spread));
         if feed.due.is_none_or(|due| due > at) {
-            self.schedule(&wanted.feed, Next { at, reason: wanted.reason.to_owned() });
+            self.schedule(name, Next { at, reason: reason.to_owned() });
         }
     }
 
-    /// Takes in what a successful poll, begun at `begun`, says of the feed's SUP document; says
-    /// whether every change from now on will be listed there. `listed`: whether it was polled
-    /// because a document listed it.
+    /// Takes in what a successful poll says of the feed's SUP document and of its hub; who tells of
+    /// every change from now on.
     pub(super) fn heard(
         &mut self,
         name: &FeedName,
         found: &Found,
-        begun: Instant,
-        listed: bool,
-    ) -> bool {
+        running: &Running,
+    ) -> Option<Herald> {
         if let Some(place) = &found.announced {
             self.announced.attach(name, place.clone(), Instant::now());
         }
-        let Some(feed) = self.feeds.get_mut(name) else { return false };
+        let feed = self.feeds.get_mut(name)?;
         let new = [EventKind::Created, EventKind::Updated];
         let changed = new.iter().any(|kind| found.counts.get(kind).is_some_and(|n| *n > 0));
-        let hearing = std::mem::take(&mut feed.hearing.retried) || feed.hearing.listed || listed;
-        if changed && feed.hearing.covered && !hearing {
+        let hearing = &mut feed.hearing;
+        let retried = std::mem::take(&mut hearing.retried);
+        let (listed, pushed) = (hearing.listed || running.listed, hearing.pushed || running.pushed);
+        if changed {
+            hearing.futile = 0;
+        } else if running.pushed {
+            hearing.futile = hearing.futile.saturating_add(1);
+        }
+        let expected = hearing.expects;
+        if changed && hearing.covered && !listed && !retried {
             self.announced.suspect(name);
         }
-        let covered = self.announced.covers(name, begun) && found.held.is_none();
-        feed.hearing.covered = covered;
-        covered
+        let covered = self.announced.covers(name, running.since) && found.held.is_none();
+        if let Some(feed) = self.feeds.get_mut(name) {
+            feed.hearing.covered = covered;
+        }
+        let polled = Polled { changed, pushed: pushed || retried, expected };
+        let by_hub = self.heard_of_hub(name, found, running.at, polled);
+        // Where both do, the hub is sooner.
+        if by_hub {
+            return Some(Herald::Hub);
+        }
+        covered.then_some(Herald::Sup)
     }
 }
 
-/// When a feed is polled again that was listed and had nothing new: an old answer of a cache may
-/// stand before the new one for a minute.
+/// When a feed is polled again of which a change was told and nothing was new: an old answer of a
+/// cache may stand before the new one for a minute.
 const RETRY_AFTER: Duration = Duration::from_secs(90);
 
 impl Feed {
-    /// The poll that its SUP document makes of the one that was planned after a success. `quiet`:
-    /// it was polled because it was listed, and nothing was new.
+    /// The poll that its SUP document or its hub makes of the one that was planned after a success.
+    /// `quiet`: it was polled because a change was told of, and nothing was new.
     pub(super) fn replan(
         &mut self,
         planned: Next,
@@ -120,14 +155,19 @@ impl Feed {
         now: Time,
     ) -> Next {
         let polled = self.hearing.polled.unwrap_or(now);
-        let (at, reason) = if self.hearing.listed {
+        let (at, reason) = if self.hearing.pushed {
+            let pause = self.push_pause(least);
+            (now.max(polled.plus(pause)), "its hub told of a change while it was polled")
+        } else if self.hearing.listed {
             (now.max(polled.plus(least)), "its SUP document listed a change while it was polled")
-        } else if quiet && self.hearing.covered {
+        } else if quiet && (self.hearing.covered || self.hearing.by_hub) {
             self.hearing.retried = true;
-            (
-                now.plus(RETRY_AFTER.max(least)),
-                "its SUP document listed a change that was not found",
-            )
+            let reason = if self.hearing.covered {
+                "its SUP document listed a change that was not found"
+            } else {
+                "its hub told of a change that was not found"
+            };
+            (now.plus(RETRY_AFTER.max(least)), reason)
         } else {
             return planned;
         };

@@ -23,6 +23,10 @@ impl Desk {
                 // Who asked may have gone away.
                 let _ = reply.send(self.order_walk(&name, order));
             }
+            Command::Called(token, said, reply) => {
+                let _ = reply.send(self.called(&token, &said));
+            }
+            Command::Pushed(token) => self.pushed(&token),
             Command::Reconfigure(parts) => {
                 let (settings, services) = *parts;
                 self.reconfigure(settings, services);
@@ -102,10 +106,11 @@ impl Desk {
     }
 
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
+        self.leave_hubs_beyond(&settings);
         self.settings = settings;
         self.polite.set_at_once(self.settings.at_once);
-        let Services { fetch, ask } = services;
-        self.bench = Arc::new(Bench { fetch, ask, ..Bench::clone(&self.bench) });
+        let Services { fetch, ask, call } = services;
+        self.bench = Arc::new(Bench { fetch, ask, call, ..Bench::clone(&self.bench) });
         for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
             feed.host = self.settings.host(&feed.record.url);
         }

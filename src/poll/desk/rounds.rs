@@ -22,6 +22,7 @@ impl Desk {
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         let Some(mut memory) = feed.memory.take() else { return };
         let listed = std::mem::take(&mut feed.hearing.listed);
+        let pushed = std::mem::take(&mut feed.hearing.pushed);
         feed.hearing.polled = Some(at);
         let cancel = self.cancel.child_token();
         let asked_for = !answers.is_empty();
@@ -38,7 +39,7 @@ impl Desk {
         });
         self.names.insert(task.id(), name.clone());
         feed.running =
-            Some(Running { cancel, answers, in_turn, at, since: Instant::now(), listed });
+            Some(Running { cancel, answers, in_turn, at, since: Instant::now(), listed, pushed });
         self.board.change(name, |status| {
             status.in_flight = true;
             status.next = None;
@@ -78,24 +79,23 @@ impl Desk {
             feed.memory = Some(memory);
             feed.waiting.splice(0..0, running.answers);
             feed.hearing.listed |= running.listed;
+            feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
             self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
             return;
         }
-        let heard = result
-            .as_ref()
-            .ok()
-            .map(|found| self.heard(name, found, running.since, running.listed));
+        let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let next = match &result {
             Ok(found) => {
                 memory.succeeded();
                 let after = match heard {
-                    Some(true) => After::Announced(found.look_again),
-                    _ => After::Read(found.look_again),
+                    Some(by) => After::Announced(by, found.look_again),
+                    None => After::Read(found.look_again),
                 };
                 let planned = memory.plan(name, bounds, now).next(after, now);
-                let quiet = running.listed && found.outcome != Outcome::Changed;
+                let told = running.listed || running.pushed;
+                let quiet = told && found.outcome != Outcome::Changed;
                 feed.replan(planned, quiet, bounds.min(), now)
             }
             Err(error) => {
@@ -114,7 +114,7 @@ impl Desk {
         }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
         let state = memory.to_save(committed);
-        let state = state.or_else(|| feed.walk_is_unsaved.then(|| memory.poll.clone()));
+        let state = state.or_else(|| feed.aside_is_unsaved.then(|| memory.poll.clone()));
         if let Some(state) = &state {
             memory.saved(state.clone());
         }

@@ -71,7 +71,7 @@ impl Desk {
                 self.board.change(name, |status| status.backfill = walk);
             }
         }
-        self.save_walk(name);
+        self.save_aside(name);
         Ok(())
     }
 
@@ -151,14 +151,14 @@ impl Desk {
             self.next_step(&name, now.plus(wait));
         }
         self.board.change(&name, |status| status.backfill = walk);
-        self.save_walk(&name);
+        self.save_aside(&name);
     }
 
-    /// Has the walk written down with what else is remembered of its feed: now, or when the round
-    /// that is in flight is over.
-    fn save_walk(&mut self, name: &FeedName) {
+    /// Has the walk, and the subscription to a hub, written down with what else is remembered of its
+    /// feed: now, or when the round that is in flight is over.
+    pub(super) fn save_aside(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.walk_is_unsaved = true;
+        feed.aside_is_unsaved = true;
         let Some(memory) = &mut feed.memory else { return };
         let state = memory.poll.clone();
         memory.saved(state.clone());
@@ -169,7 +169,8 @@ impl Desk {
     pub(super) fn remember(&mut self, name: &FeedName, mut state: crate::model::PollState) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         state.backfill.clone_from(&feed.walk);
-        feed.walk_is_unsaved = false;
+        state.subscription.clone_from(&feed.subscription);
+        feed.aside_is_unsaved = false;
         self.unsaved.insert(name.clone(), state);
         self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
     }

@@ -51,6 +51,7 @@ fn blank() -> FeedState {
 fn fetched() -> Fetched {
     Fetched {
         announced: None,
+        links: crate::websub::Links::default(),
         answer: Answer::Same,
         status: 200,
         validators: Validators { etag: Some("e".into()), last_modified: None, answered_by: None },

@@ -228,12 +228,19 @@ proptest! {
 #[test]
 fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
     let hints = UpdateHints::default();
-    let often = next(Rhythm::since(NOW), &hints, After::Announced(None));
+    let often = next(Rhythm::since(NOW), &hints, After::Announced(Herald::Sup, None));
     assert!(about(&often, SAFETY_EVERY), "{often:?}");
-    assert_eq!(often.reason, "its SUP document tells of changes; every 6 h all the same");
-    // Where that would be sooner than without the document, or something is pending, it is as ever.
-    let seldom = next(Rhythm::since(NOW.minus(30 * DAY)), &hints, After::Announced(None));
+    assert_eq!(often.reason, "its SUP document tells of changes; polled every 6 h all the same");
+    let by_hub = next(Rhythm::since(NOW), &hints, After::Announced(Herald::Hub, None));
+    assert_eq!(by_hub.at, often.at);
+    assert_eq!(by_hub.reason, "its hub tells of changes; polled every 6 h all the same");
+    // It is never sooner than without the document, and what it waits for is told.
+    let seldom =
+        next(Rhythm::since(NOW.minus(30 * DAY)), &hints, After::Announced(Herald::Sup, None));
     assert!(about(&seldom, DAY), "{seldom:?}");
-    let pending = next(Rhythm::since(NOW), &hints, After::Announced(Some(NOW.plus(HOUR))));
+    assert_eq!(seldom.reason, "its SUP document tells of changes; polled every 1 d all the same");
+    // Where something is pending, it is as ever.
+    let pending =
+        next(Rhythm::since(NOW), &hints, After::Announced(Herald::Sup, Some(NOW.plus(HOUR))));
     assert_eq!(pending.at, NOW.plus(HOUR));
 }

@@ -7,7 +7,7 @@ use crate::sup::in_header;
 use std::sync::Mutex;
 
 const SUP: &str = "http://sup.example/sup.json";
-const LEFT: &str = "its SUP document tells of changes; every 6 h all the same";
+const LEFT: &str = "its SUP document tells of changes; polled every 6 h all the same";
 
 /// What the document lists next, and how often it was asked for.
 #[derive(Default)]
@@ -45,6 +45,7 @@ impl Script {
             wire_bytes: 1,
             notes: Vec::new(),
             announced: None,
+            links: crate::websub::Links::default(),
         }
     }
 }

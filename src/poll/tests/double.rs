@@ -4,6 +4,7 @@ use crate::model::*;
 use crate::poll::*;
 use crate::record::{BodyPrints, Round, Verdict};
 use crate::store::*;
+use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -87,6 +88,12 @@ impl Shelf {
 impl Store for StoreDouble {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
     }
     async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
         Ok(vec![Claim { shard: 0, fence: 1 }])
@@ -298,6 +305,7 @@ impl Judge for JudgeDouble {
         let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
         Ok(Judged {
             sup: None,
+            hub: crate::websub::Links::default(),
             verdict: Verdict { change: (!trivial).then_some(change), held, look_again },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),

@@ -3,8 +3,8 @@
 use super::double::*;
 use crate::clock::ManualClock;
 use crate::fetch::{
-    Answer, Ask, AskRequest, Document, Fetch, FetchError, FetchRequest, Fetched, Services,
-    Validators,
+    Answer, Ask, AskRequest, Call, CallRequest, Document, Fetch, FetchError, FetchRequest, Fetched,
+    Services, Validators,
 };
 use crate::poll::*;
 use crate::record::BodyPrints;
@@ -16,6 +16,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_128;
+
+/// A polling side has nobody to call.
+pub fn no_calls() -> Call {
+    Call::new(tower::service_fn(|request: CallRequest| async move {
+        panic!("nobody is to call {}", request.url)
+    }))
+}
 
 /// A publisher that answers what it is told to, once it is let.
 pub struct Publisher {
@@ -53,7 +60,7 @@ impl Publisher {
         let ask = tower::service_fn(|request: AskRequest| async move {
             panic!("nobody is to ask for {}", request.url)
         });
-        Services { fetch: self.fetch(), ask: Ask::new(ask) }
+        Services { fetch: self.fetch(), ask: Ask::new(ask), call: no_calls() }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {
@@ -90,6 +97,7 @@ impl Publisher {
         };
         Ok(Fetched {
             announced: None,
+            links: crate::websub::Links::default(),
             answer,
             status: if known { 304 } else { 200 },
             validators: Validators {

@@ -112,7 +112,7 @@ impl Stage {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
             store: Arc::clone(&store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
-            services: Services { fetch: fetch(&whole), ask: pages.service() },
+            services: Services { fetch: fetch(&whole), ask: pages.service(), call: no_calls() },
             judge: Arc::new(ParseAndRecord::default()),
             cancel: cancel.clone(),
         };
@@ -167,6 +167,7 @@ fn fetch(whole: &Arc<Mutex<bool>>) -> Fetch {
                 final_url: request.url.clone(),
                 moved_to: None,
                 announced: None,
+                links: crate::websub::Links::default(),
                 wire_bytes: 1,
                 notes: Vec::new(),
             })

@@ -34,6 +34,7 @@ impl Gate {
             store: store.clone(),
             clock,
             operator: Arc::new(TestOperator::default()),
+            hub: None,
             settings: Settings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
         });
         Self { store, claim, router, seconds: -1000, format, complete }

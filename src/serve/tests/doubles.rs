@@ -10,7 +10,9 @@ use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
 use crate::store::*;
+use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -250,6 +252,12 @@ impl TestStore {
 impl Store for TestStore {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
     }
     async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
         Ok(Vec::new())

@@ -198,6 +198,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         store: site.store.clone(),
         clock: Arc::new(site.clock.clone()),
         operator: site.operator.clone(),
+        hub: None,
         settings,
     };
     let room = Room::new(parts, spell, CancellationToken::new());

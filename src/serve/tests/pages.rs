@@ -18,6 +18,7 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
         "1 missing, to be confirmed",
         "href=\"/feeds/news/about\"",
         "moved to https://elsewhere.example/",
+        "its hub is not believed",
         &at(-10).to_string(),
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
@@ -52,6 +53,10 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
         "&lt;em&gt;an odd redirect&lt;/em&gt;",
         "a hole that stayed",
+        "https://hub.example/?&lt;i&gt;: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
+        "Pushes: 7, the last at",
+        "Pushes that were not believed since the start: 2, the last at",
+        "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
@@ -66,6 +71,9 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "<kbd>",
         "<samp>",
         "<dfn>",
+        "<code>",
+        "<cite>",
+        "?<b>",
         "secret",
         "style=",
         "javascript:",
@@ -149,10 +157,11 @@ async fn subscriptions_lead_here_and_not_upstream() {
 }
 
 #[tokio::test]
-async fn what_is_not_built_says_so() {
+async fn a_site_without_a_hub_says_so() {
     let site = Site::new();
-    problem(site.get("/websub").await, 501).await;
-    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 501).await;
+    problem(site.get("/websub").await, 405).await;
+    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
+    problem(site.call("GET", "/subscriptions", "").await, 404).await;
 }
 
 #[tokio::test]

@@ -23,7 +23,8 @@ async fn records_and_poll_states_are_kept(bench: impl Bench) {
     let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
     store.put_feed(&paused).await.unwrap();
     store.checkpoint(&claim, &[poll_state("b"), poll_state("a")]).await.unwrap();
-    let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
+    let subscription = Some(subscription());
+    let failed = PollState { failures: 3, etag: None, subscription, ..poll_state("a") };
     store.checkpoint(&claim, std::slice::from_ref(&failed)).await.unwrap();
     store.checkpoint(&claim, &[]).await.unwrap();
     drop(store);

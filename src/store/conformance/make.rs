@@ -103,6 +103,30 @@ pub(super) fn poll_state(name: &str) -> PollState {
         refreshed: None,
         not_before: Some(time(9)),
         backfill: None,
+        subscription: None,
+    }
+}
+
+pub(super) fn subscription() -> HubSubscription {
+    HubSubscription {
+        topic: "https://example.org/a".to_owned(),
+        hubs: vec!["https://hub.example/".to_owned()],
+        hub: 0,
+        keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
+        callbacks: "https://gate.example/websub/callback".to_owned(),
+        standing: SubscriptionStanding::Verified,
+        next: time(20),
+        lease: Some(Lease { since: time(10), until: time(30) }),
+        failures: 0,
+        attempts: 1,
+        day: time(10),
+        note: None,
+        trust: HubTrust::Trusted,
+        heard: 2,
+        silent: 0,
+        suspect: None,
+        last_push: Some(time(12)),
+        pushes: 2,
     }
 }
 

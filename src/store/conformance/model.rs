@@ -362,6 +362,7 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     refreshed: None,
                     not_before: None,
                     backfill: None,
+                    subscription: None,
                 };
                 store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);

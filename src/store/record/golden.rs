@@ -4,6 +4,7 @@ use super::specimen::*;
 use super::*;
 use crate::model::*;
 use crate::store::VersionNote;
+use crate::websub::Subscription;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -33,6 +34,7 @@ round_trips! {
     events_round_trip: any_event(), Event as EventRecord;
     versions_round_trip: any_note(), VersionNote as NoteRecord;
     poll_states_round_trip: any_poll(), PollState as PollRecord;
+    subscriptions_round_trip: any_subscription(), Subscription as SubscriptionRecord;
     feeds_round_trip: any_feed(), FeedRecord as FeedRow;
 }
 

@@ -1,6 +1,7 @@
 //! What polling remembers, on disk.
 
 use super::sharing::Seconds;
+use super::upstream_hub::SubscriptionRecord;
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{Backfill, FeedName, PollState, Trail, WalkStanding};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub(in crate::store) struct PollRecord {
     body: Option<u128>,
     backfill: Option<BackfillRecord>,
     taken_bytes: u64,
+    subscription: Option<SubscriptionRecord>,
 }
 
 /// A [`Backfill`].
@@ -56,17 +58,20 @@ enum TrailRecord {
 }
 
 impl Record for PollRecord {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
     /// The first layout says neither which address it is about nor which document, and none before
-    /// the third tells of a walk; before the fourth, none tells how much walks took in.
+    /// the third tells of a walk; before the fourth, none tells how much walks took in, and before
+    /// the fifth, none of a hub.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         const NO_WALK: Option<BackfillRecord> = None;
         const NO_BYTES: u64 = 0;
+        const NO_HUB: Option<SubscriptionRecord> = None;
         match version {
-            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK, NO_BYTES)),
-            2 => fields_and(payload, &(NO_WALK, NO_BYTES)),
-            3 => fields_and(payload, &NO_BYTES),
+            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK, NO_BYTES, NO_HUB)),
+            2 => fields_and(payload, &(NO_WALK, NO_BYTES, NO_HUB)),
+            3 => fields_and(payload, &(NO_BYTES, NO_HUB)),
+            4 => fields_and(payload, &NO_HUB),
             _ => newest(version, payload),
         }
     }
@@ -147,6 +152,7 @@ impl From<&PollState> for PollRecord {
             body: state.body,
             backfill: state.backfill.as_ref().map(BackfillRecord::from),
             taken_bytes: state.backfill.as_ref().map_or(0, |walk| walk.taken_bytes),
+            subscription: state.subscription.as_ref().map(SubscriptionRecord::from),
         }
     }
 }
@@ -168,6 +174,7 @@ impl TryFrom<PollRecord> for PollState {
             url: record.url,
             body: record.body,
             backfill: record.backfill.map(|walk| walk.read(record.taken_bytes)),
+            subscription: record.subscription.map(Into::into),
         })
     }
 }

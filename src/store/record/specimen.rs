@@ -11,6 +11,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 mod noise;
+mod subscription;
+mod upstream_hub;
+
+pub(in crate::store) use subscription::any_subscription;
 
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"
@@ -305,11 +309,11 @@ pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
 pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
     let about = (feed(), text(), of(any::<u128>()));
-    let times = (of(time()), of(time()), of(any_backfill()));
+    let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
     (about, validators, any::<u32>(), of(text()), times).prop_map(
         |((feed, url, body), validators, failures, last_error, times)| {
             let (etag, last_modified, answered_by, moved_to) = validators;
-            let (refreshed, not_before, backfill) = times;
+            let (refreshed, not_before, backfill, subscription) = times;
             PollState {
                 feed,
                 url,
@@ -323,6 +327,7 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 refreshed,
                 not_before,
                 backfill,
+                subscription,
             }
         },
     )

@@ -14,8 +14,9 @@ use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
-use crate::store::record::{FeedRow, PollRecord};
+use crate::store::record::{FeedRow, PollRecord, SubscriptionRecord};
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
+use crate::websub::Subscription;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -122,9 +123,10 @@ impl Committer {
                     feeds.insert(feed);
                     lists = true;
                 }
-                Request::Checkpoint { .. } | Request::PutFeed { .. } | Request::Trim { .. } => {
-                    lists = true;
-                }
+                Request::Checkpoint { .. }
+                | Request::PutFeed { .. }
+                | Request::PutSubscriptions { .. }
+                | Request::Trim { .. } => lists = true,
             }
         }
         let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
@@ -161,6 +163,10 @@ impl Committer {
             }
             Request::PutFeed { record, reply } => {
                 let done = health.and_then(|()| self.put_feed(&record, round));
+                Answer::Plain(reply, done)
+            }
+            Request::PutSubscriptions { subscriptions, reply } => {
+                let done = health.and_then(|()| self.put_subscriptions(&subscriptions, round));
                 Answer::Plain(reply, done)
             }
             Request::Purge { feed, reply } => {
@@ -271,6 +277,25 @@ impl Committer {
         let row = encoded(&self.trees, &FeedRow::from(record), what)?;
         let mut writes = Writes::new();
         self.trees.put(&mut writes, Class::Feeds, keys::feed(&record.name), &row)?;
+        self.write(&writes, round)
+    }
+
+    fn put_subscriptions(
+        &self,
+        subscriptions: &[Subscription],
+        round: &mut Round,
+    ) -> Result<(), StoreError> {
+        let mut writes = Writes::new();
+        for subscription in subscriptions {
+            let key = keys::subscription(subscription.id());
+            if subscription.is_over() {
+                self.trees.remove(&mut writes, Class::Subscriptions, key)?;
+                continue;
+            }
+            let what = || format!("a subscription to {}", subscription.topic);
+            let row = encoded(&self.trees, &SubscriptionRecord::from(subscription), what)?;
+            self.trees.put(&mut writes, Class::Subscriptions, key, &row)?;
+        }
         self.write(&writes, round)
     }
 

@@ -5,6 +5,7 @@
 //! so that the order of bytes is their order.
 
 use crate::model::{ArchiveId, FeedName, SyncId, Tick, Time};
+use crate::websub::SubscriptionId;
 
 /// The one byte that ends names and ids.
 const END: u8 = 0;
@@ -113,6 +114,11 @@ pub(super) fn archive_id(name: &FeedName, id: &ArchiveId) -> Vec<u8> {
     let mut key = feed(name);
     key.extend_from_slice(id.as_str().as_bytes());
     key
+}
+
+/// The key of a subscription of the hub.
+pub(super) fn subscription(id: SubscriptionId) -> Vec<u8> {
+    id.bytes().to_vec()
 }
 
 /// The key of a change in the log: its epoch and its place in it.

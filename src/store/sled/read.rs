@@ -10,9 +10,10 @@ use crate::model::{
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
     EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
-    OrderRecord, PollRecord, Record, RecordError, SkeletonRecord, decode,
+    OrderRecord, PollRecord, Record, RecordError, SkeletonRecord, SubscriptionRecord, decode,
 };
 use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
+use crate::websub::Subscription;
 
 /// Reads one value of a class.
 fn value<R: Record, T: TryFrom<R, Error = RecordError>>(
@@ -44,6 +45,11 @@ pub(super) fn feeds(trees: &Trees) -> Result<Vec<FeedRecord>, StoreError> {
 /// All poll states.
 pub(super) fn poll_states(trees: &Trees) -> Result<Vec<PollState>, StoreError> {
     values::<PollRecord, _>(trees, Class::Polls, Vec::new()).collect()
+}
+
+/// All subscriptions of the hub.
+pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreError> {
+    values::<SubscriptionRecord, _>(trees, Class::Subscriptions, Vec::new()).collect()
 }
 
 /// Everything that judging a document needs.

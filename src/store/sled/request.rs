@@ -4,6 +4,7 @@ use super::plan::Prepared;
 use super::prune::Gone;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::store::{Claim, CommitError, Committed, StoreError};
+use crate::websub::Subscription;
 use tokio::sync::oneshot;
 
 /// Something to be made durable.
@@ -14,6 +15,8 @@ pub(super) enum Request {
     Checkpoint { claim: Claim, states: Vec<PollState>, reply: Reply<(), CommitError> },
     /// A feed's record.
     PutFeed { record: Box<FeedRecord>, reply: Reply<(), StoreError> },
+    /// Subscriptions of the hub.
+    PutSubscriptions { subscriptions: Vec<Subscription>, reply: Reply<(), StoreError> },
     /// A part of a feed's past to be taken out.
     Prune { claim: Claim, feed: FeedName, gone: Gone, reply: Reply<(), CommitError> },
     /// Epochs closed before a time to be taken out of the log.

@@ -1,6 +1,7 @@
 //! A publisher, a gateway and those who read it, all in one process.
 
 mod follower;
+mod hub;
 mod net;
 mod post;
 mod publisher;
@@ -9,6 +10,7 @@ mod stage;
 mod subscriber;
 
 pub use follower::Followers;
+pub use hub::{Hub, callback, calls, pushes};
 pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};

@@ -92,6 +92,22 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             note: Some("it answered <dfn>503</dfn>".to_owned()),
             ..Backfill::begin(at(-30))
         }),
+        hub: Some(HubNote {
+            state: "subscribed",
+            words: "the hub delivers: <code>no</code>".to_owned(),
+            hub: "https://hub.example/?<i>".to_owned(),
+            others: Vec::new(),
+            topic: "https://upstream.example/?<b>".to_owned(),
+            until: Some(at(900)),
+            next: at(600),
+            trust: HubTrust::Distrusted,
+            heard: 1,
+            silent: 3,
+            pushes: 7,
+            last_push: Some(at(-90)),
+            disbelieved: 2,
+            last_disbelieved: Some((at(-80), "the <cite>signature</cite>".to_owned())),
+        }),
     }
 }
 
@@ -160,6 +176,24 @@ impl Operator for TestOperator {
     async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
         self.note(format!("backfill {feed} {action:?}"));
         Self::known(feed)
+    }
+    fn is_callback(&self, token: &str) -> bool {
+        token == "known"
+    }
+    async fn called(
+        &self,
+        token: &str,
+        said: Verification,
+    ) -> Result<Option<String>, OperatorError> {
+        self.note(format!("called {token} {said:?}"));
+        Ok(match said {
+            Verification::Intent { topic, challenge, .. } => (topic == "t").then_some(challenge),
+            Verification::Denied { .. } => Some(String::new()),
+        })
+    }
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
+        self.note(format!("pushed {token} {signature:?} {}", body.len()));
+        if signature.is_some() { PushOutcome::Taken } else { PushOutcome::Disbelieved }
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;

@@ -2,8 +2,18 @@
 
 use super::files::{URL, at};
 use super::*;
+use crate::websub::{Active, Manner, Pending, Secret, Wanted};
 
 pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
+    poll_and_hub(url, body, backfill, None)
+}
+
+pub(super) fn poll_and_hub(
+    url: &str,
+    body: Option<u128>,
+    backfill: Option<Backfill>,
+    subscription: Option<HubSubscription>,
+) -> PollRecord {
     PollRecord::from(&PollState {
         feed: FeedName::new("news").unwrap(),
         url: url.to_owned(),
@@ -17,6 +27,7 @@ pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) ->
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
         backfill,
+        subscription,
     })
 }
 
@@ -39,6 +50,29 @@ pub(super) fn walk() -> Backfill {
     }
 }
 
+pub(super) fn hub() -> HubSubscription {
+    HubSubscription {
+        topic: URL.to_owned(),
+        hubs: vec!["https://a.example/".to_owned(), "https://b.example/".to_owned()],
+        hub: 1,
+        keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
+        callbacks: "https://gate.example/websub/callback".to_owned(),
+        standing: SubscriptionStanding::Verified,
+        next: at(8),
+        lease: Some(Lease { since: at(9), until: at(10) }),
+        failures: 1,
+        attempts: 2,
+        day: at(11),
+        note: Some("it answered 503".to_owned()),
+        trust: HubTrust::Distrusted,
+        heard: 3,
+        silent: 4,
+        suspect: Some(at(12)),
+        last_push: Some(at(13)),
+        pushes: 5,
+    }
+}
+
 pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: bool) -> FeedRow {
     FeedRow::from(&FeedRecord {
         name: FeedName::new("news").unwrap(),
@@ -56,5 +90,33 @@ pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: boo
             ignore,
             without: Without::default(),
         },
+    })
+}
+
+pub(super) fn subscription() -> SubscriptionRecord {
+    let tick = |seconds| Some(Tick::at(at(seconds)));
+    SubscriptionRecord::from(&Subscription {
+        manner: Manner::RssCloud,
+        feed: FeedName::new("news").unwrap(),
+        topic: "https://gate.example/feeds/news?sx=feedsync".to_owned(),
+        callback: url::Url::parse("https://reader.example/push?id=7").unwrap(),
+        active: Some(Active {
+            secret: Secret::new("hush").ok(),
+            since: at(0),
+            until: at(864_000),
+            told: tick(30),
+            delivered: Some(at(31)),
+            deliveries: 300,
+            failures: 2,
+            not_before: Some(at(91)),
+            trouble: Some("the callback answered 500".to_owned()),
+        }),
+        pending: Some(Pending {
+            wanted: Wanted::Subscribe { lease: 600, secret: None, told: tick(29) },
+            asked: at(40),
+            attempts: 1,
+            not_before: Some(at(70)),
+            trouble: Some("the callback answered 503".to_owned()),
+        }),
     })
 }

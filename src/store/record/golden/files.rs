@@ -5,7 +5,7 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{feed, poll, walk};
+use super::admin::{feed, hub, poll, poll_and_hub, subscription, walk};
 use super::*;
 use std::path::Path;
 
@@ -343,7 +343,7 @@ golden! {
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_4: "poll-4.hex", poll(URL, Some(u128::MAX - 1), Some(walk())), PollRecord;
+    poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
     feed_3: "feed-3.hex", feed(
         Order::OldestFirst,
         true,
@@ -353,6 +353,7 @@ golden! {
         ],
         true,
     ), FeedRow;
+    subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_1: "floor-1.hex",
@@ -383,6 +384,9 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-3.hex", &[]);
     let third = Backfill { taken_bytes: 0, ..walk() };
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), poll(URL, Some(u128::MAX - 1), Some(third)));
+    let stored = golden("poll-4.hex", &[]);
+    let fourth = poll(URL, Some(u128::MAX - 1), Some(walk()));
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), fourth);
     let stored = golden("event-1.hex", &[]);
     assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
     // Before there were archives: all that is known is still to be sealed.

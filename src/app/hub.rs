@@ -1,0 +1,76 @@
+//! The hub between the room that takes requests and the room that keeps and delivers.
+
+use crate::hub::{Absent, AskError, Document, Hub, Topics};
+use crate::model::FeedName;
+use crate::serve::{self, HubError, HubTotals, NoTopic};
+use crate::websub::{Request, Subscription};
+use async_trait::async_trait;
+use url::Url;
+
+/// The hub as the side that serves sees it.
+pub(super) struct Door(pub(super) Hub);
+
+#[async_trait]
+impl serve::Hub for Door {
+    async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError> {
+        self.0.ask(feed, request).await.map_err(|error| refused(&error))
+    }
+
+    async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+    ) -> Result<(), HubError> {
+        self.0.register(feed, topic, callback).await.map_err(|error| refused(&error))
+    }
+
+    fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
+        self.0.subscriptions(feed, limit)
+    }
+
+    fn look(&self) {
+        self.0.look();
+    }
+
+    fn totals(&self) -> HubTotals {
+        let count = self.0.count();
+        HubTotals {
+            active: count.active,
+            pending: count.pending,
+            delivered: count.delivered,
+            failed: count.failed,
+        }
+    }
+}
+
+fn refused(error: &AskError) -> HubError {
+    match error {
+        AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
+        AskError::Unknown => HubError::Unknown(error.to_string()),
+        AskError::Full { .. } => HubError::Full(error.to_string()),
+        AskError::Store(_) => HubError::Internal(error.to_string()),
+    }
+}
+
+/// The documents of the side that serves, as the hub sees them.
+pub(super) struct Served(pub(super) serve::Topics);
+
+fn absent(missing: NoTopic) -> Absent {
+    match missing {
+        NoTopic::Gone(why) => Absent::Gone(why),
+        NoTopic::Later(why) => Absent::Later(why),
+    }
+}
+
+#[async_trait]
+impl Topics for Served {
+    async fn stands(&self, topic: &str) -> Result<(), Absent> {
+        self.0.stands(topic).await.map_err(absent)
+    }
+
+    async fn document(&self, topic: &str) -> Result<Document, Absent> {
+        let pushed = self.0.document(topic).await.map_err(absent)?;
+        Ok(Document { headers: pushed.headers, body: pushed.body })
+    }
+}

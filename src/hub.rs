@@ -1,0 +1,203 @@
+//! The WebSub hub (W3C Recommendation of 23 January 2018): takes subscriptions, asks callbacks
+//! whether they mean it, and delivers each changed document.
+//!
+//! What a subscription is and what is due are decided by [`crate::websub`]; this room keeps them
+//! (`ledger`), follows the change log (`worker`) and calls (`calls`). A request is answered
+//! once it is durable. A subscription knows the newest change that it was told of; what a feed has
+//! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
+//! behind gets the newest document only. What is absent: who reads, how documents are made.
+
+mod calls;
+mod lanes;
+mod ledger;
+mod worker;
+
+pub use ledger::{AskError, Count};
+
+use crate::clock::Clock;
+use crate::fetch::{AllowPrivate, Call};
+use crate::model::{FeedName, Tick, Time};
+use crate::store::{Store, StoreError};
+use crate::websub::{Leases, Request, Subscription};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::HeaderMap;
+use ledger::Ledger;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// What operators say of the hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long subscriptions last.
+    pub leases: Leases,
+    /// The most subscriptions.
+    pub subscriptions: usize,
+    /// The most subscriptions whose callbacks are of one host (its registrable domain).
+    pub per_host: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        const DAY: u64 = 86_400;
+        let leases = Leases {
+            usual: Duration::from_secs(10 * DAY),
+            least: Duration::from_secs(300),
+            most: Duration::from_secs(30 * DAY),
+        };
+        Self { leases, subscriptions: 100_000, per_host: 10_000 }
+    }
+}
+
+/// What the hub needs.
+pub struct Parts {
+    /// Where subscriptions are kept, and where changes are read.
+    pub store: Arc<dyn Store>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What operators say of it.
+    pub settings: Settings,
+    /// How callbacks are called.
+    pub calling: Calling,
+}
+
+/// How callbacks are called; changes when the configuration is read again.
+#[derive(Clone)]
+pub struct Calling {
+    /// Calls them, through the guard.
+    pub call: Call,
+    /// Which of them may be private.
+    pub allow_private: AllowPrivate,
+}
+
+/// The documents that can be subscribed to, as they are served: the seam to the side that serves.
+#[async_trait]
+pub trait Topics: Send + Sync + 'static {
+    /// Whether there is such a document.
+    async fn stands(&self, topic: &str) -> Result<(), Absent>;
+
+    /// The document as it is now, as a GET of the topic would answer it.
+    async fn document(&self, topic: &str) -> Result<Document, Absent>;
+}
+
+/// A document to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
+    pub headers: HeaderMap,
+    /// Its bytes, in no encoding.
+    pub body: Bytes,
+}
+
+/// Why there is no document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absent {
+    /// There is, or will be, no such topic; says why.
+    Gone(String),
+    /// It cannot be had just now; says why.
+    Later(String),
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ledger: Ledger,
+    calling: RwLock<Calling>,
+    /// Wakes the worker.
+    wake: Notify,
+    /// Wakes it to look whether all topics are still there.
+    look: Notify,
+}
+
+/// The hub; clones are handles on the same one.
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+impl Hub {
+    /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
+    pub async fn open(parts: Parts) -> Result<Self, StoreError> {
+        let Parts { store, clock, settings, calling } = parts;
+        let kept = store.subscriptions().await?;
+        let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
+        let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
+        Ok(Self(Arc::new(Shared { store, clock, ledger, calling, wake, look })))
+    }
+
+    /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
+    /// it is answered before the callback is asked).
+    pub async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), AskError> {
+        self.take(feed, |ledger, allow, tick, now| ledger.ask(feed, request, allow, tick, now))
+            .await
+    }
+
+    /// Registers a callback with the cloud (rssCloud), likewise.
+    pub async fn register(
+        &self,
+        feed: &FeedName,
+        topic: String,
+        callback: Url,
+    ) -> Result<(), AskError> {
+        let key = (topic, callback);
+        self.take(feed, |ledger, allow, tick, now| ledger.register(feed, key, allow, tick, now))
+            .await
+    }
+
+    async fn take(
+        &self,
+        feed: &FeedName,
+        ask: impl FnOnce(&Ledger, &AllowPrivate, Option<Tick>, Time) -> Result<(), AskError>,
+    ) -> Result<(), AskError> {
+        let shared = &self.0;
+        let allow = {
+            let calling = shared.calling.read().unwrap_or_else(PoisonError::into_inner);
+            calling.allow_private.clone()
+        };
+        let tick = shared.tick(feed).await?;
+        ask(&shared.ledger, &allow, tick, shared.clock.now())?;
+        shared.ledger.settle().await?;
+        // A change that came between the two looks is not missed.
+        let tick = shared.tick(feed).await?;
+        shared.ledger.saw(feed, tick, shared.clock.now());
+        shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
+    pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
+        self.0.ledger.list(feed, limit)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> Count {
+        self.0.ledger.count()
+    }
+
+    /// Looks whether all topics are still there, soon.
+    pub fn look(&self) {
+        self.0.look.notify_one();
+    }
+
+    /// Goes on with another way of calling.
+    pub fn reconfigure(&self, calling: Calling) {
+        *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
+    }
+
+    /// Verifies and delivers until it is cancelled.
+    pub async fn run(self, topics: Arc<dyn Topics>, cancel: CancellationToken) {
+        worker::run(self.0, topics, cancel).await;
+    }
+}
+
+impl Shared {
+    /// The newest tick of a feed.
+    async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
+        Ok(self.store.state(feed).await?.and_then(|state| state.tick))
+    }
+
+    fn call(&self) -> Call {
+        self.calling.read().unwrap_or_else(PoisonError::into_inner).call.clone()
+    }
+}

@@ -1,0 +1,170 @@
+//! One call of a callback each: to verify, to deny, to deliver.
+
+use super::ledger::Task;
+use super::{Absent, Document, Shared, Topics};
+use crate::fetch::{CallRequest, Called, FetchError, Sent};
+use crate::model::Tick;
+use crate::websub::cloud;
+use crate::websub::{
+    Duty, FORM_TYPE, Heard, Intent, Manner, Push, SIGNATURE_HEADER, Verification, Wanted,
+};
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use tower::ServiceExt as _;
+use url::Url;
+
+/// How much of an answer to a verification is read, in bytes: more than any challenge.
+const ECHO: usize = 256;
+/// How much of an answer to a delivery is read, in bytes, so that its connection can go on.
+const THANKS: usize = 1024;
+/// The largest document that is delivered, in bytes.
+const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
+/// The bytes of chance in a challenge.
+const CHALLENGE: usize = 32;
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// A verification or a denial was answered.
+    Heard(Heard),
+    /// A delivery was answered; the change that the document has, at least.
+    Pushed(Push, Option<Tick>),
+    /// The document cannot be had just now.
+    PutOff(String),
+    /// There is no such topic any more.
+    Gone(String),
+}
+
+/// Does what a task says.
+pub(super) async fn perform(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
+    match task.duty {
+        Duty::Verify(intent) => Outcome::Heard(verify(shared, task, intent).await),
+        Duty::Deny => Outcome::Heard(deny(shared, task).await),
+        Duty::Deliver => deliver(shared, topics, task).await,
+        // The ledger does this by itself.
+        Duty::Expire => Outcome::PutOff("its lease has ended".to_owned()),
+    }
+}
+
+async fn verify(shared: &Shared, task: &Task, intent: Intent) -> Heard {
+    let mut random = [0; CHALLENGE];
+    if getrandom::fill(&mut random).is_err() {
+        let why = "this machine gives no random numbers for a challenge".to_owned();
+        return Heard::Failed { why, after: None };
+    }
+    let challenge = HEXLOWER.encode(&random);
+    let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
+    let lease = match wanted {
+        Some(Wanted::Subscribe { lease, .. }) => Some(*lease),
+        _ => None,
+    };
+    let topic = task.subscription.topic.clone();
+    let callback = &task.subscription.callback;
+    let url = match task.subscription.manner {
+        Manner::RssCloud => cloud::challenged(callback, &topic, &challenge),
+        Manner::WebSub => {
+            let challenge = challenge.clone();
+            Verification::Intent { intent, topic, challenge, lease }.address(callback)
+        }
+    };
+    match ask(shared, url).await {
+        Ok(called) => {
+            let Called { status, body, whole, retry_after, .. } = called;
+            Heard::of((status, retry_after), &body, whole, &challenge)
+        }
+        Err(error) => unheard(&error),
+    }
+}
+
+async fn deny(shared: &Shared, task: &Task) -> Heard {
+    let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
+    let reason = match pending {
+        Some(Wanted::Denial { reason }) => Some(reason.clone()),
+        _ => None,
+    };
+    let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
+    match ask(shared, said.address(&task.subscription.callback)).await {
+        Ok(called) if called.status >= 500 => {
+            let why = format!("the callback answered {}", called.status);
+            Heard::Failed { why, after: called.retry_after }
+        }
+        // It was said; what the answer says is of no consequence (section 5.2).
+        Ok(_) => Heard::Agreed,
+        Err(error) => unheard(&error),
+    }
+}
+
+async fn ask(shared: &Shared, url: Url) -> Result<Called, FetchError> {
+    let request = CallRequest { url, send: None, answer: ECHO, now: shared.clock.now() };
+    shared.call().oneshot(request).await
+}
+
+async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
+    let subscription = &task.subscription;
+    // Read before the document, which so has this change at least.
+    let tick = match shared.tick(&subscription.feed).await {
+        Ok(tick) => tick,
+        Err(error) => return Outcome::PutOff(error.to_string()),
+    };
+    let document = match subscription.manner {
+        Manner::WebSub => topics.document(&subscription.topic).await,
+        Manner::RssCloud => {
+            topics.stands(&subscription.topic).await.map(|()| notice(&subscription.topic))
+        }
+    };
+    let document = match document {
+        Ok(document) => document,
+        Err(Absent::Gone(why)) => return Outcome::Gone(why),
+        Err(Absent::Later(why)) => return Outcome::PutOff(why),
+    };
+    let failed = |why: String| Outcome::Pushed(Push::Failed { why, after: None }, tick);
+    let (mut headers, body) = (document.headers, document.body);
+    if body.len() > DOCUMENT_LIMIT {
+        let found = body.len();
+        return failed(format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}"));
+    }
+    let secret = subscription.active.as_ref().and_then(|active| active.secret.as_ref());
+    if let Some(secret) = secret {
+        let Ok(signature) = HeaderValue::from_str(&secret.sign(&body)) else {
+            return failed("the signature is no header".to_owned());
+        };
+        headers.insert(SIGNATURE_HEADER, signature);
+    }
+    let sent = Sent { headers, body: Bytes::clone(&body) };
+    let request = CallRequest {
+        url: subscription.callback.clone(),
+        send: Some(sent),
+        answer: THANKS,
+        now: shared.clock.now(),
+    };
+    match shared.call().oneshot(request).await {
+        Ok(called) => Outcome::Pushed(Push::of(called.status, called.retry_after), tick),
+        Err(error) => failed(words(&error)),
+    }
+}
+
+/// What the cloud says instead of the document.
+fn notice(topic: &str) -> Document {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
+    Document { headers, body: cloud::changed(topic).into() }
+}
+
+fn unheard(error: &FetchError) -> Heard {
+    match error {
+        FetchError::Refused { .. } => Heard::Refused(words(error)),
+        _ => Heard::Failed { why: words(error), after: None },
+    }
+}
+
+/// Why a callback could not be called: a client's errors speak of publishers.
+fn words(error: &FetchError) -> String {
+    match error {
+        FetchError::Timeout { limit, .. } => {
+            format!("the callback did not answer within {} s", limit.as_secs_f32())
+        }
+        FetchError::CutOff { .. } => "the connection to the callback broke".to_owned(),
+        other => other.to_string(),
+    }
+}

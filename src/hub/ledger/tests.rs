@@ -1,0 +1,187 @@
+//! The ledger: its limits, what is due, and what is written when the store does not work.
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::model::EndpointId;
+use crate::store::MemoryStore;
+use crate::websub::{Heard, Intent, Push};
+
+const TOPIC: &str = "https://gate.example/feeds/news";
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(1_795_191_605 + seconds)
+}
+
+fn tick(seconds: i64) -> Option<Tick> {
+    Some(Tick::at(at(seconds)))
+}
+
+fn news() -> FeedName {
+    FeedName::new("news").unwrap()
+}
+
+struct Bench {
+    store: Arc<MemoryStore>,
+    ledger: Ledger,
+}
+
+impl Bench {
+    fn new(settings: Settings) -> Self {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = Arc::new(MemoryStore::new(EndpointId::own("gate").unwrap(), clock));
+        let ledger = Ledger::new(Arc::clone(&store) as Arc<dyn Store>, settings, Vec::new(), at(0));
+        Self { store, ledger }
+    }
+
+    fn ask(&self, callback: &str, now: i64) -> Result<(), AskError> {
+        let callback = Url::parse(callback).unwrap();
+        let request =
+            Request::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
+        self.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+    }
+
+    /// Whom to call now, and what for.
+    fn begun(&self, now: i64) -> Vec<(SubscriptionId, Task)> {
+        let due = self.ledger.due(at(now));
+        due.into_iter()
+            .filter_map(|(_, id)| self.ledger.begin(id, at(now)).map(|task| (id, task)))
+            .collect()
+    }
+
+    fn agree(&self, now: i64) {
+        for (id, task) in self.begun(now) {
+            assert_eq!(task.duty, Duty::Verify(Intent::Subscribe));
+            let agreed = |of: &mut Subscription| of.heard(Heard::Agreed, at(now));
+            self.ledger.finish(id, Some(task.serial), at(now), agreed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_settled_is_in_the_store_and_comes_back() {
+    let bench = Bench::new(Settings::default());
+    bench.ask("https://reader.example/a", 0).unwrap();
+    bench.agree(1);
+    assert!(bench.ledger.is_dirty());
+    bench.ledger.settle().await.unwrap();
+    assert!(!bench.ledger.is_dirty());
+    let kept = bench.store.subscriptions().await.unwrap();
+    assert_eq!(kept, bench.ledger.list(None, 9));
+    let store = Arc::clone(&bench.store) as Arc<dyn Store>;
+    let again = Ledger::new(store, Settings::default(), kept, at(2));
+    assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
+    again.saw(&news(), tick(5), at(5));
+    assert_eq!(again.due(at(5)).len(), 1);
+    assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
+}
+
+#[tokio::test]
+async fn what_could_not_be_written_is_written_later_as_it_then_stands() {
+    let bench = Bench::new(Settings::default());
+    bench.store.close().await.unwrap();
+    bench.ask("https://reader.example/a", 0).unwrap();
+    assert!(bench.ledger.settle().await.is_err());
+    assert!(bench.ledger.is_dirty(), "it is not forgotten");
+    // What is asked for again is answered only once it is stored.
+    bench.ask("https://reader.example/a", 1).unwrap();
+    assert!(bench.ledger.settle().await.is_err());
+}
+
+#[test]
+fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
+    let bench = Bench::new(Settings::default());
+    for number in 0..UNVERIFIED_PER_HOST {
+        bench.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
+    }
+    let full = bench.ask("https://one-more.reader.example/", 0).unwrap_err();
+    assert!(matches!(full, AskError::Full { limit: UNVERIFIED_PER_HOST, .. }), "{full}");
+    bench.ask("https://other.example/", 0).unwrap();
+    // Verified, they make room; refused, too.
+    bench.agree(1);
+    bench.ask("https://one-more.reader.example/", 2).unwrap();
+    assert_eq!(bench.ledger.count().active, UNVERIFIED_PER_HOST + 1);
+}
+
+#[test]
+fn settings_limit_all_and_those_of_one_domain() {
+    let settings = Settings { subscriptions: 3, per_host: 2, ..Settings::default() };
+    let bench = Bench::new(settings);
+    bench.ask("https://a.reader.example/1", 0).unwrap();
+    bench.ask("https://b.reader.example/2", 0).unwrap();
+    assert!(bench.ask("https://c.reader.example/3", 0).is_err());
+    bench.ask("https://other.example/", 0).unwrap();
+    assert!(bench.ask("https://third.example/", 0).is_err());
+    bench.ask("https://a.reader.example/1", 1).unwrap();
+    for (id, task) in bench.begun(2) {
+        let refuse = |of: &mut Subscription| of.heard(Heard::Refused("no".into()), at(2));
+        bench.ledger.finish(id, Some(task.serial), at(2), refuse);
+    }
+    assert_eq!(bench.ledger.count(), Count::default());
+    assert!(bench.ledger.inner().hosts.is_empty() && bench.ledger.inner().feeds.is_empty());
+    bench.ask("https://c.reader.example/3", 3).unwrap();
+}
+
+#[test]
+fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
+    let bench = Bench::new(Settings::default());
+    bench.ask("https://reader.example/a", 0).unwrap();
+    let (id, task) = bench.begun(1).remove(0);
+    // Meanwhile the subscriber changes its mind.
+    let callback = Url::parse("https://reader.example/a").unwrap();
+    let request = Request::Unsubscribe { topic: TOPIC.to_owned(), callback };
+    bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(2)).unwrap();
+    assert!(bench.begun(2).is_empty(), "one call at a time");
+    let agreed = |of: &mut Subscription| of.heard(Heard::Agreed, at(3));
+    bench.ledger.finish(id, Some(task.serial), at(3), agreed);
+    assert_eq!(bench.ledger.count().active, 0);
+    assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+}
+
+#[test]
+fn a_change_is_due_once_for_each_and_expired_ones_go() {
+    let bench = Bench::new(Settings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    bench.ask("https://b.example/", 0).unwrap();
+    bench.agree(1);
+    assert!(bench.begun(2).is_empty(), "what they know is not delivered");
+    bench.ledger.saw(&news(), tick(3), at(3));
+    bench.ledger.saw(&news(), tick(2), at(3));
+    let begun = bench.begun(3);
+    assert_eq!(begun.len(), 2);
+    assert!(begun.iter().all(|(_, task)| task.duty == Duty::Deliver));
+    for (id, _) in &begun {
+        bench.ledger.finish(*id, None, at(4), |of| of.pushed(Push::Taken, tick(3), at(4)));
+        bench.ledger.counted(true);
+    }
+    assert!(bench.begun(5).is_empty());
+    assert_eq!(bench.ledger.count().delivered, 2);
+    let end = bench.ledger.next().unwrap();
+    assert_eq!(end, at(1).plus(Settings::default().leases.usual));
+    assert!(bench.ledger.due(end).is_empty());
+    assert_eq!(
+        (bench.ledger.count(), bench.ledger.next()),
+        (Count { delivered: 2, ..Count::default() }, None)
+    );
+}
+
+#[test]
+fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
+    let bench = Bench::new(Settings::default());
+    bench.ask("https://a.example/", 0).unwrap();
+    bench.agree(1);
+    bench.ledger.saw(&news(), tick(3), at(3));
+    let (_, id) = bench.ledger.due(at(3)).remove(0);
+    let end = at(1).plus(Settings::default().leases.usual);
+    assert!(bench.ledger.begin(id, end).is_none());
+    assert_eq!(bench.ledger.count().active, 0);
+}
+
+#[test]
+fn callbacks_are_told_apart_by_registrable_domain() {
+    let host = |text: &str| host_of(&Url::parse(text).unwrap()).to_string();
+    assert_eq!(host("https://a.b.reader.co.uk/"), "reader.co.uk");
+    assert_eq!(host("https://reader.co.uk./"), "reader.co.uk");
+    assert_eq!(host("http://10.1.2.3:81/"), "10.1.2.3:81");
+    assert_eq!(host("http://[::1]/"), "[::1]:80");
+    assert_eq!(host("http://localhost:8000/"), "localhost");
+}

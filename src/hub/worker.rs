@@ -1,0 +1,232 @@
+//! The one task that follows the change log, lets what is due be done, and takes over what came of
+//! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
+
+use super::calls::{self, Outcome};
+use super::lanes::Lanes;
+use super::ledger::Task;
+use super::{Absent, Shared, Topics};
+use crate::model::Time;
+use crate::store::{Epoch, StoreError};
+use crate::websub::{Duty, Heard, Push, SubscriptionId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The longest sleep.
+const SLICE: Duration = Duration::from_secs(1);
+/// How often it is looked at whether all topics are still there.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How many epochs are read at once.
+const EPOCHS: usize = 256;
+/// How long calls in flight may take when the hub stops; what is cut is done again at the next start.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// Runs until it is cancelled.
+pub(super) async fn run(shared: Arc<Shared>, topics: Arc<dyn Topics>, cancel: CancellationToken) {
+    let sealed = shared.store.sealed();
+    let at = *sealed.borrow();
+    let mut worker = Worker {
+        shared,
+        topics,
+        sealed,
+        at,
+        stale: true,
+        lanes: Lanes::default(),
+        calls: JoinSet::new(),
+        hosts: HashMap::new(),
+    };
+    worker.work(&cancel).await;
+    let ended = timeout(STOP_WAIT, async {
+        while let Some(done) = worker.calls.join_next_with_id().await {
+            worker.done(&done);
+        }
+    });
+    if ended.await.is_err() {
+        worker.calls.shutdown().await;
+    }
+    if let Err(error) = worker.shared.ledger.settle().await {
+        tracing::warn!(%error, "what the hub did last could not be stored");
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    topics: Arc<dyn Topics>,
+    sealed: watch::Receiver<Epoch>,
+    /// The last epoch that was read.
+    at: Epoch,
+    /// Whether the ticks of all feeds are to be read, because the log does not tell them.
+    stale: bool,
+    lanes: Lanes,
+    calls: JoinSet<()>,
+    /// Whom the calls in flight are to.
+    hosts: HashMap<Id, (Arc<str>, SubscriptionId)>,
+}
+
+impl Worker {
+    async fn work(&mut self, cancel: &CancellationToken) {
+        let mut look = Instant::now();
+        while !cancel.is_cancelled() {
+            if Instant::now() >= look {
+                self.look().await;
+                look = Instant::now() + LOOK_EVERY;
+            }
+            if let Err(error) = self.follow().await {
+                tracing::warn!(%error, "the hub could not read what has changed");
+                self.stale = true;
+            }
+            self.start();
+            if self.shared.ledger.is_dirty()
+                && let Err(error) = self.shared.ledger.settle().await
+            {
+                tracing::warn!(%error, "what the hub knows could not be stored");
+            }
+            let (shared, pause) = (Arc::clone(&self.shared), self.pause());
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                Some(done) = self.calls.join_next_with_id() => self.done(&done),
+                () = shared.wake.notified() => {}
+                () = shared.look.notified() => look = Instant::now(),
+                changed = self.sealed.changed() => if changed.is_err() {
+                    // A store that is closed wakes nobody up again.
+                    sleep(SLICE).await;
+                },
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// How long there is nothing to do.
+    fn pause(&self) -> Duration {
+        let now = self.shared.clock.now();
+        let next = self.shared.ledger.next().map_or(SLICE, |due| due.since(now));
+        // Never nothing: a second that has begun is waited for.
+        next.clamp(SLICE / 4, SLICE)
+    }
+
+    /// Takes note of what has changed since the last look.
+    async fn follow(&mut self) -> Result<(), StoreError> {
+        let newest = *self.sealed.borrow_and_update();
+        if self.stale {
+            self.at = newest;
+            for feed in self.shared.ledger.feeds() {
+                let tick = self.shared.tick(&feed).await?;
+                self.shared.ledger.saw(&feed, tick, self.shared.clock.now());
+            }
+            self.stale = false;
+        }
+        // Each round reads a batch or ends.
+        while self.at < newest {
+            let read = self.shared.store.tail(self.at, EPOCHS).await?;
+            let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
+            if !follows {
+                self.stale = true;
+                self.at = newest;
+                return Ok(());
+            }
+            let now = self.shared.clock.now();
+            for sealed in read {
+                for change in &sealed.changes {
+                    self.shared.ledger.saw(&change.feed, Some(change.tick), now);
+                }
+                self.at = sealed.epoch;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the subscriptions of topics that are not there any more (section 5.2).
+    async fn look(&self) {
+        let mut gone = HashMap::new();
+        for topic in self.shared.ledger.topics() {
+            if let Err(Absent::Gone(why)) = self.topics.stands(&topic).await {
+                tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
+                gone.insert(topic, why);
+            }
+        }
+        self.shared.ledger.deny(&gone, self.shared.clock.now());
+    }
+
+    /// Starts what is due, as far as there is room.
+    fn start(&mut self) {
+        let now = self.shared.clock.now();
+        for (host, id) in self.shared.ledger.due(now) {
+            self.lanes.push(&host, id);
+        }
+        while let Some((host, id)) = self.lanes.next() {
+            let Some(task) = self.shared.ledger.begin(id, now) else {
+                self.lanes.done(&host);
+                continue;
+            };
+            let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
+            let call = self.calls.spawn(async move {
+                let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
+                take_over(&shared, id, &task, outcome, shared.clock.now());
+                if let Err(error) = shared.ledger.settle().await {
+                    tracing::warn!(%error, "what came of a call could not be stored");
+                }
+            });
+            self.hosts.insert(call.id(), (host, id));
+        }
+    }
+
+    fn done(&mut self, done: &Result<(Id, ()), JoinError>) {
+        let (id, broke) = match done {
+            Ok((id, ())) => (*id, false),
+            Err(error) => (error.id(), true),
+        };
+        let Some((host, subscription)) = self.hosts.remove(&id) else { return };
+        if broke {
+            let now = self.shared.clock.now();
+            tracing::error!(host = &*host, "a call of the hub broke off");
+            self.shared.ledger.finish(subscription, None, now, |of| of.put_off(now));
+        }
+        self.lanes.done(&host);
+    }
+}
+
+/// Takes over what came of a call, and says it in the log; never the callback's whole address.
+fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome, now: Time) {
+    let ledger = &shared.ledger;
+    let topic = task.subscription.topic.as_str();
+    let host = task.subscription.callback.host_str().unwrap_or_default();
+    match outcome {
+        Outcome::Heard(heard) => {
+            match (&heard, task.duty) {
+                (Heard::Agreed, Duty::Verify(intent)) => {
+                    tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
+                }
+                (Heard::Refused(why), Duty::Verify(_)) => {
+                    tracing::info!(topic, host, why, "a request to the hub was dropped");
+                }
+                (Heard::Failed { why, .. }, _) => {
+                    tracing::info!(topic, host, why, "a callback could not be asked");
+                }
+                _ => {}
+            }
+            ledger.finish(id, Some(task.serial), now, |of| of.heard(heard, now));
+        }
+        Outcome::Pushed(push, tick) => {
+            match &push {
+                Push::Taken => tracing::debug!(topic, host, "delivered"),
+                Push::Gone => tracing::info!(topic, host, "the subscriber is gone"),
+                Push::Failed { why, .. } => tracing::info!(topic, host, why, "not delivered"),
+            }
+            ledger.counted(push == Push::Taken);
+            ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
+        }
+        Outcome::PutOff(why) => {
+            tracing::warn!(topic, why, "a document could not be delivered yet");
+            ledger.finish(id, None, now, |of| of.put_off(now));
+        }
+        Outcome::Gone(why) => {
+            tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
+            ledger.finish(id, None, now, |_| {});
+            ledger.deny(&HashMap::from([(topic.to_owned(), why)]), now);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
+//! them, and those who take their calls, so that a flood of calls never reaches that task.
+
+use crate::model::{FeedName, SubscriptionKeys, Time};
+use crate::websub::{Secret, SignatureError};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where hubs reach this gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// The address of callbacks, to which a slash and a token are added.
+    pub callbacks: String,
+    /// Whether only hubs at the operator's own hosts can reach it, and are asked.
+    pub own_hosts: bool,
+}
+
+/// A callback.
+#[derive(Debug)]
+pub struct Callback {
+    /// Of which feed.
+    pub feed: FeedName,
+    secret: Secret,
+    /// Whether the polling task has still to hear of a push.
+    told: AtomicBool,
+}
+
+impl Callback {
+    /// Whether the body of a push was signed with our secret (WebSub section 7.1). One without a
+    /// signature was not.
+    pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
+        let signature = signature.ok_or(SignatureError::Form)?;
+        self.secret.verify(signature, body).map(drop)
+    }
+
+    /// Notes that the polling task is to be told; `false` where it is to be anyway.
+    pub(super) fn tell(&self) -> bool {
+        !self.told.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that it was told, or could not be.
+    pub(super) fn told(&self) {
+        self.told.store(false, Ordering::Release);
+    }
+}
+
+/// A push that was not believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disbelieved {
+    /// How many there were since the start.
+    pub count: u64,
+    /// When the last one came.
+    pub last: Time,
+    /// Why it was not believed.
+    pub why: String,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<String, Arc<Callback>>,
+    /// Those of subscriptions that are being ended: a hub may ask whether that is meant.
+    leaving: HashSet<String>,
+}
+
+/// All callbacks, by token.
+#[derive(Debug, Default)]
+pub struct Callbacks(RwLock<Table>);
+
+impl Callbacks {
+    /// The callback of a token, where its subscription goes on.
+    pub fn of(&self, token: &str) -> Option<Arc<Callback>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).open.get(token).cloned()
+    }
+
+    /// Whether a hub has something to ask at a callback.
+    pub fn is_known(&self, token: &str) -> bool {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.open.contains_key(token) || table.leaving.contains(token)
+    }
+
+    /// Opens a callback. One whose secret is none stays shut: every push of it is disbelieved.
+    pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
+        let Ok(secret) = Secret::new(&keys.secret) else { return };
+        let callback = Callback { feed: feed.clone(), secret, told: AtomicBool::new(false) };
+        self.change(|table| drop(table.open.insert(keys.token.clone(), Arc::new(callback))));
+    }
+
+    /// Shuts a callback to pushes; its hub may go on to ask whether that is meant.
+    pub(super) fn leave(&self, token: &str) {
+        self.change(|table| {
+            table.leaving.insert(token.to_owned());
+        });
+    }
+
+    /// Shuts a callback.
+    pub(super) fn shut(&self, token: &str) {
+        self.change(|table| {
+            table.open.remove(token);
+            table.leaving.remove(token);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Table)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,398 @@
+//! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
+//! may ask back, and what is polled because of what they push.
+
+use super::{Desk, Feed};
+use crate::fetch::read_url;
+use crate::model::{FeedName, HubSubscription, Time};
+use crate::poll::PollSettings;
+use crate::poll::announced::Wanted;
+use crate::poll::callbacks::Reach;
+use crate::poll::politeness::{Errand, Host};
+use crate::poll::report::HubNote;
+use crate::poll::round::Found;
+use crate::poll::subscribe::{self, Failed};
+use crate::websub::subscriber::{self, Polled, Reply};
+use crate::websub::{Discovery, Intent, Verification};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The most subscriptions that are being ended at the same time; what is beyond is not asked for:
+/// the lease runs out.
+pub const MAX_LEAVING: usize = 64;
+/// How long a hub may take to ask whether the end of a subscription was meant.
+const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// Where the next request to a hub is.
+pub(super) enum Subscribing {
+    /// There is none to come.
+    Not,
+    /// It is due at that time.
+    Due(Time),
+    /// It stands in the line of a host.
+    Waits(Host),
+    /// It is being made.
+    Asks(Id, CancellationToken),
+}
+
+/// A subscription that is being ended.
+pub(super) struct Leaving {
+    topic: String,
+    since: Instant,
+}
+
+/// What became of a request to a hub; `None`: nobody waits for that.
+pub(super) type HubAsked = Option<Result<(), Failed>>;
+
+impl Desk {
+    /// Takes over the subscription of a feed that polling begins with.
+    pub(super) fn resume_hub(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get(name) else { return };
+        let Some(subscription) = &feed.subscription else { return };
+        // What has become unreachable, or unwanted, is given up.
+        if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
+            self.leave_hub(name);
+            self.save_aside(name);
+            return;
+        }
+        let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
+        if reached != Some(&subscription.callbacks) {
+            // It calls an address at which nobody answers any more.
+            let found =
+                Discovery { hubs: subscription.hubs.clone(), topic: subscription.topic.clone() };
+            self.begin_anew(name, &found);
+            return self.hub_changed(name);
+        }
+        self.callbacks.open(name, &subscription.keys);
+        self.plan_hub(name);
+    }
+
+    /// Subscribes to what was found, instead of what is subscribed to.
+    fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
+        let now = self.clock.now();
+        let before = self.feeds.get(name).and_then(|feed| feed.subscription.clone());
+        self.leave_hub(name);
+        let (Some(keys), Some(reach)) = (subscribe::mint(), &self.settings.reach) else { return };
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        self.callbacks.open(name, &keys);
+        let base = &reach.callbacks;
+        feed.subscription = Some(subscriber::begin(found, keys, base, before.as_ref(), now));
+    }
+
+    /// Moves what is to be asked along with a clock that was set back.
+    pub(super) fn set_hubs_back(&mut self, by: Duration) {
+        let names: Vec<_> = self.feeds.keys().cloned().collect();
+        for name in &names {
+            let Some(feed) = self.feeds.get_mut(name) else { continue };
+            let Some(subscription) = &mut feed.subscription else { continue };
+            subscriber::set_back(subscription, by);
+            self.plan_hub(name);
+        }
+    }
+
+    /// Takes in what a poll says of the feed's hub.
+    pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
+        let reach = self.settings.reach.clone();
+        let found = found.clone().and_then(|mut found| {
+            found.hubs.retain(|hub| is_reached(reach.as_ref(), &self.settings, hub));
+            (!found.hubs.is_empty()).then_some(found)
+        });
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let Some(found) = found else {
+            if feed.subscription.is_some() {
+                self.leave_hub(name);
+                self.save_aside(name);
+            }
+            return;
+        };
+        match feed.subscription.as_mut().and_then(|it| subscriber::goes_on(it, &found)) {
+            Some(false) => return,
+            Some(true) => {}
+            None => self.begin_anew(name, &found),
+        }
+        self.hub_changed(name);
+    }
+
+    /// Notes that a subscription is another one than before: it is shown, written down, and its next
+    /// request is planned.
+    fn hub_changed(&mut self, name: &FeedName) {
+        self.plan_hub(name);
+        self.save_aside(name);
+        self.watch_hub(name);
+    }
+
+    /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
+    fn watch_hub(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let begun = feed.hearing.polled.unwrap_or(now);
+        let covers = |it: &HubSubscription| subscriber::covers(it, begun, now);
+        if feed.hearing.by_hub && !feed.subscription.as_ref().is_some_and(covers) {
+            feed.hearing.by_hub = false;
+            let reason = "its hub is not relied on any more";
+            self.want(&Wanted { feed: name.clone(), listed: false, reason });
+        }
+    }
+
+    fn plan_hub(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let note = feed.subscription.clone().map(HubNote::of);
+        if let (Some(subscription), Subscribing::Not | Subscribing::Due(_)) =
+            (&feed.subscription, &feed.subscribing)
+        {
+            let next = subscription.next;
+            if let Subscribing::Due(old) =
+                std::mem::replace(&mut feed.subscribing, Subscribing::Due(next))
+            {
+                self.hubs_due.remove(&(old, name.clone()));
+            }
+            self.hubs_due.insert((next, name.clone()));
+        }
+        self.board.change(name, |status| {
+            let before = status.hub.take();
+            status.hub = note.map(|note| note.after(before));
+        });
+    }
+
+    /// Puts every request to a hub that is due into its host's line.
+    pub(super) fn line_up_hubs(&mut self, now: Time) {
+        while let Some((at, _)) = self.hubs_due.first() {
+            if *at > now {
+                break;
+            }
+            let Some((_, name)) = self.hubs_due.pop_first() else { break };
+            let Some(feed) = self.feeds.get_mut(&name) else { continue };
+            feed.subscribing = Subscribing::Not;
+            let Some(subscription) = &mut feed.subscription else { continue };
+            if subscriber::due(subscription, now) {
+                let host = self.settings.host(subscription.address());
+                self.polite.enqueue(Errand::Hub(name.clone()), &host, Instant::now());
+                feed.subscribing = Subscribing::Waits(host);
+            }
+            self.hub_changed(&name);
+        }
+    }
+
+    pub(super) fn begin_hub(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let waiting = std::mem::replace(&mut feed.subscribing, Subscribing::Not);
+        let Subscribing::Waits(host) = waiting else {
+            feed.subscribing = waiting;
+            return;
+        };
+        let request = feed.subscription.as_mut().and_then(|it| {
+            subscriber::sent(it, now);
+            Some((it.address().to_owned(), subscribe::request(it, true)?))
+        });
+        let Some((hub, request)) = request else {
+            self.polite.finish(&host, Instant::now());
+            return self.plan_hub(name);
+        };
+        let (call, cancel) = (self.bench.call.clone(), self.cancel.child_token());
+        let token = cancel.clone();
+        let task = self.hubs.spawn(async move {
+            tokio::select! {
+                () = token.cancelled() => None,
+                asked = subscribe::ask(call, hub, request, now) => Some(asked),
+            }
+        });
+        feed.subscribing = Subscribing::Asks(task.id(), cancel);
+        self.hub_names.insert(task.id(), (name.clone(), host));
+    }
+
+    pub(super) fn finish_hub(&mut self, done: Result<(Id, HubAsked), JoinError>) {
+        let (id, asked) = match done {
+            Ok(done) => done,
+            Err(error) => {
+                let why = format!("asking it failed: {error}");
+                (error.id(), Some(Err(Failed { why, wait: None })))
+            }
+        };
+        // That of a subscription that is left belongs to nobody.
+        let Some((name, host)) = self.hub_names.remove(&id) else { return };
+        self.polite.finish(&host, Instant::now());
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        // The feed of that name may be another one by now, or its hub.
+        if !matches!(&feed.subscribing, Subscribing::Asks(asking, _) if *asking == id) {
+            return;
+        }
+        feed.subscribing = Subscribing::Not;
+        if let (Some(it), Some(Err(failed))) = (&mut feed.subscription, asked) {
+            tracing::info!(feed = %name, hub = it.address(), why = failed.why, "a hub was not subscribed to");
+            subscriber::failed(it, &failed.why, failed.wait, now);
+        }
+        self.hub_changed(&name);
+    }
+
+    /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
+    /// asked for.
+    pub(super) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
+        let now = self.clock.now();
+        if let Some(leaving) = self.leaving.get(token) {
+            return match said {
+                Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
+                    if *topic == leaving.topic =>
+                {
+                    Some(challenge.clone())
+                }
+                _ => None,
+            };
+        }
+        let name = self.callbacks.of(token)?.feed.clone();
+        let subscription = self.feeds.get_mut(&name)?.subscription.as_mut()?;
+        if subscription.keys.token != token {
+            return None;
+        }
+        let reply = subscriber::called(subscription, said, now);
+        match reply {
+            Reply::Unasked => None,
+            Reply::Noted => {
+                tracing::info!(feed = %name, note = subscription.note, "a hub said no");
+                self.hub_changed(&name);
+                Some(String::new())
+            }
+            Reply::Confirmed(challenge) => {
+                tracing::debug!(feed = %name, hub = subscription.address(), "a hub delivers");
+                self.hub_changed(&name);
+                Some(challenge)
+            }
+        }
+    }
+
+    /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
+    /// after its last poll than [`Feed::push_pause`].
+    pub(super) fn pushed(&mut self, token: &str) {
+        let Some(callback) = self.callbacks.of(token) else { return };
+        callback.told();
+        let name = callback.feed.clone();
+        let now = self.clock.now();
+        let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
+        let Some((feed, least)) = self.feeds.get_mut(&name).zip(least) else { return };
+        let Some(it) = feed.subscription.as_mut().filter(|it| it.keys.token == token) else {
+            return;
+        };
+        subscriber::pushed(it, now);
+        feed.hearing.pushed = true;
+        let pause = feed.push_pause(least.min());
+        self.plan_hub(&name);
+        self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
+    }
+
+    /// Takes in a successful poll, for what the hub of its feed is worth; whether every change from
+    /// now on will be told of.
+    pub(super) fn heard_of_hub(
+        &mut self,
+        name: &FeedName,
+        found: &Found,
+        begun: Time,
+        poll: Polled,
+    ) -> bool {
+        // What is held back is not believed in this either.
+        if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
+            self.discovered(name, hub);
+        }
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return false };
+        let Some(it) = feed.subscription.as_mut() else {
+            (feed.hearing.by_hub, feed.hearing.expects) = (false, false);
+            return false;
+        };
+        let (was, material) = (it.trust, subscriber::polled(it, poll, now));
+        if it.trust != was {
+            let (hub, trust) = (it.address(), it.trust.name());
+            tracing::info!(feed = %name, hub, trust, "what a hub is worth has changed");
+        }
+        let covers = subscriber::covers(it, begun, now) && found.held.is_none();
+        let expects = it.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
+        (feed.hearing.by_hub, feed.hearing.expects) = (covers, expects);
+        if material {
+            self.plan_hub(name);
+            self.save_aside(name);
+        }
+        covers
+    }
+
+    /// Ends the subscriptions to hubs that other settings do not allow.
+    pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
+        let is_beyond = |feed: &Feed| {
+            let hub = feed.subscription.as_ref().map(HubSubscription::address);
+            hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
+        };
+        let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));
+        let beyond: Vec<_> = beyond.map(|(name, _)| name.clone()).collect();
+        for name in &beyond {
+            self.leave_hub(name);
+            self.save_aside(name);
+            self.watch_hub(name);
+        }
+    }
+
+    /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
+    /// fails its lease runs out, and what it still pushes is answered with 410.
+    pub(super) fn leave_hub(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        match std::mem::replace(&mut feed.subscribing, Subscribing::Not) {
+            Subscribing::Not => {}
+            Subscribing::Due(at) => drop(self.hubs_due.remove(&(at, name.clone()))),
+            Subscribing::Waits(host) => self.polite.forget(&Errand::Hub(name.clone()), &host),
+            Subscribing::Asks(_, cancel) => cancel.cancel(),
+        }
+        let Some(left) = feed.subscription.take() else { return };
+        self.callbacks.shut(&left.keys.token);
+        feed.hearing.expects = false;
+        self.board.change(name, |status| status.hub = None);
+        let now = Instant::now();
+        let callbacks = &self.callbacks;
+        self.leaving.retain(|token, leaving| {
+            let waits = now.duration_since(leaving.since) < LEAVING_TIME;
+            if !waits {
+                callbacks.shut(token);
+            }
+            waits
+        });
+        let was_held = left.is_held(self.clock.now());
+        let room = was_held && self.leaving.len() < MAX_LEAVING;
+        let request = subscribe::request(&left, false).filter(|_| room);
+        let Some(request) = request else { return };
+        let hub = left.address().to_owned();
+        let leaving = Leaving { topic: left.topic, since: now };
+        self.callbacks.leave(&left.keys.token);
+        self.leaving.insert(left.keys.token, leaving);
+        // It is one more request to that host.
+        self.polite.asked(&self.settings.host(&hub), now);
+        let (call, cancel, at) =
+            (self.bench.call.clone(), self.cancel.child_token(), self.clock.now());
+        self.hubs.spawn(async move {
+            tokio::select! {
+                () = cancel.cancelled() => None,
+                asked = subscribe::ask(call, hub, request, at) => Some(asked),
+            }
+        });
+    }
+}
+
+/// How soon after a poll a feed may be polled again because of a push.
+pub const PUSH_PAUSE: Duration = Duration::from_secs(5);
+
+impl Feed {
+    /// How soon after its last poll it may be polled because of a push: it doubles with each push
+    /// after which nothing was new, up to the shortest interval of its schedule.
+    pub(super) fn push_pause(&self, least: Duration) -> Duration {
+        PUSH_PAUSE.saturating_mul(1 << self.hearing.futile.min(10)).min(least)
+    }
+}
+
+/// Whether a hub can reach this gateway.
+fn is_reached(reach: Option<&Reach>, settings: &PollSettings, hub: &str) -> bool {
+    reach.is_some_and(|reach| {
+        let own = || read_url(hub).is_ok_and(|url| settings.allow_private.is_own_host(&url));
+        !reach.own_hosts || own()
+    })
+}
+
+/// The subscriptions that are being ended, by token.
+pub(super) type AllLeaving = HashMap<String, Leaving>;

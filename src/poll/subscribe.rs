@@ -1,0 +1,200 @@
+//! Asking the hub of an upstream: one POST, and redirects to another hub.
+
+use crate::fetch::{Call, CallRequest, Called, FetchError, Sent, read_url};
+use crate::model::{HubSubscription, SubscriptionKeys, Time};
+use crate::websub::subscriber::LEASE_ASKED;
+use crate::websub::{FORM_TYPE, Request, Secret};
+use bytes::Bytes;
+use data_encoding::{BASE32_NOPAD, HEXLOWER};
+use http::{HeaderMap, HeaderValue, header};
+use std::time::Duration;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// How often a hub may send on to another one.
+pub const MAX_HUB_REDIRECTS: usize = 3;
+/// The most bytes of a hub's answer that are read, and the most characters that are told.
+const ANSWER_LIMIT: usize = 1024;
+const SAID_LIMIT: usize = 160;
+/// How many random bytes make a token, and a secret.
+const TOKEN_BYTES: usize = 20;
+const SECRET_BYTES: usize = 32;
+
+/// Why a hub has not taken a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Why, in words.
+    pub why: String,
+    /// How long it asks to be left alone.
+    pub wait: Option<Duration>,
+}
+
+impl From<FetchError> for Failed {
+    fn from(error: FetchError) -> Self {
+        Self { why: error.to_string().replace("the publisher", "the hub"), wait: None }
+    }
+}
+
+/// Keys that nobody can guess; `None` where this machine has no chance to give.
+pub fn mint() -> Option<SubscriptionKeys> {
+    let (mut token, mut secret) = ([0; TOKEN_BYTES], [0; SECRET_BYTES]);
+    getrandom::fill(&mut token).ok()?;
+    getrandom::fill(&mut secret).ok()?;
+    let token = BASE32_NOPAD.encode(&token).to_lowercase();
+    Some(SubscriptionKeys { token, secret: HEXLOWER.encode(&secret) })
+}
+
+/// The request to subscribe, or to end it.
+pub fn request(subscription: &HubSubscription, begin: bool) -> Option<Request> {
+    let keys = &subscription.keys;
+    let callback = Url::parse(&format!("{}/{}", subscription.callbacks, keys.token)).ok()?;
+    let topic = subscription.topic.clone();
+    if !begin {
+        return Some(Request::Unsubscribe { topic, callback });
+    }
+    let secret = Secret::new(&keys.secret).ok();
+    Some(Request::Subscribe { topic, callback, lease: Some(LEASE_ASKED.as_secs()), secret })
+}
+
+/// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
+/// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
+/// guard.
+pub async fn ask(call: Call, hub: String, request: Request, now: Time) -> Result<(), Failed> {
+    let mut url = read_url(&hub).map_err(|refusal| FetchError::Refused { hop: 0, refusal })?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
+    let sent = Sent { headers, body: Bytes::from(request.write()) };
+    for _ in 0..=MAX_HUB_REDIRECTS {
+        let send = Some(sent.clone());
+        let asked = CallRequest { url: url.clone(), send, answer: ANSWER_LIMIT, now };
+        let called = call.clone().oneshot(asked).await?;
+        match (called.status, called.location) {
+            (200..=299, _) => return Ok(()),
+            // A secret that was sent under encryption is not sent on without it.
+            (307 | 308, Some(next)) if url.scheme() == "http" || next.scheme() == "https" => {
+                url = next;
+            }
+            (status, location) => {
+                let called = Called { status, location, ..called };
+                return Err(Failed { why: said(&called), wait: called.retry_after });
+            }
+        }
+    }
+    let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
+    Err(Failed { why, wait: None })
+}
+
+/// What a hub answered, in words: its status, and the first line of a plain body.
+fn said(called: &Called) -> String {
+    let status = called.status;
+    let text = String::from_utf8_lossy(&called.body);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let plain = !line.starts_with(['<', '{']) && !line.contains(char::is_control);
+    match line {
+        "" => format!("it answered {status}"),
+        _ if !plain => format!("it answered {status}"),
+        line => {
+            let line: String = line.chars().take(SAID_LIMIT).collect();
+            format!("it answered {status}: {line}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{HubTrust, SubscriptionStanding};
+    use std::sync::{Arc, Mutex};
+
+    const NOW: Time = Time::from_unix(1_795_191_605);
+
+    fn answer(status: u16, body: &'static str, location: Option<&str>) -> Called {
+        let location = location.map(|to| Url::parse(to).unwrap());
+        let body = Bytes::from_static(body.as_bytes());
+        Called { status, body, whole: true, retry_after: None, location }
+    }
+
+    /// What a hub says that answers each address so, and which were asked.
+    async fn asked(
+        script: impl Fn(&str) -> Called + Send + Sync + 'static,
+    ) -> (Result<(), Failed>, Vec<String>) {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let (seen, script) = (Arc::clone(&calls), Arc::new(script));
+        let call = Call::new(tower::service_fn(move |request: CallRequest| {
+            seen.lock().unwrap().push(request.url.to_string());
+            let called = script(request.url.as_str());
+            let sent = request.send.unwrap();
+            assert_eq!(sent.headers["content-type"], FORM_TYPE);
+            assert_eq!(&sent.body[..], b"hub.mode=publish");
+            async move { Ok(called) }
+        }));
+        let result = ask(call, "https://hub.example/a".to_owned(), Request::Publish, NOW).await;
+        let calls = calls.lock().unwrap().clone();
+        (result, calls)
+    }
+
+    #[tokio::test]
+    async fn a_hub_has_taken_it_or_says_why_not() {
+        for status in [200, 202, 204] {
+            assert_eq!(asked(move |_| answer(status, "fine", None)).await.0, Ok(()));
+        }
+        for (status, body, why) in [
+            (400, "\n no such topic \r\nmore", "it answered 400: no such topic"),
+            (500, "<html>boom", "it answered 500"),
+            (403, "", "it answered 403"),
+            (301, "moved", "it answered 301: moved"),
+            (307, "no address", "it answered 307: no address"),
+        ] {
+            let failed = asked(move |_| answer(status, body, None)).await.0.unwrap_err();
+            assert_eq!(failed.why, why);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_redirect_leads_to_another_hub_but_not_out_of_encryption_nor_in_a_circle() {
+        let (result, calls) = asked(|url| match url {
+            "https://hub.example/a" => answer(307, "", Some("https://other.example/b")),
+            _ => answer(202, "", None),
+        })
+        .await;
+        assert_eq!((result, calls.len()), (Ok(()), 2));
+        let (result, calls) = asked(|_| answer(308, "", Some("http://other.example/b"))).await;
+        assert_eq!((result.is_err(), calls.len()), (true, 1));
+        let (result, calls) = asked(|url| answer(307, "", Some(url))).await;
+        assert!(result.unwrap_err().why.contains("more than 3 times"));
+        assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
+    }
+
+    #[test]
+    fn keys_are_long_and_never_the_same_and_never_shown() {
+        let (one, other) = (mint().unwrap(), mint().unwrap());
+        assert!(one.token != other.token && one.secret != other.secret);
+        assert_eq!((one.token.len(), one.secret.len()), (32, 64));
+        assert!(!format!("{one:?}").contains(&one.secret));
+        let subscription = HubSubscription {
+            topic: "https://news.example/feed".to_owned(),
+            hubs: vec!["https://hub.example/".to_owned()],
+            hub: 0,
+            keys: one.clone(),
+            callbacks: "https://gateway.example/websub/callback".to_owned(),
+            standing: SubscriptionStanding::Waiting,
+            next: NOW,
+            lease: None,
+            failures: 0,
+            attempts: 0,
+            day: NOW,
+            note: None,
+            trust: HubTrust::Unproven,
+            heard: 0,
+            silent: 0,
+            suspect: None,
+            last_push: None,
+            pushes: 0,
+        };
+        let text = request(&subscription, true).unwrap().write();
+        assert_eq!(Request::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
+        assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
+        let end = request(&subscription, false).unwrap();
+        assert!(matches!(end, Request::Unsubscribe { .. }));
+    }
+}

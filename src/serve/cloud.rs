@@ -1,0 +1,65 @@
+//! `POST /rsscloud/pleaseNotify`: registrations by rssCloud, which lead to the hub as well.
+
+use super::Shared;
+use super::hub::is_form;
+use super::problem::Problem;
+use crate::websub::{FORM_TYPE, Registration};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+use quick_xml::escape::escape;
+
+/// Answers as rssCloud does: 200, and in a document whether it was taken.
+pub(super) async fn register(
+    State(room): State<Shared>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let said = match taken(&room, &headers, body).await {
+        Ok(()) => {
+            (true, "The callback will be asked; then it is told of changes for 25 hours.".into())
+        }
+        Err(said) => (false, said),
+    };
+    answer(said.0, &said.1)
+}
+
+async fn taken(
+    room: &Shared,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<(), String> {
+    let hub = room.hub.as_ref().filter(|_| room.links.cloud).ok_or("there is no cloud here")?;
+    if !is_form(headers) {
+        return Err(format!("a registration has the content type {FORM_TYPE}"));
+    }
+    let body = body.map_err(|error| error.body_text())?;
+    let Registration { topics, callback } =
+        Registration::read(&body).map_err(|error| error.to_string())?;
+    // All of them are known before any is taken.
+    let mut feeds = Vec::new();
+    for topic in topics {
+        let found = room.topic(&topic).await;
+        let (record, _) = found.map_err(|problem| problem.detail().to_owned())?;
+        feeds.push((record, topic));
+    }
+    for (record, topic) in feeds {
+        let registered = hub.register(&record.name, topic, callback.clone()).await;
+        // What failed here is for the operator's log.
+        registered.map_err(|error| Problem::from(error).detail().to_owned())?;
+    }
+    Ok(())
+}
+
+fn answer(success: bool, said: &str) -> Response {
+    let said = escape(said);
+    let text =
+        format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\" msg=\"{said}\"/>\n");
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, text).into_response()
+}

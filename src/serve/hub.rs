@@ -1,0 +1,201 @@
+//! `POST /websub`: requests to the hub (WebSub section 5.1), and what administration sees of it.
+//!
+//! This room checks what is asked and of which document; whoever keeps subscriptions stands behind
+//! [`Hub`]. Nothing here calls anybody.
+
+use super::Shared;
+use super::problem::{Problem, RETRY_SOON};
+use crate::model::{FeedName, Time};
+use crate::websub::{FORM_TYPE, Pending, Request, Subscription, Wanted};
+use async_trait::async_trait;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use url::Url;
+
+/// The most subscriptions that one answer lists.
+const SHOWN: usize = 1000;
+
+/// Keeps the subscriptions: the seam to the hub. A double stands in for it in tests.
+#[async_trait]
+pub trait Hub: Send + Sync + 'static {
+    /// Takes a request about a document of `feed`. Durable on return.
+    async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError>;
+
+    /// Registers a callback with the cloud for a document of `feed`. Durable on return.
+    async fn register(&self, feed: &FeedName, topic: String, callback: Url)
+    -> Result<(), HubError>;
+
+    /// The subscriptions, of one feed or of all, at most `limit`.
+    fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription>;
+
+    /// Looks soon whether every topic is still there, because a feed has gone.
+    fn look(&self);
+
+    /// How many there are.
+    fn totals(&self) -> HubTotals;
+}
+
+/// Why the hub does not take a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HubError {
+    /// The request cannot be done as it stands; says why.
+    #[error("{0}")]
+    BadRequest(String),
+    /// There is no such subscription.
+    #[error("{0}")]
+    Unknown(String),
+    /// A limit is reached; says which.
+    #[error("{0}")]
+    Full(String),
+    /// It failed here; says why.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// What the hub has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HubTotals {
+    /// Subscriptions in force.
+    pub active: usize,
+    /// Subscriptions that are not, or not any more.
+    pub pending: usize,
+    /// Deliveries that arrived since the start.
+    pub delivered: u64,
+    /// Deliveries that failed since the start.
+    pub failed: u64,
+}
+
+impl From<HubError> for Problem {
+    fn from(error: HubError) -> Self {
+        match error {
+            HubError::BadRequest(said) => Self::new(StatusCode::BAD_REQUEST, said),
+            HubError::Unknown(said) => Self::not_found(said),
+            HubError::Full(said) => Self::later(said, RETRY_SOON),
+            HubError::Internal(said) => {
+                tracing::error!(error = said, "the hub could not take a request");
+                Self::later("the hub could not store the request", RETRY_SOON)
+            }
+        }
+    }
+}
+
+/// `POST /websub`.
+pub(super) async fn request(
+    State(room): State<Shared>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let Some(hub) = &room.hub else {
+        return Err(Problem::not_found("there is no hub here"));
+    };
+    if !is_form(&headers) {
+        let said = format!("a request to the hub has the content type {FORM_TYPE}");
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+    }
+    let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let request = Request::read(&body).map_err(|error| match error.parameter() {
+        Some(name) => Problem::parameter(name, error.to_string()),
+        None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
+    })?;
+    let topic = match &request {
+        Request::Subscribe { topic, .. } | Request::Unsubscribe { topic, .. } => topic,
+        Request::Publish => {
+            let said = "hub.mode=publish is not needed here: this hub asks the publishers itself";
+            return Err(Problem::parameter("hub.mode", said));
+        }
+    };
+    let (record, _) = room.topic(topic).await.map_err(|problem| problem.about("hub.topic"))?;
+    hub.ask(&record.name, request).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+pub(super) fn is_form(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(FORM_TYPE)
+}
+
+/// `GET /api/v1/subscriptions`, with `?feed=NAME` those of one feed.
+pub(super) async fn list(
+    State(room): State<Shared>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let mut feed = None;
+    for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        if key == "feed" {
+            let named = FeedName::new(&value);
+            feed = Some(named.map_err(|error| Problem::parameter("feed", error.to_string()))?);
+        }
+    }
+    let Some(hub) = &room.hub else {
+        return Err(Problem::not_found("there is no hub here"));
+    };
+    let totals = hub.totals();
+    let all = hub.subscriptions(feed.as_ref(), SHOWN);
+    let all: Vec<Value> = all.iter().map(described).collect();
+    let value = json!({
+        "active": totals.active,
+        "pending": totals.pending,
+        "delivered": totals.delivered,
+        "failed": totals.failed,
+        "shown_at_most": SHOWN,
+        "subscriptions": all,
+    });
+    let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::OK, keep, Json(value)).into_response())
+}
+
+/// A subscription without its secret, and of its callback the host only: the rest of such an address
+/// is as good as a password.
+fn described(of: &Subscription) -> Value {
+    let state = of.active.as_ref();
+    let tick = state.and_then(|active| active.told);
+    json!({
+        "id": of.id().to_string(),
+        "feed": of.feed.as_str(),
+        "topic": of.topic,
+        "manner": of.manner.name(),
+        "callback_host": of.callback.host_str(),
+        "state": of.standing(),
+        "lease_ends": time(state.map(|active| active.until)),
+        "since": time(state.map(|active| active.since)),
+        "signed": state.is_some_and(|active| active.secret.is_some()),
+        "told": tick.map(|tick| tick.to_string()),
+        "deliveries": state.map_or(0, |active| active.deliveries),
+        "last_delivery": time(state.and_then(|active| active.delivered)),
+        "failures": state.map_or(0, |active| active.failures),
+        "trouble": state.and_then(|active| active.trouble.as_deref()),
+        "next_attempt": time(state.and_then(|active| active.not_before)),
+        "request": of.pending.as_ref().map(request_of),
+    })
+}
+
+fn time(time: Option<Time>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+fn request_of(pending: &Pending) -> Value {
+    let wanted = match &pending.wanted {
+        Wanted::Subscribe { .. } => "subscribe",
+        Wanted::Unsubscribe => "unsubscribe",
+        Wanted::Denial { .. } => "denied",
+    };
+    let reason = match &pending.wanted {
+        Wanted::Denial { reason } => Some(reason.as_str()),
+        _ => None,
+    };
+    let due = pending.not_before.unwrap_or(pending.asked);
+    json!({
+        "mode": wanted,
+        "reason": reason,
+        "asked": pending.asked.to_string(),
+        "attempts": pending.attempts,
+        "next_attempt": due.to_string(),
+        "trouble": pending.trouble,
+    })
+}

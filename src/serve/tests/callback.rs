@@ -1,0 +1,86 @@
+//! Where hubs of upstreams call.
+
+use super::*;
+use crate::serve::callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
+
+const KNOWN: &str = "/websub/callback/known";
+
+fn verification(mode: &str, topic: &str) -> String {
+    format!(
+        "{KNOWN}?hub.mode={mode}&hub.topic={topic}&hub.challenge=%3Cb%3E1+2&hub.lease_seconds=900"
+    )
+}
+
+#[tokio::test]
+async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
+    let site = Site::new();
+    let answer = site.get(&verification("subscribe", "t")).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "content-type"), "text/plain; charset=utf-8");
+    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    assert_eq!(text(answer).await, "<b>1 2");
+    assert_eq!(site.get(&verification("unsubscribe", "t")).await.status(), 200);
+
+    let unknown = verification("subscribe", "t").replace("known", "unknown");
+    let long = unknown.replace("unknown", &"x".repeat(1000));
+    for wrong in [
+        verification("subscribe", "other"),
+        verification("publish", "t"),
+        KNOWN.to_owned(),
+        format!("{KNOWN}?hub.mode=subscribe&hub.topic=t&hub.challenge=1"),
+        format!("{KNOWN}?hub.mode=subscribe&hub.topic=t&hub.lease_seconds=1"),
+        unknown,
+        long,
+        "/websub/callback/%FF?hub.mode=subscribe".to_owned(),
+    ] {
+        problem(site.get(&wrong).await, 404).await;
+    }
+    let denied = format!("{KNOWN}?hub.mode=denied&hub.topic=t&hub.reason=no");
+    let answer = site.get(&denied).await;
+    assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (200, ""));
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|asked| asked.starts_with("called known")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed() {
+    let site = Site::new();
+    let push = |path: &str, headers: &[(&str, &str)], body: &str| {
+        let request = request("POST", path, headers, body);
+        let site = &site;
+        async move { site.ask(request).await }
+    };
+    let signed = [("x-hub-signature", "sha256=00"), ("content-type", "application/atom+xml")];
+    for headers in [&signed[..], &[]] {
+        let answer = push(KNOWN, headers, "<feed/>").await;
+        assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (202, ""));
+    }
+    // More than other requests may have, and not without end.
+    let large = "x".repeat(1024 * 1024);
+    assert_eq!(push(KNOWN, &signed, &large).await.status(), 202);
+    problem(push(KNOWN, &signed, &"x".repeat(PUSH_LIMIT + 1)).await, 413).await;
+    problem(push("/websub/callback/unknown", &signed, "<feed/>").await, 410).await;
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(
+        asked,
+        [
+            "pushed known Some(\"sha256=00\") 7",
+            "pushed known None 7",
+            "pushed known Some(\"sha256=00\") 1048576",
+        ]
+    );
+    problem(site.ask(request("PUT", KNOWN, &[], "")).await, 405).await;
+}
+
+#[tokio::test]
+async fn so_many_pushes_are_read_at_once() {
+    let site = Site::new();
+    let taken: Vec<_> =
+        (0..PUSHES_AT_ONCE).map(|_| site.room.pushes.try_acquire().unwrap()).collect();
+    let answer = site.ask(request("POST", KNOWN, &[], "x")).await;
+    assert_eq!(header(&answer, "retry-after"), "30");
+    problem(answer, 503).await;
+    drop(taken);
+    assert_eq!(site.ask(request("POST", KNOWN, &[], "x")).await.status(), 202);
+}

@@ -1,0 +1,101 @@
+//! The documents that can be subscribed to, for who delivers them: the very bytes and headers that a
+//! reader gets.
+
+use super::feeds::{Which, lasting};
+use super::negotiate::Encoding;
+use super::problem::Problem;
+use super::query::Asked;
+use super::shelf::{Wish, fits};
+use super::{Room, Shared};
+use crate::model::FeedRecord;
+use crate::render::ViewKind;
+use axum::body::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::sync::Arc;
+
+/// The documents of a site, by their addresses.
+#[derive(Clone)]
+pub struct Topics(Shared);
+
+/// A document as it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    /// `Content-Type` and `Link`.
+    pub headers: HeaderMap,
+    /// The bytes, in no encoding.
+    pub body: Bytes,
+}
+
+/// Why there is no document at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoTopic {
+    /// There is none, or none any more; says why.
+    Gone(String),
+    /// It cannot be had just now; says why.
+    Later(String),
+}
+
+impl From<Problem> for NoTopic {
+    fn from(problem: Problem) -> Self {
+        let said = problem.detail().to_owned();
+        match problem.status() {
+            StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::BAD_REQUEST => Self::Gone(said),
+            _ => Self::Later(said),
+        }
+    }
+}
+
+impl Topics {
+    pub(super) const fn of(room: Shared) -> Self {
+        Self(room)
+    }
+
+    /// Whether there is a document at this address.
+    pub async fn stands(&self, topic: &str) -> Result<(), NoTopic> {
+        self.0.topic(topic).await?;
+        Ok(())
+    }
+
+    /// The document at this address as it is now, never an earlier one.
+    pub async fn document(&self, topic: &str) -> Result<Pushed, NoTopic> {
+        let room = &self.0;
+        let (record, wish) = room.topic(topic).await?;
+        let rendition = room.shelf.newest(&record, wish).await?;
+        let which = Which::View(wish.kind);
+        let all = lasting(room, &record.name, which, wish.dialect, &rendition);
+        let mut headers = HeaderMap::new();
+        for link in all.get_all(header::LINK) {
+            headers.append(header::LINK, link.clone());
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
+        Ok(Pushed { headers, body: rendition.body(Encoding::Identity).bytes.clone() })
+    }
+}
+
+impl Room {
+    /// The view that a topic is the address of: a reader, sync or complete view, in any container and
+    /// dialect that it has. An answer to `?since=` or `?as-of=` is nothing to subscribe to.
+    pub(super) async fn topic(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), Problem> {
+        let foreign = || Problem::not_found("the topic is no feed of this gateway");
+        let path = topic.strip_prefix(&self.site.at("/feeds/")).ok_or_else(foreign)?;
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let (name, kind) = match path.split_once('/') {
+            None => (path, ViewKind::Reader),
+            Some((name, "sync")) => (name, ViewKind::Sync),
+            Some((name, "complete")) => (name, ViewKind::Complete),
+            Some(_) => return Err(foreign()),
+        };
+        let record = self.directory.served(name).await?;
+        let asked = Asked::read(kind, query)?;
+        if asked.since.is_some() || asked.as_of.is_some() {
+            let said = "a topic has neither since nor as-of: subscribe to the view itself";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        }
+        let dialect = asked.dialect.unwrap_or(self.site.dialect());
+        let wish = Wish { kind, dialect, container: asked.container, seen: None };
+        if let Some(state) = self.store.state(&record.name).await? {
+            fits(wish, &state)?;
+        }
+        Ok((record, wish))
+    }
+}

@@ -1,0 +1,89 @@
+//! What the hub keeps of its subscribers.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::store::*;
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use url::Url;
+
+on_every_store! {
+    subscriptions_are_kept_replaced_and_taken_out
+    a_closed_store_takes_none
+    subscriptions_outlive_their_feed
+}
+
+fn subscription(callback: &str) -> Subscription {
+    let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
+    let mut made = Subscription::new(
+        Manner::WebSub,
+        feed("news"),
+        "https://g/feeds/news".to_owned(),
+        callback,
+    );
+    made.active = Some(Active {
+        secret: Some(Secret::new("hush").unwrap()),
+        since: time(0),
+        until: time(900),
+        told: Some(tick(3)),
+        delivered: Some(time(4)),
+        deliveries: 7,
+        failures: 1,
+        not_before: Some(time(30)),
+        trouble: Some("the callback answered 500".to_owned()),
+    });
+    made
+}
+
+fn sorted(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
+    subscriptions.sort_by_key(Subscription::id);
+    subscriptions
+}
+
+async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
+    let store = bench.store();
+    assert!(store.subscriptions().await.unwrap().is_empty());
+    let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
+    store.put_subscriptions(&all).await.unwrap();
+    let mut ended = subscription("a");
+    ended.active = None;
+    let mut asked = subscription("b");
+    asked.pending = Some(Pending {
+        wanted: Wanted::Subscribe { lease: 60, secret: None, told: None },
+        asked: time(5),
+        attempts: 0,
+        not_before: None,
+        trouble: None,
+    });
+    store.put_subscriptions(&[ended.clone(), asked.clone()]).await.unwrap();
+    // What is not there can be taken out as well.
+    store.put_subscriptions(&[ended]).await.unwrap();
+    store.put_subscriptions(&[]).await.unwrap();
+    let expected = sorted(vec![asked, subscription("b?c=d&e")]);
+    assert_eq!(store.subscriptions().await.unwrap(), expected);
+    drop(store);
+
+    let store = bench.reopen().await.store();
+    assert_eq!(store.subscriptions().await.unwrap(), expected, "in the order of their ids");
+}
+
+async fn a_closed_store_takes_none(bench: impl Bench) {
+    let store = bench.store();
+    store.close().await.unwrap();
+    let put = store.put_subscriptions(&[subscription("a")]).await;
+    assert!(matches!(put, Err(StoreError::Closed)), "{put:?}");
+    let read = store.subscriptions().await;
+    assert!(matches!(read, Err(StoreError::Closed)), "{read:?}");
+}
+
+/// The hub has to say to the subscribers of a feed that was purged that it is gone.
+async fn subscriptions_outlive_their_feed(bench: impl Bench) {
+    let store = bench.store();
+    let claim = bench.claim().await;
+    let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
+    store.commit(&claim, change).await.unwrap();
+    store.put_subscriptions(&[subscription("a")]).await.unwrap();
+    store.purge_feed(&feed("news")).await.unwrap();
+    drop(store);
+    let store = bench.reopen().await.store();
+    assert_eq!(store.subscriptions().await.unwrap(), [subscription("a")]);
+}

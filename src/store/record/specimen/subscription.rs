@@ -1,0 +1,68 @@
+//! Random subscriptions of the hub.
+
+use super::*;
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use url::Url;
+
+fn secret() -> impl Strategy<Value = Option<Secret>> {
+    of("[ -~é]{1,90}".prop_map(|text| Secret::new(&text).unwrap()))
+}
+
+fn tick() -> impl Strategy<Value = Option<Tick>> {
+    of(time().prop_map(Tick::at))
+}
+
+fn any_active() -> impl Strategy<Value = Active> {
+    let times = (time(), time(), tick(), of(time()), of(time()));
+    (secret(), times, any::<u64>(), any::<u32>(), of(text())).prop_map(
+        |(secret, (since, until, told, delivered, not_before), deliveries, failures, trouble)| {
+            Active {
+                secret,
+                since,
+                until,
+                told,
+                delivered,
+                deliveries,
+                failures,
+                not_before,
+                trouble,
+            }
+        },
+    )
+}
+
+fn any_pending() -> impl Strategy<Value = Pending> {
+    let wanted = prop_oneof![
+        (any::<u64>(), secret(), tick()).prop_map(|(lease, secret, told)| Wanted::Subscribe {
+            lease,
+            secret,
+            told
+        }),
+        Just(Wanted::Unsubscribe),
+        text().prop_map(|reason| Wanted::Denial { reason }),
+    ];
+    (wanted, time(), any::<u32>(), of(time()), of(text())).prop_map(
+        |(wanted, asked, attempts, not_before, trouble)| Pending {
+            wanted,
+            asked,
+            attempts,
+            not_before,
+            trouble,
+        },
+    )
+}
+
+pub(in crate::store) fn any_subscription() -> impl Strategy<Value = Subscription> {
+    let path = "[a-z0-9/?&=%é ]{0,40}";
+    let manner = select(vec![Manner::WebSub, Manner::RssCloud]);
+    (manner, feed(), text(), path, of(any_active()), of(any_pending())).prop_map(
+        |(manner, feed, topic, path, active, pending)| Subscription {
+            manner,
+            feed,
+            topic,
+            callback: Url::parse(&format!("https://reader.example/{path}")).unwrap(),
+            active,
+            pending,
+        },
+    )
+}

@@ -1,0 +1,43 @@
+//! Random subscriptions.
+
+use super::{text, time};
+use crate::model::*;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
+    use SubscriptionStanding::*;
+    let addresses = (text(), vec(text(), 1..4), text(), text(), text(), of(text()));
+    let standing = select(vec![Waiting, Asked, Verified, Denied]);
+    let trust = select(vec![HubTrust::Unproven, HubTrust::Trusted, HubTrust::Distrusted]);
+    let times = (time(), time(), of((time(), time())), of(time()), of(time()));
+    (addresses, standing, trust, times, any::<[u32; 5]>(), any::<u64>()).prop_map(
+        |(addresses, standing, trust, times, counts, pushes)| {
+            let (topic, hubs, token, secret, callbacks, note) = addresses;
+            let (next, day, lease, suspect, last_push) = times;
+            let [hub, failures, attempts, heard, silent] = counts;
+            HubSubscription {
+                topic,
+                hubs,
+                hub,
+                keys: SubscriptionKeys { token, secret },
+                callbacks,
+                standing,
+                next,
+                lease: lease.map(|(since, until)| Lease { since, until }),
+                failures,
+                attempts,
+                day,
+                note,
+                trust,
+                heard,
+                silent,
+                suspect,
+                last_push,
+                pushes,
+            }
+        },
+    )
+}

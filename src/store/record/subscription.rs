@@ -1,0 +1,172 @@
+//! What the hub keeps of its subscribers, on disk.
+
+use super::sharing::Seconds;
+use super::{Record, RecordError};
+use crate::model::FeedName;
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// A [`Subscription`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct SubscriptionRecord {
+    manner: MannerRecord,
+    feed: String,
+    topic: String,
+    callback: String,
+    active: Option<ActiveRecord>,
+    pending: Option<PendingRecord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum MannerRecord {
+    WebSub,
+    RssCloud,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ActiveRecord {
+    secret: Option<String>,
+    since: Seconds,
+    until: Seconds,
+    told: Option<Seconds>,
+    delivered: Option<Seconds>,
+    deliveries: u64,
+    failures: u32,
+    not_before: Option<Seconds>,
+    trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct PendingRecord {
+    wanted: WantedRecord,
+    asked: Seconds,
+    attempts: u32,
+    not_before: Option<Seconds>,
+    trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum WantedRecord {
+    Subscribe { lease: u64, secret: Option<String>, told: Option<Seconds> },
+    Unsubscribe,
+    Denial { reason: String },
+}
+
+impl Record for SubscriptionRecord {}
+
+fn shown(secret: Option<&Secret>) -> Option<String> {
+    secret.map(|secret| secret.reveal().to_owned())
+}
+
+fn secret(text: Option<String>) -> Result<Option<Secret>, RecordError> {
+    Ok(text.map(|text| Secret::new(&text)).transpose()?)
+}
+
+impl From<&Subscription> for SubscriptionRecord {
+    fn from(subscription: &Subscription) -> Self {
+        Self {
+            manner: match subscription.manner {
+                Manner::WebSub => MannerRecord::WebSub,
+                Manner::RssCloud => MannerRecord::RssCloud,
+            },
+            feed: subscription.feed.as_str().to_owned(),
+            topic: subscription.topic.clone(),
+            callback: subscription.callback.as_str().to_owned(),
+            active: subscription.active.as_ref().map(ActiveRecord::from),
+            pending: subscription.pending.as_ref().map(PendingRecord::from),
+        }
+    }
+}
+
+impl From<&Active> for ActiveRecord {
+    fn from(active: &Active) -> Self {
+        Self {
+            secret: shown(active.secret.as_ref()),
+            since: active.since.into(),
+            until: active.until.into(),
+            told: active.told.map(Seconds::from),
+            delivered: active.delivered.map(Seconds::from),
+            deliveries: active.deliveries,
+            failures: active.failures,
+            not_before: active.not_before.map(Seconds::from),
+            trouble: active.trouble.clone(),
+        }
+    }
+}
+
+impl From<&Pending> for PendingRecord {
+    fn from(pending: &Pending) -> Self {
+        Self {
+            wanted: match &pending.wanted {
+                Wanted::Subscribe { lease, secret, told } => WantedRecord::Subscribe {
+                    lease: *lease,
+                    secret: shown(secret.as_ref()),
+                    told: told.map(Seconds::from),
+                },
+                Wanted::Unsubscribe => WantedRecord::Unsubscribe,
+                Wanted::Denial { reason } => WantedRecord::Denial { reason: reason.clone() },
+            },
+            asked: pending.asked.into(),
+            attempts: pending.attempts,
+            not_before: pending.not_before.map(Seconds::from),
+            trouble: pending.trouble.clone(),
+        }
+    }
+}
+
+impl TryFrom<SubscriptionRecord> for Subscription {
+    type Error = RecordError;
+
+    fn try_from(record: SubscriptionRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            manner: match record.manner {
+                MannerRecord::WebSub => Manner::WebSub,
+                MannerRecord::RssCloud => Manner::RssCloud,
+            },
+            feed: FeedName::new(&record.feed)?,
+            topic: record.topic,
+            callback: Url::parse(&record.callback)?,
+            active: record.active.map(Active::try_from).transpose()?,
+            pending: record.pending.map(Pending::try_from).transpose()?,
+        })
+    }
+}
+
+impl TryFrom<ActiveRecord> for Active {
+    type Error = RecordError;
+
+    fn try_from(record: ActiveRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            secret: secret(record.secret)?,
+            since: record.since.into(),
+            until: record.until.into(),
+            told: record.told.map(Into::into),
+            delivered: record.delivered.map(Into::into),
+            deliveries: record.deliveries,
+            failures: record.failures,
+            not_before: record.not_before.map(Into::into),
+            trouble: record.trouble,
+        })
+    }
+}
+
+impl TryFrom<PendingRecord> for Pending {
+    type Error = RecordError;
+
+    fn try_from(record: PendingRecord) -> Result<Self, RecordError> {
+        Ok(Self {
+            wanted: match record.wanted {
+                WantedRecord::Subscribe { lease, secret: text, told } => {
+                    Wanted::Subscribe { lease, secret: secret(text)?, told: told.map(Into::into) }
+                }
+                WantedRecord::Unsubscribe => Wanted::Unsubscribe,
+                WantedRecord::Denial { reason } => Wanted::Denial { reason },
+            },
+            asked: record.asked.into(),
+            attempts: record.attempts,
+            not_before: record.not_before.map(Into::into),
+            trouble: record.trouble,
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! WebSub (W3C Recommendation of 23 January 2018): what hub and subscriber say to each other.
+//!
+//! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
+//! verifications, [`signature`] makes and checks `X-Hub-Signature`, [`Subscription`] is what a hub
+//! keeps of a subscriber and what it does next; [`cloud`] is the same for rssCloud. [`discover`] finds
+//! the hub of an upstream, and [`subscriber`] decides what is asked of it and how far it is believed.
+//! What is absent: the store, the network, the clock, chance.
+
+mod answer;
+pub mod cloud;
+pub mod discover;
+pub mod form;
+pub mod signature;
+pub mod subscriber;
+mod subscription;
+
+pub use answer::{Heard, Push};
+pub use cloud::{CloudError, Registration};
+pub use discover::{Discovery, Links};
+pub use form::{FormError, Intent, Request, Verification};
+pub use signature::{Secret, SignatureError};
+pub use subscription::{
+    Active, DELIVERIES, Duty, Leases, Manner, Pending, Subscription, SubscriptionId, VERIFICATIONS,
+    Wanted,
+};
+
+/// The media type of a subscriber's request (section 5.1).
+pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
+
+/// The header of a signature (section 7.1), in lower case.
+pub const SIGNATURE_HEADER: &str = "x-hub-signature";
+
+/// The header that says of a push, to a callback that serves many feeds, which one it is of, and that
+/// leads to the hub (section 7).
+pub const LINK_HEADER: &str = "link";

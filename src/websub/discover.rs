@@ -1,0 +1,188 @@
+//! Which hub tells of a feed, and under which topic (WebSub section 4).
+
+use crate::sup::links;
+use url::Url;
+
+/// The most hubs of a feed that are tried.
+pub const HUBS_LIMIT: usize = 4;
+
+/// The longest address of a hub or a topic, in bytes; that of a form.
+const ADDRESS_LIMIT: usize = super::form::ADDRESS_LIMIT;
+
+/// What the headers, or the elements, of an answer say of hubs. Addresses are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Links {
+    /// `rel=hub`, in their order.
+    pub hubs: Vec<String>,
+    /// The first `rel=self`.
+    pub own: Option<String>,
+}
+
+impl Links {
+    /// Reads the values of `Link` headers of an answer from `base`.
+    pub fn in_headers<'a>(values: impl IntoIterator<Item = &'a str>, base: &str) -> Self {
+        let mut found = Self::default();
+        let Ok(base) = Url::parse(base) else { return found };
+        // An absolute address stays as it is written: a hub compares topics as texts.
+        let absolute = |target: &str| {
+            let is_absolute = Url::parse(target).is_ok();
+            let joined = if is_absolute { None } else { base.join(target).ok().map(String::from) };
+            joined.unwrap_or_else(|| target.to_owned())
+        };
+        for link in values.into_iter().flat_map(links) {
+            if link.is("hub") && found.hubs.len() < HUBS_LIMIT {
+                found.hubs.push(absolute(link.target.trim()));
+            }
+            if link.is("self") && found.own.is_none() {
+                found.own = Some(absolute(link.target.trim()));
+            }
+        }
+        found
+    }
+}
+
+/// A feed's hubs and its topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discovery {
+    /// The hubs, in the order in which they are tried; never empty.
+    pub hubs: Vec<String>,
+    /// The address under which they know the feed.
+    pub topic: String,
+}
+
+impl Discovery {
+    /// What an answer from `fetched` says: its headers go before its elements (section 4), and where
+    /// the one names a hub and the other its own address, both count. An own address is believed only
+    /// where it `belongs` to the feed: otherwise anybody's feed could have us subscribe to anybody
+    /// else's. The feed's address is the topic then, as it is where it names none.
+    pub fn of(
+        headers: &Links,
+        elements: &Links,
+        fetched: &str,
+        belongs: impl Fn(&Url) -> bool,
+    ) -> Option<Self> {
+        let usable = |links: &Links| {
+            let mut hubs: Vec<String> = Vec::new();
+            for hub in links.hubs.iter().filter_map(|hub| hub_address(hub)) {
+                if hubs.len() < HUBS_LIMIT && !hubs.contains(&hub) {
+                    hubs.push(hub);
+                }
+            }
+            hubs
+        };
+        let mut hubs = usable(headers);
+        if hubs.is_empty() {
+            hubs = usable(elements);
+        }
+        if hubs.is_empty() {
+            return None;
+        }
+        let own = headers.own.as_ref().or(elements.own.as_ref());
+        let own = own.filter(|own| web(own).is_some_and(|url| belongs(&url)));
+        let own = own.cloned().or_else(|| web(fetched).map(|_| fetched.to_owned()))?;
+        Some(Self { hubs, topic: own })
+    }
+}
+
+/// An address of the web without credentials, not too long.
+fn web(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let plain = url.username().is_empty() && url.password().is_none();
+    let is_web = matches!(url.scheme(), "http" | "https");
+    (is_web && plain && text.len() <= ADDRESS_LIMIT).then_some(url)
+}
+
+/// The address of a hub: what a publisher writes must not make us send credentials of its choice.
+fn hub_address(text: &str) -> Option<String> {
+    let mut url = web(text.trim())?;
+    url.set_fragment(None);
+    Some(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEED: &str = "https://news.example/feed";
+
+    fn links(hubs: &[&str], own: Option<&str>) -> Links {
+        Links {
+            hubs: hubs.iter().map(|hub| (*hub).to_owned()).collect(),
+            own: own.map(str::to_owned),
+        }
+    }
+
+    fn of(headers: &Links, elements: &Links) -> Option<Discovery> {
+        let belongs = |url: &Url| url.host_str() == Some("news.example");
+        Discovery::of(headers, elements, FEED, belongs)
+    }
+
+    #[test]
+    fn headers_are_read_with_several_relations_links_and_quotes() {
+        let found = Links::in_headers(
+            [
+                "<https://hub.example/>; rel=\"hub\", </feed?x=1>; rel=self; title=\"a, <b>\"",
+                "<https://other.example/>; title=x; REL='none', </hub>;rel=\"preload HUB\"",
+                "<HTTPS://News.example/feed>; rel=\"self\"",
+                "<mailto:x>; rel=hub",
+            ],
+            FEED,
+        );
+        let hubs = ["https://hub.example/", "https://news.example/hub", "mailto:x"];
+        assert_eq!(found, links(&hubs, Some("https://news.example/feed?x=1")));
+        assert_eq!(Links::in_headers(["<a>; rel=hub"], "no address"), Links::default());
+    }
+
+    #[test]
+    fn an_absolute_topic_stays_as_it_is_written() {
+        let found = Links::in_headers(["<HTTPS://News.example>; rel=self"], FEED);
+        assert_eq!(found.own.as_deref(), Some("HTTPS://News.example"));
+    }
+
+    #[test]
+    fn headers_go_before_elements() {
+        let header = links(&["https://a.example/"], Some("https://news.example/a"));
+        let element = links(&["https://b.example/"], Some("https://news.example/b"));
+        let found = of(&header, &element).unwrap();
+        assert_eq!(
+            (found.hubs, found.topic.as_str()),
+            (header.hubs.clone(), "https://news.example/a")
+        );
+        let found = of(&Links::default(), &element).unwrap();
+        assert_eq!(
+            (found.hubs, found.topic.as_str()),
+            (element.hubs.clone(), "https://news.example/b")
+        );
+        // A hub in a header, and the own address in the document.
+        let found = of(&links(&["https://a.example/"], None), &element).unwrap();
+        assert_eq!((found.hubs, found.topic.as_str()), (header.hubs, "https://news.example/b"));
+        assert_eq!(of(&Links::default(), &links(&[], Some(FEED))), None);
+    }
+
+    #[test]
+    fn somebody_elses_topic_is_not_believed() {
+        for own in [
+            Some("https://bank.example/feed"),
+            Some("https://me:secret@news.example/feed"),
+            Some("file:///etc/passwd"),
+            Some("tag:news.example,2026:1"),
+            None,
+        ] {
+            let found = of(&links(&["https://hub.example/"], own), &Links::default()).unwrap();
+            assert_eq!(found.topic, FEED, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn hubs_are_of_the_web_each_once_and_not_too_many() {
+        let long = format!("https://{}.example/", "x".repeat(ADDRESS_LIMIT));
+        let odd = ["ftp://a.example/", "urn:x", "http://u:p@a.example/", "hub", &long];
+        assert_eq!(of(&links(&odd, None), &Links::default()), None);
+        let many: Vec<String> = (0..9).map(|n| format!("https://h{n}.example/#x")).collect();
+        let mut named: Vec<&str> = odd.into();
+        named.extend(many.iter().chain(&many).map(String::as_str));
+        let found = of(&Links::default(), &links(&named, None)).unwrap();
+        assert_eq!(found.hubs.len(), HUBS_LIMIT);
+        assert_eq!(found.hubs[0], "https://h0.example/");
+    }
+}

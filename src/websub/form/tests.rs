@@ -1,0 +1,157 @@
+//! Forms as the recommendation writes them, and as nobody should.
+
+use super::*;
+use proptest::prelude::*;
+
+const TOPIC: &str = "https://feeds.example.org/feeds/news?as=rss";
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+#[test]
+fn a_subscription_is_read_with_all_that_it_says() {
+    let body = "hub.mode=subscribe&hub.topic=https%3A%2F%2Ffeeds.example.org%2Ffeeds%2Fnews%3Fas%3Drss\
+                &hub.callback=https%3A%2F%2Freader.example%2Fpush%3Fid%3D7%26x%3Da%2520b\
+                &hub.lease_seconds=864000&hub.secret=s%26%3D+cret&hub.verify=async";
+    let Request::Subscribe { topic, callback, lease, secret } =
+        Request::read(body.as_bytes()).unwrap()
+    else {
+        panic!("no subscription")
+    };
+    assert_eq!(topic, TOPIC);
+    assert_eq!(callback.as_str(), "https://reader.example/push?id=7&x=a%20b");
+    assert_eq!(lease, Some(864_000));
+    assert_eq!(secret.unwrap().reveal(), "s&= cret");
+}
+
+#[test]
+fn what_is_empty_or_nought_is_left_to_the_hub() {
+    let body = "hub.mode=subscribe&hub.topic=t&hub.callback=http://a.example/\
+                &hub.lease_seconds=0&hub.secret=";
+    let Request::Subscribe { lease, secret, .. } = Request::read(body.as_bytes()).unwrap() else {
+        panic!("no subscription")
+    };
+    assert_eq!((lease, secret), (None, None));
+}
+
+#[test]
+fn mistakes_name_their_parameter() {
+    let long =
+        format!("hub.mode=unsubscribe&hub.topic={}&hub.callback=http://a/", "t".repeat(2049));
+    let secret = format!(
+        "hub.mode=subscribe&hub.topic=t&hub.callback=http://a/&hub.secret={}",
+        "s".repeat(200)
+    );
+    for (body, parameter, said) in [
+        ("", Some("hub.mode"), "hub.mode is missing"),
+        ("hub.mode=renew", Some("hub.mode"), "not subscribe or unsubscribe"),
+        ("hub.mode=subscribe&hub.callback=http://a/", Some("hub.topic"), "missing"),
+        ("hub.mode=subscribe&hub.topic=t", Some("hub.callback"), "missing"),
+        ("hub.mode=subscribe&hub.topic=t&hub.callback=/p", Some("hub.callback"), "absolute"),
+        ("hub.mode=subscribe&hub.topic=t&hub.callback=ftp://a/", Some("hub.callback"), "http"),
+        ("hub.mode=subscribe&hub.topic=t&hub.callback=http://u:p@a/", Some("hub.callback"), "user"),
+        ("hub.mode=subscribe&hub.mode=subscribe", Some("hub.mode"), "twice"),
+        (
+            "hub.mode=subscribe&hub.topic=t&hub.callback=http://a/&hub.lease_seconds=-5",
+            Some("hub.lease_seconds"),
+            "whole number",
+        ),
+        (&long, Some("hub.topic"), "2049 bytes long, the limit is 2048"),
+        (&secret, Some("hub.secret"), "200 bytes long, the limit is 199"),
+        (&"a&".repeat(80), None, "more than 64 parameters"),
+        (&"a".repeat(20_000), None, "the limit is 16384"),
+    ] {
+        let error = Request::read(body.as_bytes()).unwrap_err();
+        assert_eq!(error.parameter(), parameter, "{body}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_verification_is_appended_to_the_callbacks_own_query() {
+    let asked = Verification::Intent {
+        intent: Intent::Subscribe,
+        topic: TOPIC.into(),
+        challenge: "c0ffee".into(),
+        lease: Some(60),
+    };
+    let address = asked.address(&url("https://reader.example/push?id=7&hub.mode=mine#part"));
+    assert_eq!(
+        address.as_str(),
+        "https://reader.example/push?id=7&hub.mode=mine&hub.mode=subscribe\
+         &hub.topic=https%3A%2F%2Ffeeds.example.org%2Ffeeds%2Fnews%3Fas%3Drss\
+         &hub.challenge=c0ffee&hub.lease_seconds=60"
+    );
+    let ended = Verification::Intent {
+        intent: Intent::Unsubscribe,
+        topic: "t".into(),
+        challenge: "c".into(),
+        lease: None,
+    };
+    assert_eq!(
+        ended.address(&url("http://a.example/?")).as_str(),
+        "http://a.example/?hub.mode=unsubscribe&hub.topic=t&hub.challenge=c"
+    );
+}
+
+#[test]
+fn a_verification_needs_its_challenge_and_its_lease() {
+    let read = Verification::read;
+    assert_eq!(
+        read("id=7&hub.mode=denied&hub.topic=t&hub.reason=it+is+gone").unwrap(),
+        Verification::Denied { topic: "t".into(), reason: Some("it is gone".into()) }
+    );
+    assert_eq!(
+        read("hub.mode=subscribe&hub.topic=t&hub.challenge=c"),
+        Err(FormError::Missing("hub.lease_seconds"))
+    );
+    assert_eq!(read("hub.mode=unsubscribe&hub.topic=t"), Err(FormError::Missing("hub.challenge")));
+    assert_eq!(read("hub.mode=publish").unwrap_err().parameter(), Some("hub.mode"));
+    let long = format!("hub.mode=unsubscribe&hub.topic=t&hub.challenge={}", "c".repeat(1025));
+    assert_eq!(read(&long).unwrap_err().parameter(), Some("hub.challenge"));
+}
+
+proptest! {
+    #[test]
+    fn what_one_side_writes_the_other_reads(
+        topic in "[ -~éß☃]{1,60}",
+        path in "[a-z0-9/&=+%é ]{0,30}",
+        lease in proptest::option::of(1..10_000_000u64),
+        secret in proptest::option::of("[ -~é]{1,90}"),
+        challenge in "[ -~]{1,60}",
+    ) {
+        let callback = url(&format!("https://reader.example/push?{path}"));
+        let secret = secret.map(|text| Secret::new(&text).unwrap());
+        for request in [
+            Request::Subscribe { topic: topic.clone(), callback: callback.clone(), lease, secret },
+            Request::Unsubscribe { topic: topic.clone(), callback: callback.clone() },
+            Request::Publish,
+        ] {
+            prop_assert_eq!(Request::read(request.write().as_bytes()).unwrap(), request);
+        }
+        let plain = url("https://reader.example/push?id=7");
+        for asked in [
+            Verification::Intent {
+                intent: Intent::Subscribe,
+                topic: topic.clone(),
+                challenge: challenge.clone(),
+                lease: lease.or(Some(1)),
+            },
+            Verification::Intent {
+                intent: Intent::Unsubscribe, topic: topic.clone(), challenge: challenge.clone(), lease: None,
+            },
+            Verification::Denied { topic, reason: Some(challenge) },
+        ] {
+            let address = asked.address(&plain);
+            prop_assert_eq!(Verification::read(address.query().unwrap()).unwrap(), asked);
+        }
+    }
+
+    #[test]
+    fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(request) = Request::read(&bytes) {
+            prop_assert_eq!(Request::read(request.write().as_bytes()).unwrap(), request);
+        }
+    }
+}

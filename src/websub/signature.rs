@@ -1,0 +1,121 @@
+//! `X-Hub-Signature`: an HMAC of the body under the subscriber's secret (WebSub section 7.1).
+
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use ring::hmac;
+use std::fmt;
+
+/// The longest secret, in bytes: it "MUST be less than 200 bytes" (section 5.1).
+pub const SECRET_LIMIT: usize = 199;
+
+/// The longest signature that is looked at, in bytes: `sha512=` and 128 digits, with room.
+const HEADER_LIMIT: usize = 256;
+
+/// Why there is no secret, or a signature is not believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// The secret is empty or too long.
+    #[error("a secret has 1 to {SECRET_LIMIT} bytes, not {found}")]
+    Secret {
+        /// Its length in bytes.
+        found: usize,
+    },
+    /// The header is no method and hexadecimal digits.
+    #[error("the signature is not of the form method=digits")]
+    Form,
+    /// A method that is none of the four of the recommendation.
+    #[error("the signature's method is none of sha1, sha256, sha384 and sha512")]
+    Method,
+    /// It is not the signature of this body under this secret.
+    #[error("the signature does not match the body")]
+    Wrong,
+}
+
+/// A subscriber's secret: 1 to [`SECRET_LIMIT`] bytes. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Box<str>);
+
+impl Secret {
+    /// Checks a secret.
+    pub fn new(text: &str) -> Result<Self, SignatureError> {
+        if (1..=SECRET_LIMIT).contains(&text.len()) {
+            return Ok(Self(text.into()));
+        }
+        Err(SignatureError::Secret { found: text.len() })
+    }
+
+    /// The secret itself: to be stored, and to be sent to the hub that is subscribed to.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn key(&self, method: Method) -> hmac::Key {
+        hmac::Key::new(method.algorithm(), self.0.as_bytes())
+    }
+
+    /// The value of `X-Hub-Signature` for a body: `sha256=` and hexadecimal digits.
+    pub fn sign(&self, body: &[u8]) -> String {
+        let tag = hmac::sign(&self.key(Method::Sha256), body);
+        format!("{}={}", Method::Sha256.name(), HEXLOWER.encode(tag.as_ref()))
+    }
+
+    /// Checks the value of `X-Hub-Signature` against a body, in constant time. All four methods of
+    /// the recommendation are known; a push whose signature is wrong is not believed (section 7.1).
+    pub fn verify(&self, header: &str, body: &[u8]) -> Result<Method, SignatureError> {
+        let header = header.trim();
+        if header.len() > HEADER_LIMIT {
+            return Err(SignatureError::Form);
+        }
+        let (name, digits) = header.split_once('=').ok_or(SignatureError::Form)?;
+        let known = Method::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name));
+        let method = known.ok_or(SignatureError::Method)?;
+        let tag =
+            HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(|_| SignatureError::Form)?;
+        hmac::verify(&self.key(method), body, &tag).map_err(|_| SignatureError::Wrong)?;
+        Ok(method)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// How a body is signed (section 7.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// HMAC with SHA-1, which hubs of old use.
+    Sha1,
+    /// HMAC with SHA-256: what this hub signs with.
+    Sha256,
+    /// HMAC with SHA-384.
+    Sha384,
+    /// HMAC with SHA-512.
+    Sha512,
+}
+
+impl Method {
+    const ALL: [Self; 4] = [Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
+
+    /// Its name in the header.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    fn algorithm(self) -> hmac::Algorithm {
+        match self {
+            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+            Self::Sha256 => hmac::HMAC_SHA256,
+            Self::Sha384 => hmac::HMAC_SHA384,
+            Self::Sha512 => hmac::HMAC_SHA512,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,358 @@
+//! A subscription to the hub of an upstream: what is to be asked of it and when, what it may ask
+//! back, and whether it is believed to tell of every change (WebSub sections 5 and 7).
+//!
+//! Decisions only. A hub is first asked to subscribe and then asks back; then it delivers until its
+//! lease is over, and is asked again when two thirds of that are. What fails is tried at the next
+//! hub, and then ever more seldom. A hub that delivers is not believed for that: polls go on as
+//! without it until it has told of a change that was then found, and again as soon as one is found
+//! that it has not told of.
+
+use super::discover::Discovery;
+use super::form::{Intent, Verification};
+use crate::model::{
+    HubSubscription as Subscription, HubTrust, Lease, SubscriptionKeys,
+    SubscriptionStanding as Standing, Time,
+};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The lease that is asked for.
+pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
+/// The shortest lease that a hub is believed to mean.
+pub const LEASE_LEAST: Duration = MINUTE;
+/// The longest one: a hub that forgets its subscribers is asked again all the same.
+pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
+/// How long a hub may take to ask back.
+pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
+/// The pause after all hubs of a feed have failed; it doubles each time.
+pub const RETRY_FIRST: Duration = Duration::from_secs(10 * 60);
+/// The longest such pause.
+pub const RETRY_MOST: Duration = DAY;
+/// The pause before the next hub is tried.
+const NEXT_HUB: Duration = Duration::from_secs(5);
+/// How long a hub that has said no is left alone.
+pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
+/// The most requests for one feed in a day.
+pub const ATTEMPTS_PER_DAY: u32 = 24;
+/// How long after a change was found its push may still come.
+pub const FAIR_TIME: Duration = Duration::from_secs(10 * 60);
+/// After so many changes in a row that it has not told of a hub is distrusted.
+pub const SILENT_BORNE: u32 = 3;
+/// After so many in a row that it has told of it is trusted again.
+pub const HEARD_WANTED: u32 = 3;
+/// The longest reason of a failure that is kept, in characters.
+const NOTE_LIMIT: usize = 300;
+
+/// A subscription to what was discovered. The requests of an earlier one count on, or a feed that
+/// names other hubs each time would have us ask without end.
+pub fn begin(
+    found: &Discovery,
+    keys: SubscriptionKeys,
+    callbacks: &str,
+    before: Option<&Subscription>,
+    now: Time,
+) -> Subscription {
+    Subscription {
+        topic: found.topic.clone(),
+        hubs: found.hubs.clone(),
+        hub: 0,
+        keys,
+        callbacks: callbacks.to_owned(),
+        standing: Standing::Waiting,
+        next: now,
+        lease: None,
+        failures: 0,
+        attempts: before.map_or(0, |before| before.attempts),
+        day: before.map_or(now, |before| before.day),
+        note: None,
+        trust: HubTrust::Unproven,
+        heard: 0,
+        silent: 0,
+        suspect: None,
+        last_push: None,
+        pushes: 0,
+    }
+}
+
+/// Moves everything that is to come along with a clock that was set back.
+pub fn set_back(subscription: &mut Subscription, by: Duration) {
+    subscription.next = subscription.next.minus(by);
+    subscription.day = subscription.day.minus(by);
+    subscription.suspect = subscription.suspect.map(|at| at.minus(by));
+    subscription.lease = subscription
+        .lease
+        .map(|lease| Lease { since: lease.since.minus(by), until: lease.until.minus(by) });
+}
+
+/// Whether what was discovered is what is subscribed to: the same topic, at a hub that the feed
+/// still names. If so the hubs are taken over; `Some(true)` where they differ.
+pub fn goes_on(subscription: &mut Subscription, found: &Discovery) -> Option<bool> {
+    if subscription.topic != found.topic {
+        return None;
+    }
+    if subscription.hubs == found.hubs {
+        return Some(false);
+    }
+    let at = found.hubs.iter().position(|hub| hub == subscription.address())?;
+    subscription.hub = u32::try_from(at).ok()?;
+    subscription.hubs.clone_from(&found.hubs);
+    Some(true)
+}
+
+/// Does what is due: `true` where the hub is to be asked now, which is noted before it is, since it
+/// may ask back before it answers.
+pub fn due(subscription: &mut Subscription, now: Time) -> bool {
+    if now < subscription.next {
+        return false;
+    }
+    expire(subscription, now);
+    if subscription.standing == Standing::Asked {
+        let waited = VERIFY_WAIT.as_secs() / 60;
+        let said = format!("it did not ask back within {waited} minutes of the request");
+        fail(subscription, &said, None, now);
+        return false;
+    }
+    let over = now.since(subscription.day) >= DAY || subscription.day > now;
+    if subscription.attempts == 0 || over {
+        (subscription.attempts, subscription.day) = (0, now);
+    }
+    if subscription.attempts >= ATTEMPTS_PER_DAY {
+        subscription.standing = Standing::Waiting;
+        subscription.next = subscription.day.plus(DAY);
+        subscription.note =
+            Some(format!("it was asked {ATTEMPTS_PER_DAY} times in a day, which is the limit"));
+        return false;
+    }
+    subscription.attempts += 1;
+    subscription.standing = Standing::Asked;
+    subscription.next = now.plus(VERIFY_WAIT);
+    true
+}
+
+/// Takes in that the request is sent now: it may have waited for its turn at the hub's host.
+pub fn sent(subscription: &mut Subscription, now: Time) {
+    if subscription.standing == Standing::Asked {
+        subscription.next = now.plus(VERIFY_WAIT);
+    }
+}
+
+/// Takes in that the request failed; `wait`: the hub said when to come again.
+pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
+    // It may have asked back all the same.
+    if subscription.standing == Standing::Asked {
+        fail(subscription, why, wait, now);
+    }
+}
+
+fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
+    subscription.standing = Standing::Waiting;
+    subscription.failures = subscription.failures.saturating_add(1);
+    subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+    let hubs = u32::try_from(subscription.hubs.len()).unwrap_or(u32::MAX).max(1);
+    // While it delivers, it is this hub that is to go on.
+    let rounds = if subscription.is_held(now) {
+        subscription.failures
+    } else {
+        if hubs > 1 {
+            // What one hub has shown says nothing of the next.
+            subscription.hub = (subscription.hub + 1) % hubs;
+            subscription.trust = HubTrust::Unproven;
+            (subscription.heard, subscription.silent) = (0, 0);
+        }
+        if subscription.hub != 0 {
+            subscription.next = now.plus(NEXT_HUB);
+            return;
+        }
+        subscription.failures / hubs
+    };
+    let doubled = RETRY_FIRST.saturating_mul(1 << rounds.saturating_sub(1).min(10));
+    let pause = doubled.max(wait.unwrap_or_default()).min(RETRY_MOST);
+    subscription.next = now.plus(pause);
+}
+
+/// What a gateway answers to a hub that calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It was meant so: the challenge is the answer.
+    Confirmed(String),
+    /// What it said is noted.
+    Noted,
+    /// Nothing of the kind was asked: 404 (section 5.3).
+    Unasked,
+}
+
+/// Takes in what the hub says at the callback.
+pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> Reply {
+    match said {
+        Verification::Intent { intent: Intent::Subscribe, topic, challenge, lease } => {
+            // Late is better than never: it may have taken longer than is waited for.
+            let asked = match subscription.standing {
+                Standing::Asked => true,
+                Standing::Waiting => subscription.attempts > 0,
+                Standing::Verified | Standing::Denied => false,
+            };
+            if !asked || *topic != subscription.topic {
+                return Reply::Unasked;
+            }
+            hold(subscription, *lease, now);
+            Reply::Confirmed(challenge.clone())
+        }
+        // Nobody unsubscribes from what is in use.
+        Verification::Intent { intent: Intent::Unsubscribe, .. } => Reply::Unasked,
+        Verification::Denied { topic, .. } if *topic != subscription.topic => Reply::Unasked,
+        Verification::Denied { reason, .. } => {
+            let reason = reason.as_deref().unwrap_or("it gave no reason");
+            deny(subscription, reason, now);
+            Reply::Noted
+        }
+    }
+}
+
+fn hold(subscription: &mut Subscription, seconds: Option<u64>, now: Time) {
+    let lease = seconds.map_or(LEASE_ASKED, Duration::from_secs).clamp(LEASE_LEAST, LEASE_MOST);
+    let before = subscription.lease.filter(|before| now < before.until);
+    let since = before.map_or(now, |before| before.since);
+    subscription.lease = Some(Lease { since, until: now.plus(lease) });
+    subscription.standing = Standing::Verified;
+    subscription.next = now.plus(lease / 3 * 2);
+    subscription.failures = 0;
+    subscription.note = None;
+}
+
+fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
+    let reason = format!("it said no: {reason}");
+    subscription.lease = None;
+    subscription.suspect = None;
+    if subscription.hubs.len() > 1 {
+        fail(subscription, &reason, None, now);
+        return;
+    }
+    subscription.standing = Standing::Denied;
+    subscription.note = Some(reason.chars().take(NOTE_LIMIT).collect());
+    subscription.next = now.plus(DENIED_PAUSE);
+}
+
+/// Forgets a lease that is over.
+fn expire(subscription: &mut Subscription, now: Time) {
+    if subscription.lease.is_some() && !subscription.is_held(now) {
+        subscription.lease = None;
+        subscription.suspect = None;
+    }
+}
+
+/// Takes in a push whose signature was right.
+pub fn pushed(subscription: &mut Subscription, now: Time) {
+    subscription.last_push = Some(now);
+    subscription.pushes = subscription.pushes.saturating_add(1);
+    // It was merely slower than the poll that found the change.
+    if subscription.suspect.is_some_and(|found| now.since(found) <= FAIR_TIME) {
+        subscription.suspect = None;
+    }
+}
+
+/// A poll of the feed, as its hub is judged by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Polled {
+    /// Whether it found something new or changed.
+    pub changed: bool,
+    /// Whether the hub had told of it: the poll was made because of a push, or one came meanwhile.
+    pub pushed: bool,
+    /// Whether it should have: it delivered when the poll before this one began.
+    pub expected: bool,
+}
+
+/// Takes in a poll that did not fail; whether anything is to be remembered.
+pub fn polled(subscription: &mut Subscription, poll: Polled, now: Time) -> bool {
+    let before =
+        (subscription.trust, subscription.heard, subscription.silent, subscription.suspect);
+    if subscription.suspect.is_some_and(|found| now.since(found) > FAIR_TIME) {
+        subscription.suspect = None;
+        subscription.heard = 0;
+        subscription.silent = subscription.silent.saturating_add(1);
+        if subscription.silent >= SILENT_BORNE {
+            subscription.trust = HubTrust::Distrusted;
+        }
+    }
+    if poll.changed && poll.pushed {
+        subscription.suspect = None;
+        subscription.silent = 0;
+        subscription.heard = subscription.heard.saturating_add(1);
+        let wanted = match subscription.trust {
+            HubTrust::Distrusted => HEARD_WANTED,
+            HubTrust::Unproven | HubTrust::Trusted => 1,
+        };
+        if subscription.heard >= wanted {
+            subscription.trust = HubTrust::Trusted;
+        }
+    } else if poll.changed && poll.expected && subscription.is_held(now) {
+        subscription.suspect.get_or_insert(now);
+    }
+    before != (subscription.trust, subscription.heard, subscription.silent, subscription.suspect)
+}
+
+/// Whether the hub is believed to tell of every change since a poll that began at `begun`.
+pub fn covers(subscription: &Subscription, begun: Time, now: Time) -> bool {
+    let delivers =
+        subscription.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
+    let proven = subscription.trust == HubTrust::Trusted && subscription.silent == 0;
+    delivers && proven && subscription.suspect.is_none()
+}
+
+/// How it stands and why, in words.
+pub fn words(subscription: &Subscription, now: Time) -> String {
+    let note = subscription.note.as_deref();
+    let again = format!("; it is asked again at {}", subscription.next);
+    let mut said = match (subscription.state(now), subscription.lease) {
+        ("denied", _) => "the hub does not deliver".to_owned(),
+        ("asked", _) => "the hub was asked and has not asked back yet".to_owned(),
+        (_, Some(lease)) if subscription.is_held(now) => {
+            format!("the hub delivers until {}", lease.until)
+        }
+        _ => "the hub is to be asked".to_owned(),
+    };
+    if let Some(note) = note {
+        said.push_str(": ");
+        said.push_str(note);
+    }
+    if subscription.standing != Standing::Asked {
+        said.push_str(&again);
+    }
+    said.push_str("; ");
+    said.push_str(&trust_words(subscription));
+    said
+}
+
+fn trust_words(subscription: &Subscription) -> String {
+    let silent = match subscription.silent {
+        0 => String::new(),
+        1 => ", but a change was found without it since".to_owned(),
+        n => format!(", but {n} changes in a row were found without it since"),
+    };
+    match subscription.trust {
+        HubTrust::Unproven if subscription.silent == 0 => {
+            "it has told of no change yet, so that polls go on as without it".to_owned()
+        }
+        HubTrust::Unproven => format!(
+            "it has told of no change yet, and polls found {} in a row, so that they go on as \
+             without it",
+            subscription.silent
+        ),
+        HubTrust::Trusted if subscription.silent == 0 => {
+            "it has told of changes that were then found, so that polls are few".to_owned()
+        }
+        HubTrust::Trusted => {
+            format!("it has told of changes{silent}, so that polls go on as without it")
+        }
+        HubTrust::Distrusted => format!(
+            "it is not believed: polls found {} changes in a row without it; {} of the \
+             {HEARD_WANTED} that it must tell of first to be believed again were told of",
+            subscription.silent.max(SILENT_BORNE),
+            subscription.heard
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

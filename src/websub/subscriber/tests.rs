@@ -1,0 +1,331 @@
+//! The transitions of a subscription, one by one and at random.
+
+use super::*;
+use proptest::prelude::*;
+
+const TOPIC: &str = "https://news.example/feed";
+const CALLBACKS: &str = "https://gateway.example/websub/callback";
+
+fn at(seconds: u64) -> Time {
+    Time::from_unix(1_795_191_605).plus(Duration::from_secs(seconds))
+}
+
+fn found(hubs: &[&str]) -> Discovery {
+    let hubs = hubs.iter().map(|hub| (*hub).to_owned()).collect();
+    Discovery { hubs, topic: TOPIC.to_owned() }
+}
+
+fn keys() -> SubscriptionKeys {
+    SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() }
+}
+
+fn new(hubs: &[&str]) -> Subscription {
+    begin(&found(hubs), keys(), CALLBACKS, None, at(0))
+}
+
+fn intent(intent: Intent, topic: &str, lease: u64) -> Verification {
+    let (topic, challenge) = (topic.to_owned(), "c".to_owned());
+    Verification::Intent { intent, topic, challenge, lease: Some(lease) }
+}
+
+fn subscribe(lease: u64) -> Verification {
+    intent(Intent::Subscribe, TOPIC, lease)
+}
+
+fn denied(topic: &str) -> Verification {
+    Verification::Denied { topic: topic.to_owned(), reason: Some("you are too slow".to_owned()) }
+}
+
+fn confirmed() -> Reply {
+    Reply::Confirmed("c".to_owned())
+}
+
+/// A subscription whose hub delivers for nine hundred seconds from the beginning.
+fn held() -> Subscription {
+    let mut subscription = new(&["https://a.example/"]);
+    assert!(due(&mut subscription, at(0)));
+    assert_eq!(called(&mut subscription, &subscribe(900), at(0)), confirmed());
+    subscription
+}
+
+fn changed(pushed: bool) -> Polled {
+    Polled { changed: true, pushed, expected: true }
+}
+
+const QUIET: Polled = Polled { changed: false, pushed: false, expected: true };
+
+#[test]
+fn a_hub_is_asked_and_asks_back_and_is_asked_again_in_time() {
+    let mut it = new(&["https://a.example/"]);
+    assert_eq!(it.state(at(0)), "waiting");
+    assert_eq!(called(&mut it, &subscribe(900), at(0)), Reply::Unasked);
+    assert!(due(&mut it, at(0)));
+    assert_eq!(it.state(at(1)), "asked");
+    assert!(!due(&mut it, at(1)), "one request is enough");
+    assert_eq!(called(&mut it, &subscribe(900), at(2)), confirmed());
+    assert_eq!((it.state(at(3)), it.lease.unwrap().until), ("subscribed", at(902)));
+    assert_eq!(it.next, at(602));
+    assert_eq!(called(&mut it, &subscribe(900), at(3)), Reply::Unasked, "nothing is pending");
+
+    assert!(due(&mut it, at(602)));
+    assert_eq!(it.state(at(603)), "renewing");
+    assert_eq!(called(&mut it, &subscribe(900), at(604)), confirmed());
+    let lease = it.lease.unwrap();
+    assert_eq!((lease.since, lease.until), (at(2), at(1504)), "without a break");
+}
+
+#[test]
+fn only_what_was_asked_is_confirmed() {
+    let mut it = new(&["https://a.example/"]);
+    assert!(due(&mut it, at(0)));
+    for other in [
+        intent(Intent::Subscribe, "https://news.example/other", 900),
+        intent(Intent::Unsubscribe, TOPIC, 900),
+        denied("https://news.example/other"),
+    ] {
+        assert_eq!(called(&mut it, &other, at(1)), Reply::Unasked, "{other:?}");
+    }
+    assert_eq!(it.state(at(1)), "asked");
+}
+
+#[test]
+fn leases_are_neither_too_short_nor_too_long() {
+    for (said, kept) in [(0, LEASE_LEAST), (1, LEASE_LEAST), (u64::MAX, LEASE_MOST)] {
+        let mut it = new(&["https://a.example/"]);
+        assert!(due(&mut it, at(0)));
+        assert_eq!(called(&mut it, &subscribe(said), at(0)), confirmed());
+        assert_eq!(it.lease.unwrap().until, at(kept.as_secs()), "{said}");
+    }
+}
+
+#[test]
+fn hubs_are_tried_in_their_order_and_then_ever_more_seldom() {
+    let mut it = new(&["https://a.example/", "https://b.example/"]);
+    let mut now = at(0);
+    let mut asked = Vec::new();
+    for _ in 0..6 {
+        assert!(due(&mut it, now));
+        asked.push((it.address().to_owned(), now.since(at(0)).as_secs()));
+        failed(&mut it, "it answered 500", None, now);
+        now = it.next;
+    }
+    let pauses: Vec<_> = asked.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    assert_eq!(pauses, [5, 600, 5, 1200, 5]);
+    assert!(asked.iter().step_by(2).all(|(hub, _)| hub == "https://a.example/"));
+    assert!(asked.iter().skip(1).step_by(2).all(|(hub, _)| hub == "https://b.example/"));
+    assert_eq!(it.note.as_deref(), Some("it answered 500"));
+
+    // A hub that says when is left alone for so long, but not for ever.
+    let mut it = new(&["https://a.example/"]);
+    for (wait, pause) in [(7000, 7000), (10_000_000, 86_400)] {
+        now = it.next;
+        assert!(due(&mut it, now));
+        failed(&mut it, "it answered 503", Some(Duration::from_secs(wait)), now);
+        assert_eq!(it.next.since(now).as_secs(), pause);
+    }
+}
+
+#[test]
+fn a_hub_that_never_asks_back_has_failed_and_may_still_do_so() {
+    let mut it = new(&["https://a.example/"]);
+    assert!(due(&mut it, at(0)));
+    assert!(!due(&mut it, at(600)));
+    assert_eq!((it.standing, it.failures, it.next), (Standing::Waiting, 1, at(1200)));
+    assert!(it.note.as_deref().unwrap().contains("did not ask back within 10 minutes"));
+    assert_eq!(called(&mut it, &subscribe(900), at(700)), confirmed());
+    assert_eq!(it.state(at(701)), "subscribed");
+    // A request that fails after the hub has asked back has not failed.
+    let mut it = held();
+    failed(&mut it, "it answered 500", None, at(1));
+    assert_eq!(it.state(at(1)), "subscribed");
+}
+
+#[test]
+fn a_renewal_that_fails_is_tried_again_while_the_hub_delivers() {
+    let mut it = held();
+    it.hubs.push("https://b.example/".to_owned());
+    assert!(due(&mut it, at(600)));
+    failed(&mut it, "it answered 500", None, at(600));
+    assert_eq!((it.address(), it.state(at(601))), ("https://a.example/", "subscribed"));
+    assert_eq!(it.next, at(1200));
+    // The lease is over meanwhile.
+    assert!(due(&mut it, at(1200)));
+    assert_eq!((it.lease, it.state(at(1200))), (None, "asked"));
+    failed(&mut it, "it answered 500", None, at(1200));
+    assert_eq!(it.address(), "https://b.example/");
+}
+
+#[test]
+fn a_hub_that_says_no_is_left_alone_for_a_week() {
+    let mut it = held();
+    assert_eq!(called(&mut it, &denied(TOPIC), at(5)), Reply::Noted);
+    assert_eq!((it.state(at(5)), it.lease), ("denied", None));
+    assert_eq!(it.note.as_deref(), Some("it said no: you are too slow"));
+    assert_eq!(it.next, at(5).plus(DENIED_PAUSE));
+    assert_eq!(called(&mut it, &subscribe(900), at(6)), Reply::Unasked);
+    assert!(words(&it, at(6)).starts_with("the hub does not deliver: it said no: you are too"));
+
+    // Where there is another one, that is tried.
+    let mut it = new(&["https://a.example/", "https://b.example/"]);
+    assert!(due(&mut it, at(0)));
+    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), Reply::Noted);
+    assert!(due(&mut it, at(6)));
+    assert_eq!(it.address(), "https://b.example/");
+}
+
+#[test]
+fn requests_in_a_day_are_counted_whatever_is_discovered() {
+    let mut it = new(&["https://a.example/"]);
+    let mut asked = 0;
+    for second in 0..80_000 {
+        if due(&mut it, at(second)) {
+            asked += 1;
+            // The feed names another hub each time.
+            let hub = format!("https://h{second}.example/");
+            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(&it), at(second));
+        }
+    }
+    assert_eq!(asked, ATTEMPTS_PER_DAY);
+    assert!(words(&it, at(80_000)).contains("24 times in a day, which is the limit"));
+    assert_eq!(it.next, at(86_400));
+    assert!(due(&mut it, at(86_400)));
+}
+
+#[test]
+fn what_is_discovered_again_goes_on() {
+    let mut it = held();
+    assert_eq!(goes_on(&mut it, &found(&["https://a.example/"])), Some(false));
+    let more = found(&["https://b.example/", "https://a.example/"]);
+    assert_eq!(goes_on(&mut it, &more), Some(true));
+    assert_eq!((it.address(), it.hubs.len()), ("https://a.example/", 2));
+    assert_eq!(goes_on(&mut it, &found(&["https://b.example/"])), None, "its hub is gone");
+    let topic = "https://news.example/other".to_owned();
+    assert_eq!(goes_on(&mut it, &Discovery { topic, ..more }), None);
+}
+
+#[test]
+fn a_hub_is_believed_once_it_has_told_of_a_change() {
+    let mut it = held();
+    assert!(!covers(&it, at(10), at(10)));
+    assert!(words(&it, at(10)).contains("has told of no change yet"));
+    pushed(&mut it, at(20));
+    assert!(!polled(&mut it, Polled { pushed: true, ..QUIET }, at(21)), "it proves nothing");
+    assert!(polled(&mut it, changed(true), at(22)));
+    assert!(covers(&it, at(22), at(23)));
+    assert!(!covers(&it, at(22), at(900)), "the lease is over");
+    let lease = Lease { since: at(30), until: at(900) };
+    let later = Subscription { lease: Some(lease), ..it.clone() };
+    assert!(!covers(&later, at(29), at(31)), "the poll was before it");
+    assert!(words(&it, at(23)).contains("so that polls are few"));
+}
+
+#[test]
+fn a_silent_hub_is_distrusted_and_can_be_trusted_again() {
+    let mut it = held();
+    it.lease = Some(Lease { since: at(0), until: at(1_000_000) });
+    assert!(polled(&mut it, changed(true), at(10)));
+    let mut now = 1000;
+    for silent in 1..=SILENT_BORNE {
+        assert!(polled(&mut it, changed(false), at(now)));
+        assert!(!covers(&it, at(now), at(now)), "at the first doubt");
+        assert!(!polled(&mut it, QUIET, at(now + 600)), "the push may still come");
+        assert!(polled(&mut it, QUIET, at(now + 601)));
+        assert_eq!(it.silent, silent);
+        now += 1000;
+    }
+    assert_eq!(it.trust, HubTrust::Distrusted);
+    assert!(words(&it, at(now)).contains("polls found 3 changes in a row without it"));
+    for heard in 1..HEARD_WANTED {
+        assert!(polled(&mut it, changed(true), at(now)));
+        assert_eq!((it.trust, it.heard), (HubTrust::Distrusted, heard));
+    }
+    assert!(polled(&mut it, changed(true), at(now)));
+    assert!(covers(&it, at(now), at(now)));
+}
+
+#[test]
+fn a_push_that_is_merely_slower_than_the_poll_is_no_silence() {
+    let mut it = held();
+    polled(&mut it, changed(true), at(10));
+    polled(&mut it, changed(false), at(20));
+    pushed(&mut it, at(200));
+    assert!(!polled(&mut it, Polled { pushed: true, ..QUIET }, at(800)));
+    assert_eq!((it.silent, it.trust), (0, HubTrust::Trusted));
+    assert!(covers(&it, at(800), at(801)));
+    // A change that the hub could not have told of is not held against it.
+    polled(&mut it, Polled { expected: false, ..changed(false) }, at(810));
+    assert_eq!(it.suspect, None);
+}
+
+#[test]
+fn a_clock_that_is_set_back_puts_nothing_off() {
+    let mut it = held();
+    set_back(&mut it, Duration::from_secs(500));
+    assert!(due(&mut it, at(100)), "two thirds of its lease are over");
+    assert!(!it.is_held(at(400)));
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Due,
+    Failed,
+    Called(Verification),
+    Pushed,
+    Polled(bool, bool, bool),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let topics = prop_oneof![Just(TOPIC.to_owned()), Just("https://x.example/".to_owned())];
+    prop_oneof![
+        Just(Act::Due),
+        Just(Act::Failed),
+        (any::<bool>(), topics.clone(), any::<u64>()).prop_map(|(begin, topic, lease)| {
+            let mode = if begin { Intent::Subscribe } else { Intent::Unsubscribe };
+            Act::Called(intent(mode, &topic, lease))
+        }),
+        topics.prop_map(|topic| Act::Called(denied(&topic))),
+        Just(Act::Pushed),
+        any::<[bool; 3]>().prop_map(|[a, b, c]| Act::Polled(a, b, c)),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: something is always to come, requests are bounded, and who is believed
+    /// delivers and has told of something.
+    #[test]
+    fn whatever_happens(acts in proptest::collection::vec((act(), 0u64..200_000), 1..200)) {
+        let mut it = new(&["https://a.example/", "https://b.example/"]);
+        let (mut now, mut asked, mut told) = (at(0), Vec::new(), false);
+        for (act, wait) in acts {
+            now = now.plus(Duration::from_secs(wait));
+            match act {
+                Act::Due => if due(&mut it, now) {
+                    asked.push(now);
+                },
+                Act::Failed => failed(&mut it, "no", None, now),
+                Act::Called(said) => {
+                    let reply = called(&mut it, &said, now);
+                    let of_ours = match &said {
+                        Verification::Intent { topic, .. } | Verification::Denied { topic, .. } => topic == TOPIC,
+                    };
+                    prop_assert!(of_ours || reply == Reply::Unasked);
+                }
+                Act::Pushed => pushed(&mut it, now),
+                Act::Polled(changed, pushed, expected) => {
+                    told |= changed && pushed;
+                    polled(&mut it, Polled { changed, pushed, expected }, now);
+                }
+            }
+            prop_assert!(it.hubs.get(it.hub as usize).is_some());
+            prop_assert!(it.next.since(now) <= LEASE_MOST);
+            if covers(&it, now, now) {
+                prop_assert!(told && it.is_held(now));
+            }
+            prop_assert!(!words(&it, now).is_empty());
+        }
+        let most = usize::try_from(2 * ATTEMPTS_PER_DAY).unwrap();
+        for window in asked.windows(most + 1) {
+            prop_assert!(window[most].since(window[0]) > DAY);
+        }
+    }
+}

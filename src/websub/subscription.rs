@@ -1,0 +1,384 @@
+//! A subscription of the hub, from the request to its end (WebSub sections 5.1 to 5.3 and 7). Pure:
+//! the time, and what a callback answered, are told.
+//!
+//! What was asked for and what is in force stand beside each other: a renewal that is not verified
+//! leaves the subscription as it was.
+
+use super::answer::{Heard, Push};
+use super::{Intent, Secret};
+use crate::model::{FeedName, Tick, Time};
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::time::Duration;
+use url::Url;
+
+/// How often a verification is tried before the request is dropped.
+pub const VERIFICATIONS: u32 = 3;
+/// How long after the first failure it is tried again; each further pause is four times as long.
+const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+/// How often in a row a delivery fails before the hub gives up that change. From then on each newer
+/// change is tried once, until one arrives or the lease ends.
+pub const DELIVERIES: u32 = 10;
+/// How long after the first failure a delivery is tried again; each further pause is twice as long.
+const DELIVER_AGAIN: Duration = Duration::from_secs(30);
+/// The longest pause, also where the callback asks for a longer one.
+const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
+
+/// How much of what went wrong is kept, in characters.
+const TROUBLE_LIMIT: usize = 200;
+
+/// Which subscription: topic and callback together are its key (section 5.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriptionId([u8; 16]);
+
+impl SubscriptionId {
+    /// The id of a topic and a callback.
+    pub fn of(manner: Manner, topic: &str, callback: &Url) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(manner.name());
+        hash.update([0]);
+        hash.update(topic);
+        // An address as parsed holds no NUL.
+        hash.update([0]);
+        hash.update(callback.as_str());
+        let digest = hash.finalize();
+        Self(digest.first_chunk().copied().unwrap_or_default())
+    }
+
+    /// Its bytes.
+    pub const fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for SubscriptionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
+impl fmt::Debug for SubscriptionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How long subscriptions last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leases {
+    /// Where the subscriber does not say.
+    pub usual: Duration,
+    /// At least.
+    pub least: Duration,
+    /// At most.
+    pub most: Duration,
+}
+
+impl Leases {
+    /// The seconds that a subscriber gets who asks for `asked`.
+    pub fn grant(&self, asked: Option<u64>) -> u64 {
+        let asked = asked.unwrap_or(self.usual.as_secs());
+        asked.min(self.most.as_secs()).max(self.least.as_secs())
+    }
+}
+
+/// How a subscriber is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Manner {
+    /// By WebSub: the document is delivered.
+    WebSub,
+    /// By rssCloud: the address of what has changed is.
+    RssCloud,
+}
+
+impl Manner {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebSub => "websub",
+            Self::RssCloud => "rsscloud",
+        }
+    }
+}
+
+/// A subscription, or the request for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// How the subscriber is told.
+    pub manner: Manner,
+    /// The feed whose document the topic is.
+    pub feed: FeedName,
+    /// The address of that document, as the subscriber gave it.
+    pub topic: String,
+    /// Where the hub asks and delivers.
+    pub callback: Url,
+    /// What is in force.
+    pub active: Option<Active>,
+    /// What was asked for and is not settled yet.
+    pub pending: Option<Pending>,
+}
+
+/// A subscription in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Active {
+    /// What deliveries are signed with.
+    pub secret: Option<Secret>,
+    /// Since when it is in force.
+    pub since: Time,
+    /// When its lease ends.
+    pub until: Time,
+    /// The newest change of the feed that is settled here: delivered, or given up.
+    pub told: Option<Tick>,
+    /// When a delivery last arrived.
+    pub delivered: Option<Time>,
+    /// How many deliveries have arrived.
+    pub deliveries: u64,
+    /// How many failed since.
+    pub failures: u32,
+    /// When the next may be tried.
+    pub not_before: Option<Time>,
+    /// What went wrong last.
+    pub trouble: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// What.
+    pub wanted: Wanted,
+    /// When.
+    pub asked: Time,
+    /// How often the callback was called about it.
+    pub attempts: u32,
+    /// When it may be called again.
+    pub not_before: Option<Time>,
+    /// What went wrong last.
+    pub trouble: Option<String>,
+}
+
+/// What the callback is to be called for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// To verify a subscription or its renewal.
+    Subscribe {
+        /// The lease that is offered, in seconds.
+        lease: u64,
+        /// The secret.
+        secret: Option<Secret>,
+        /// The newest change of the feed when it was asked for: what comes after is delivered.
+        told: Option<Tick>,
+    },
+    /// To verify its end.
+    Unsubscribe,
+    /// To say that the topic is told of no more (section 5.2).
+    Denial {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Wanted {
+    /// Whether the same is wanted, whatever the feed did meanwhile.
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Subscribe { lease, secret, .. },
+                Self::Subscribe { lease: lease_too, secret: secret_too, .. },
+            ) => lease == lease_too && secret == secret_too,
+            _ => self == other,
+        }
+    }
+}
+
+/// What is to be done about a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Duty {
+    /// Its lease has ended.
+    Expire,
+    /// Its callback is to be asked whether this is meant.
+    Verify(Intent),
+    /// Its callback is to be told that the topic is told of no more.
+    Deny,
+    /// The newest document is to be delivered.
+    Deliver,
+}
+
+impl Subscription {
+    /// A subscription of which nothing is known yet.
+    pub const fn new(manner: Manner, feed: FeedName, topic: String, callback: Url) -> Self {
+        Self { manner, feed, topic, callback, active: None, pending: None }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> SubscriptionId {
+        SubscriptionId::of(self.manner, &self.topic, &self.callback)
+    }
+
+    /// Whether nothing is left of it.
+    pub const fn is_over(&self) -> bool {
+        self.active.is_none() && self.pending.is_none()
+    }
+
+    /// Takes a request. Says whether it is another than the one that is pending: one that is asked
+    /// for again changes nothing.
+    pub fn ask(&mut self, wanted: Wanted, now: Time) -> bool {
+        if self.pending.as_ref().is_some_and(|pending| pending.wanted.same(&wanted)) {
+            return false;
+        }
+        let asked = now;
+        self.pending =
+            Some(Pending { wanted, asked, attempts: 0, not_before: None, trouble: None });
+        true
+    }
+
+    /// Ends it because its topic is told of no more; the callback is to learn why. Says whether
+    /// anything changed.
+    pub fn deny(&mut self, reason: &str, now: Time) -> bool {
+        let denied = |pending: &Pending| matches!(pending.wanted, Wanted::Denial { .. });
+        if self.active.is_none() && self.pending.as_ref().is_none_or(denied) {
+            return false;
+        }
+        self.active = None;
+        self.pending = None;
+        // rssCloud has no word for it.
+        if self.manner == Manner::RssCloud {
+            return true;
+        }
+        self.ask(Wanted::Denial { reason: clipped(reason) }, now)
+    }
+
+    /// What is to be done next, and when, given the feed's newest tick.
+    pub fn next(&self, tick: Option<Tick>, now: Time) -> Option<(Time, Duty)> {
+        // No pause is longer than the limit: a time beyond it was set by a clock that was ahead.
+        let sane = |time: Time| if time.since(now) > PAUSE_LIMIT { now } else { time };
+        let mut next: Option<(Time, Duty)> = None;
+        let mut at = |time: Time, duty: Duty| {
+            if next.is_none_or(|(earliest, _)| time < earliest) {
+                next = Some((time, duty));
+            }
+        };
+        if let Some(active) = &self.active {
+            at(active.until, Duty::Expire);
+            if active.until <= now {
+                return next;
+            }
+            if tick > active.told {
+                at(sane(active.not_before.unwrap_or(active.since)), Duty::Deliver);
+            }
+        }
+        if let Some(pending) = &self.pending {
+            let duty = match pending.wanted {
+                Wanted::Subscribe { .. } => Duty::Verify(Intent::Subscribe),
+                Wanted::Unsubscribe => Duty::Verify(Intent::Unsubscribe),
+                Wanted::Denial { .. } => Duty::Deny,
+            };
+            at(sane(pending.not_before.unwrap_or(pending.asked)), duty);
+        }
+        next
+    }
+
+    /// Takes what the callback answered to a verification or a denial.
+    pub fn heard(&mut self, heard: Heard, now: Time) {
+        let Some(mut pending) = self.pending.take() else { return };
+        match (heard, pending.wanted) {
+            (Heard::Agreed, Wanted::Subscribe { lease, secret, told }) => {
+                let before = self.active.take();
+                self.active = Some(Active {
+                    secret,
+                    since: before.as_ref().map_or(now, |active| active.since),
+                    until: now.plus(Duration::from_secs(lease)),
+                    // What was not delivered before the renewal still is.
+                    told: before.as_ref().map_or(told, |active| active.told),
+                    delivered: before.as_ref().and_then(|active| active.delivered),
+                    deliveries: before.as_ref().map_or(0, |active| active.deliveries),
+                    failures: 0,
+                    not_before: None,
+                    trouble: None,
+                });
+            }
+            (Heard::Agreed, Wanted::Unsubscribe) => self.active = None,
+            // Whatever is answered to a denial, it has been told.
+            (Heard::Agreed | Heard::Refused(_), _) => {}
+            (Heard::Failed { why, after }, wanted) => {
+                pending.attempts = pending.attempts.saturating_add(1);
+                if pending.attempts >= VERIFICATIONS {
+                    return;
+                }
+                let grown = VERIFY_AGAIN.saturating_mul(4_u32.saturating_pow(pending.attempts - 1));
+                pending.not_before = Some(now.plus(pause(grown, after)));
+                pending.trouble = Some(clipped(&why));
+                self.pending = Some(Pending { wanted, ..pending });
+            }
+        }
+    }
+
+    /// Takes what the callback answered to the document of the change `tick`.
+    pub fn pushed(&mut self, push: Push, tick: Option<Tick>, now: Time) {
+        let Some(active) = &mut self.active else { return };
+        match push {
+            Push::Taken => {
+                active.told = active.told.max(tick);
+                active.delivered = Some(now);
+                active.deliveries = active.deliveries.saturating_add(1);
+                active.failures = 0;
+                active.not_before = None;
+                active.trouble = None;
+            }
+            Push::Gone => self.active = None,
+            Push::Failed { why, after } => {
+                active.failures = active.failures.saturating_add(1);
+                active.trouble = Some(clipped(&why));
+                if active.failures >= DELIVERIES {
+                    active.told = active.told.max(tick);
+                    active.not_before = after.map(|after| now.plus(after.min(PAUSE_LIMIT)));
+                    return;
+                }
+                let doubled =
+                    DELIVER_AGAIN.saturating_mul(2_u32.saturating_pow(active.failures - 1));
+                active.not_before = Some(now.plus(pause(doubled, after)));
+            }
+        }
+    }
+
+    /// Puts a delivery off because the document could not be had here; no fault of the callback's.
+    pub fn put_off(&mut self, now: Time) {
+        if let Some(active) = &mut self.active {
+            active.not_before = Some(now.plus(DELIVER_AGAIN));
+        }
+    }
+
+    /// Ends what is in force where its lease has ended. Says whether it did.
+    pub fn expire(&mut self, now: Time) -> bool {
+        let ended = self.active.as_ref().is_some_and(|active| active.until <= now);
+        if ended {
+            self.active = None;
+        }
+        ended
+    }
+
+    /// Where it stands, in a word.
+    pub fn standing(&self) -> &'static str {
+        let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
+        match (&self.active, wanted) {
+            (_, Some(Wanted::Denial { .. })) => "denied",
+            (Some(_), Some(Wanted::Unsubscribe)) => "ending",
+            (Some(_), _) => "active",
+            (None, Some(_)) => "unverified",
+            (None, None) => "over",
+        }
+    }
+}
+
+/// A pause, or the longer one that the callback asks for, within the limit.
+fn pause(own: Duration, asked: Option<Duration>) -> Duration {
+    own.max(asked.unwrap_or_default()).min(PAUSE_LIMIT)
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(TROUBLE_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! A subscription through its life, by the clock.
+
+use super::*;
+use proptest::prelude::*;
+
+const START: i64 = 1_795_191_605;
+const LEASE: u64 = 600;
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(START + seconds)
+}
+
+fn tick(seconds: i64) -> Option<Tick> {
+    Some(Tick::at(at(seconds)))
+}
+
+fn fresh() -> Subscription {
+    let callback = Url::parse("https://reader.example/push?id=7").unwrap();
+    let news = FeedName::new("news").unwrap();
+    Subscription::new(Manner::WebSub, news, "https://g/feeds/news".into(), callback)
+}
+
+fn wanted(told: Option<Tick>) -> Wanted {
+    Wanted::Subscribe { lease: LEASE, secret: None, told }
+}
+
+fn failed(after: Option<u64>) -> Push {
+    let why = "the callback answered 500".to_owned();
+    Push::Failed { why, after: after.map(Duration::from_secs) }
+}
+
+fn active() -> Subscription {
+    let mut subscription = fresh();
+    assert!(subscription.ask(wanted(tick(0)), at(0)));
+    subscription.heard(Heard::Agreed, at(1));
+    subscription
+}
+
+#[test]
+fn leases_are_bounded() {
+    let seconds = Duration::from_secs;
+    let leases = Leases { usual: seconds(500), least: seconds(60), most: seconds(900) };
+    for (asked, granted) in [(None, 500), (Some(1), 60), (Some(70), 70), (Some(u64::MAX), 900)] {
+        assert_eq!(leases.grant(asked), granted);
+    }
+}
+
+#[test]
+fn nothing_is_delivered_before_it_is_verified_and_what_came_meanwhile_is() {
+    let mut subscription = fresh();
+    assert!(subscription.ask(wanted(tick(0)), at(0)));
+    assert!(!subscription.ask(wanted(tick(2)), at(2)), "asked for again, it is no other request");
+    let verify = Some((at(0), Duty::Verify(Intent::Subscribe)));
+    assert_eq!(subscription.next(tick(5), at(5)), verify);
+    assert_eq!(subscription.standing(), "unverified");
+    subscription.heard(Heard::Agreed, at(6));
+    assert_eq!(subscription.standing(), "active");
+    assert_eq!(subscription.next(tick(5), at(6)), Some((at(6), Duty::Deliver)));
+    subscription.pushed(Push::Taken, tick(5), at(7));
+    let end = at(6 + LEASE as i64);
+    assert_eq!(subscription.next(tick(5), at(7)), Some((end, Duty::Expire)));
+    let told = subscription.active.as_ref().unwrap();
+    assert_eq!((told.deliveries, told.delivered), (1, Some(at(7))));
+}
+
+#[test]
+fn a_feed_without_a_document_has_its_first_one_delivered() {
+    let mut subscription = fresh();
+    subscription.ask(wanted(None), at(0));
+    subscription.heard(Heard::Agreed, at(1));
+    assert_eq!(subscription.next(None, at(1)).unwrap().1, Duty::Expire);
+    assert_eq!(subscription.next(tick(2), at(2)).unwrap().1, Duty::Deliver);
+}
+
+#[test]
+fn a_verification_is_tried_a_few_times_with_growing_pauses() {
+    let mut subscription = fresh();
+    subscription.ask(wanted(None), at(0));
+    let trouble = |after| Heard::Failed { why: "x".repeat(999), after };
+    subscription.heard(trouble(None), at(0));
+    assert_eq!(subscription.next(None, at(0)).unwrap().0, at(30));
+    subscription.heard(trouble(Some(Duration::from_secs(500))), at(30));
+    assert_eq!(subscription.next(None, at(30)).unwrap().0, at(530));
+    let pending = subscription.pending.as_ref().unwrap();
+    assert_eq!(pending.trouble.as_ref().map(String::len), Some(200));
+    subscription.heard(trouble(None), at(530));
+    assert!(subscription.is_over());
+}
+
+#[test]
+fn an_unverified_renewal_leaves_the_subscription_as_it_was() {
+    for answer in [
+        Heard::Refused("the callback does not want this (404)".into()),
+        Heard::of((200, None), b"something else", true, "challenge"),
+    ] {
+        let mut subscription = active();
+        let before = subscription.active.clone();
+        let secret = Secret::new("another").ok();
+        subscription.ask(Wanted::Subscribe { lease: 10, secret, told: None }, at(50));
+        subscription.heard(answer, at(51));
+        assert_eq!((&subscription.active, &subscription.pending), (&before, &None));
+    }
+}
+
+#[test]
+fn a_verified_renewal_takes_over_lease_and_secret_and_misses_nothing() {
+    let mut subscription = active();
+    subscription.pushed(failed(None), tick(10), at(10));
+    let secret = Secret::new("another").ok();
+    let renewal = Wanted::Subscribe { lease: 60, secret: secret.clone(), told: tick(20) };
+    subscription.ask(renewal, at(20));
+    subscription.heard(Heard::Agreed, at(21));
+    let renewed = subscription.active.as_ref().unwrap();
+    assert_eq!((renewed.until, &renewed.secret), (at(81), &secret));
+    assert_eq!((renewed.since, renewed.told), (at(1), tick(0)), "the change of 10 is not lost");
+    // Whoever answers is there: what failed is tried at once.
+    assert_eq!(subscription.next(tick(10), at(21)), Some((at(1), Duty::Deliver)));
+}
+
+#[test]
+fn an_unsubscription_needs_its_verification_too() {
+    let mut subscription = active();
+    subscription.ask(Wanted::Unsubscribe, at(5));
+    assert_eq!(subscription.standing(), "ending");
+    let verify = Some((at(5), Duty::Verify(Intent::Unsubscribe)));
+    assert_eq!(subscription.next(tick(0), at(5)), verify);
+    subscription.heard(Heard::Refused("no".into()), at(6));
+    assert_eq!(subscription.standing(), "active");
+    subscription.ask(Wanted::Unsubscribe, at(7));
+    subscription.heard(Heard::Agreed, at(8));
+    assert!(subscription.is_over());
+}
+
+#[test]
+fn a_lease_ends_and_nothing_is_delivered_after_it() {
+    let mut subscription = active();
+    let late = at(1 + LEASE as i64);
+    assert!(!subscription.expire(at(LEASE as i64)));
+    assert_eq!(subscription.next(tick(9), late).unwrap().1, Duty::Expire);
+    assert!(subscription.expire(late) && subscription.is_over());
+}
+
+#[test]
+fn a_denial_ends_it_at_once_and_is_said() {
+    let mut subscription = active();
+    assert!(subscription.deny("the feed news is no longer published here", at(3)));
+    assert!(!subscription.deny("again", at(4)));
+    assert_eq!(subscription.standing(), "denied");
+    assert_eq!(subscription.next(tick(9), at(4)), Some((at(3), Duty::Deny)));
+    subscription.heard(Heard::Refused("404".into()), at(5));
+    assert!(subscription.is_over());
+    assert!(!subscription.deny("there is nothing left", at(6)));
+}
+
+#[test]
+fn a_registration_with_the_cloud_ends_without_a_word() {
+    let mut subscription = active();
+    subscription.manner = Manner::RssCloud;
+    assert!(subscription.deny("gone", at(3)));
+    assert!(subscription.is_over());
+}
+
+#[test]
+fn deliveries_are_tried_with_growing_pauses_and_given_up() {
+    let mut subscription = active();
+    let mut now = at(10);
+    let mut pauses = Vec::new();
+    for _ in 1..DELIVERIES {
+        subscription.pushed(failed(None), tick(9), now);
+        let (due, duty) = subscription.next(tick(9), now).unwrap();
+        if duty == Duty::Expire {
+            break;
+        }
+        pauses.push(due.since(now).as_secs());
+        now = due;
+    }
+    assert_eq!(pauses, [30, 60, 120, 240]);
+    // A longer lease would see the pauses grow to their limit; then the change is given up.
+    let active = subscription.active.as_mut().unwrap();
+    (active.failures, active.until) = (DELIVERIES - 1, at(999_999));
+    subscription.pushed(failed(None), tick(9), now);
+    assert_eq!(subscription.next(tick(9), now).unwrap().1, Duty::Expire);
+    // A newer change is tried, once.
+    assert_eq!(subscription.next(tick(11), now).unwrap().1, Duty::Deliver);
+    subscription.pushed(failed(None), tick(11), now);
+    assert_eq!(subscription.next(tick(11), now).unwrap().1, Duty::Expire);
+    assert_eq!(subscription.next(tick(12), now).unwrap().1, Duty::Deliver);
+    subscription.pushed(Push::Taken, tick(12), now);
+    let active = subscription.active.as_ref().unwrap();
+    assert_eq!((active.failures, &active.trouble), (0, &None));
+}
+
+#[test]
+fn a_callback_may_ask_for_a_pause_within_the_limit() {
+    let mut subscription = active();
+    subscription.active.as_mut().unwrap().until = at(9_999_999);
+    subscription.pushed(failed(Some(100)), tick(9), at(10));
+    assert_eq!(subscription.next(tick(9), at(10)).unwrap().0, at(110));
+    subscription.pushed(failed(Some(u64::MAX)), tick(9), at(110));
+    assert_eq!(subscription.next(tick(9), at(110)).unwrap().0, at(110 + 6 * 3600));
+}
+
+#[test]
+fn a_clock_that_went_back_delays_nothing_for_long() {
+    let mut subscription = active();
+    subscription.active.as_mut().unwrap().until = at(9_999_999);
+    subscription.pushed(failed(None), tick(9), at(8_000_000));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
+    let mut subscription = fresh();
+    subscription.ask(wanted(None), at(8_000_000));
+    assert_eq!(subscription.next(None, at(20)).unwrap().0, at(20));
+}
+
+#[test]
+fn gone_is_the_end() {
+    let mut subscription = active();
+    subscription.pushed(Push::of(410, None), tick(9), at(10));
+    assert!(subscription.is_over());
+}
+
+#[test]
+fn answers_are_read_as_the_recommendation_says() {
+    let heard = |status, body: &[u8], whole| Heard::of((status, None), body, whole, "c0ffee");
+    assert_eq!(heard(200, b"c0ffee", true), Heard::Agreed);
+    assert_eq!(heard(299, b"c0ffee", true), Heard::Agreed);
+    for (status, body, whole) in [
+        (200, b"c0ffee".as_slice(), false),
+        (200, b"c0ffee\n", true),
+        (200, b"", true),
+        (404, b"c0ffee", true),
+        (302, b"c0ffee", true),
+        (401, b"c0ffee", true),
+        (410, b"c0ffee", true),
+    ] {
+        assert!(matches!(heard(status, body, whole), Heard::Refused(_)), "{status}");
+    }
+    for status in [429, 500, 503] {
+        assert!(matches!(heard(status, b"c0ffee", true), Heard::Failed { .. }), "{status}");
+    }
+    assert_eq!(Push::of(204, None), Push::Taken);
+    for status in [199, 301, 307, 400, 404, 429, 500] {
+        assert!(matches!(Push::of(status, None), Push::Failed { .. }), "{status}");
+    }
+}
+
+#[test]
+fn topic_and_callback_are_the_key() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let id = |topic, callback: &str| SubscriptionId::of(Manner::WebSub, topic, &url(callback));
+    let cloud = SubscriptionId::of(Manner::RssCloud, "t", &url("http://a/?x"));
+    assert_ne!(cloud, id("t", "http://a/?x"));
+    assert_eq!(id("t", "http://a/?x"), id("t", "http://a/?x"));
+    let all = [id("t", "http://a/?x"), id("t", "http://a/?y"), id("u", "http://a/?x")];
+    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
+    assert_eq!(all[0].to_string().len(), 32);
+}
+
+proptest! {
+    /// Whatever happens in whatever order: what is in force ends at its lease, what was told never
+    /// goes back, and there is always something to do or nothing left.
+    #[test]
+    fn no_order_of_events_breaks_it(events in proptest::collection::vec((0..9_u8, 0..400_i64), 0..60)) {
+        let mut subscription = fresh();
+        let (mut now, mut tick) = (at(0), None);
+        for (event, later) in events {
+            now = now.plus(Duration::from_secs(later as u64));
+            let before = subscription.active.as_ref().map(|active| active.told);
+            match event {
+                0 => drop(subscription.ask(wanted(tick), now)),
+                1 => drop(subscription.ask(Wanted::Unsubscribe, now)),
+                2 => drop(subscription.deny("gone", now)),
+                3 => subscription.heard(Heard::Agreed, now),
+                4 => subscription.heard(Heard::Refused("no".into()), now),
+                5 => subscription.heard(Heard::Failed { why: "x".into(), after: None }, now),
+                6 => subscription.pushed(Push::Taken, tick, now),
+                7 => subscription.pushed(failed(None), tick, now),
+                _ => tick = Some(Tick::at(now)),
+            }
+            subscription.expire(now);
+            if let (Some(before), Some(active)) = (before, &subscription.active) {
+                prop_assert!(active.told >= before);
+                prop_assert!(active.until > now);
+            }
+            let next = subscription.next(tick, now);
+            prop_assert_eq!(next.is_none(), subscription.is_over());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A scripted hub: it keeps what it is asked, and calls back when the test says so.
+
+use super::net::{Net, PUBLIC};
+use axum::extract::State;
+use bytes::Bytes;
+use http::StatusCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate::websub::{Intent, Request, Verification};
+use tokio::task::JoinHandle;
+use url::Url;
+
+#[derive(Default)]
+struct Script {
+    status: u16,
+    asked: Vec<Request>,
+}
+
+/// The hub. It ends with the value.
+pub struct Hub {
+    script: Arc<Mutex<Script>>,
+    address: String,
+    task: JoinHandle<()>,
+}
+
+impl Hub {
+    pub async fn start() -> Self {
+        let script = Arc::new(Mutex::new(Script { status: 202, asked: Vec::new() }));
+        let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&script));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}/hub", listener.local_addr().unwrap());
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { script, address, task }
+    }
+
+    /// Its address.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sets what it answers.
+    pub fn answers(&self, status: u16) {
+        self.script.lock().unwrap().status = status;
+    }
+
+    /// How often it was asked for something.
+    pub fn requests(&self) -> usize {
+        self.script.lock().unwrap().asked.len()
+    }
+
+    /// Waits until it was asked for the `n`th time, and tells for what.
+    pub async fn asked(&self, n: usize) -> Request {
+        for _ in 0..1000 {
+            if let Some(asked) = self.script.lock().unwrap().asked.get(n - 1) {
+                return asked.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the hub was asked {} times, not {n}", self.requests());
+    }
+
+    /// Asks back whether a request was meant: the status, and what was answered.
+    pub async fn verifies(&self, net: &Net, request: &Request, lease: u64) -> (u16, String) {
+        let (intent, topic) = match request {
+            Request::Subscribe { topic, .. } => (Intent::Subscribe, topic),
+            Request::Unsubscribe { topic, .. } => (Intent::Unsubscribe, topic),
+            Request::Publish => panic!("nobody publishes here"),
+        };
+        let challenge = "a challenge & more".to_owned();
+        let said =
+            Verification::Intent { intent, topic: topic.clone(), challenge, lease: Some(lease) };
+        calls(net, callback(request), &said).await
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The callback of a request.
+pub fn callback(request: &Request) -> &Url {
+    match request {
+        Request::Subscribe { callback, .. } | Request::Unsubscribe { callback, .. } => callback,
+        Request::Publish => panic!("nobody publishes here"),
+    }
+}
+
+/// Calls a callback back.
+pub async fn calls(net: &Net, callback: &Url, said: &Verification) -> (u16, String) {
+    let answer = net.get(said.address(callback).as_str()).send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// Pushes a body, with its signature under the secret of the request, or another one.
+pub async fn pushes(net: &Net, request: &Request, signature: Option<String>, body: &str) -> u16 {
+    let path = callback(request).as_str();
+    assert!(path.starts_with(PUBLIC), "{path}");
+    let mut push = net.request(reqwest::Method::POST, path).body(body.to_owned());
+    if let Some(signature) = signature {
+        push = push.header("x-hub-signature", signature);
+    }
+    push.send().await.unwrap().status().as_u16()
+}
+
+async fn answer(State(script): State<Arc<Mutex<Script>>>, body: Bytes) -> StatusCode {
+    let mut script = script.lock().unwrap();
+    script.asked.push(Request::read(&body).unwrap());
+    StatusCode::from_u16(script.status).unwrap()
+}

@@ -1,0 +1,234 @@
+//! A publisher, a whole gateway with its hub in front of it, and what subscribers do.
+
+use super::callback::Callback;
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::clock::ManualClock;
+use tidegate::config::{self, Config};
+use tidegate::model::Time;
+
+/// The administrator's token.
+pub const TOKEN: &str = "a-token-for-the-tests-of-the-hub";
+/// The public address of the gateway.
+pub const PUBLIC: &str = "https://gate.example";
+/// 2026-06-01T00:00:00Z: when the gateway starts.
+const START: i64 = 1_780_272_000;
+
+pub struct Stage {
+    pub clock: ManualClock,
+    now: Time,
+    config: Config,
+    gateway: Option<Gateway>,
+    client: reqwest::Client,
+    document: Arc<Mutex<String>>,
+    _folder: tempfile::TempDir,
+}
+
+/// The publisher's document with these entries, newest first.
+pub fn document(entries: &[&str]) -> String {
+    let entry = |name: &&str| {
+        format!(
+            "<entry><id>urn:e:{name}</id><title>{name}</title>\
+             <updated>2026-06-01T00:00:00Z</updated><content>{name}</content></entry>"
+        )
+    };
+    let entries: String = entries.iter().map(entry).collect();
+    format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>urn:f</id><title>News</title>\
+         <updated>2026-06-01T00:00:00Z</updated>{entries}</feed>"
+    )
+}
+
+impl Stage {
+    /// A gateway with one feed, `news`, of which one document has been taken in.
+    pub async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// The same with more of a configuration.
+    pub async fn with(more: &str) -> Self {
+        let mut stage = Self::without_feeds("allow_private = true", more).await;
+        stage.says(&["one"]);
+        stage.add("news").await;
+        // The gateway may have polled it by itself already.
+        assert_ne!(stage.poll("news").await["outcome"], "failed");
+        stage
+    }
+
+    /// A gateway without feeds; `private`: which private addresses it may call.
+    pub async fn without_feeds(private: &str, more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\n\
+             admin_token = \"{TOKEN}\"\n[store]\nkind = \"sled\"\npath = \"{}\"\n\
+             [polling]\n{private}\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
+             max_interval = \"365d\"\n{more}",
+            folder.path().display()
+        );
+        let config = config::check("test", &text).unwrap_or_else(|e| panic!("{e}\n{text}")).config;
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let now = Time::from_unix(START);
+        let mut stage = Self {
+            clock: ManualClock::at(now),
+            now,
+            config,
+            gateway: None,
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+            document: Arc::default(),
+            _folder: folder,
+        };
+        stage.start().await;
+        stage
+    }
+
+    pub async fn start(&mut self) {
+        let outside = Outside { clock: Arc::new(self.clock.clone()) };
+        self.gateway = Some(Gateway::start(&self.config, outside).await.unwrap());
+    }
+
+    pub async fn stop(&mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+    }
+
+    pub fn at(&self, path: &str) -> String {
+        format!("http://{}{path}", self.gateway.as_ref().unwrap().address())
+    }
+
+    pub fn later(&mut self, seconds: u64) {
+        self.now = self.now.plus(Duration::from_secs(seconds));
+        self.clock.set(self.now);
+    }
+
+    /// What the publisher says from now on.
+    pub fn says(&self, entries: &[&str]) {
+        *self.document.lock().unwrap() = document(entries);
+    }
+
+    pub fn says_text(&self, text: &str) {
+        text.clone_into(&mut self.document.lock().unwrap());
+    }
+
+    /// Adds a feed of this publisher.
+    pub async fn add(&self, name: &str) {
+        let document = Arc::clone(&self.document);
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}/feed", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let body = document.lock().unwrap().clone();
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/atom+xml\r\n";
+                let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+                let mut read = [0; 4096];
+                let _ = socket.read(&mut read).await;
+                let _ = socket.write_all(answer.as_bytes()).await;
+                let _ = socket.shutdown().await;
+            }
+        });
+        let put = self.client.put(self.at(&format!("/api/v1/feeds/{name}"))).bearer_auth(TOKEN);
+        let put = put.body(format!("{{\"url\":\"{url}\"}}")).send().await.unwrap();
+        assert_eq!(put.status(), 201);
+    }
+
+    /// Polls a feed now; a later second than before, so that its tick is a later one.
+    pub async fn poll(&mut self, name: &str) -> Value {
+        self.later(1);
+        let call = self.client.post(self.at(&format!("/api/v1/feeds/{name}/poll")));
+        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+    }
+
+    /// The publisher says these, and the gateway takes it in.
+    pub async fn changes_to(&mut self, entries: &[&str]) {
+        self.says(entries);
+        let polled = self.poll("news").await;
+        // A gateway that has just been started may have polled by itself meanwhile.
+        assert_ne!(polled["outcome"], "failed", "{polled}");
+    }
+
+    pub async fn delete(&self, name: &str) {
+        let call = self.client.delete(self.at(&format!("/api/v1/feeds/{name}")));
+        assert_eq!(call.bearer_auth(TOKEN).send().await.unwrap().status(), 204);
+    }
+
+    /// A document as a reader gets it.
+    pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
+        let answer = self.client.get(self.at(path)).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        (status, headers, answer.text().await.unwrap())
+    }
+
+    /// A request to the hub, and what it says.
+    pub async fn post(&self, form: &[(&str, &str)]) -> (StatusCode, String) {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(form);
+        self.post_as("application/x-www-form-urlencoded", body.finish()).await
+    }
+
+    pub async fn post_as(&self, media_type: &str, body: String) -> (StatusCode, String) {
+        let call = self.client.post(self.at("/websub")).header("content-type", media_type);
+        let answer = call.body(body).send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    }
+
+    /// Asks the hub to subscribe a callback to a topic, with more parameters.
+    pub async fn asks(&self, topic: &str, callback: &str, more: &[(&str, &str)]) {
+        let mut form =
+            vec![("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", callback)];
+        form.extend_from_slice(more);
+        let (status, said) = self.post(&form).await;
+        assert_eq!((status.as_u16(), said.as_str()), (202, ""));
+    }
+
+    /// Subscribes a callback and waits until it is in force.
+    pub async fn subscribes(&self, topic: &str, callback: &str, more: &[(&str, &str)]) {
+        let before = self.active().await;
+        self.asks(topic, callback, more).await;
+        let before = before as u64;
+        self.until("a subscription is in force", async || self.active().await as u64 > before)
+            .await;
+    }
+
+    /// What administration sees of the hub.
+    pub async fn seen(&self) -> Value {
+        let call = self.client.get(self.at("/api/v1/subscriptions")).bearer_auth(TOKEN);
+        serde_json::from_str(&call.send().await.unwrap().text().await.unwrap()).unwrap()
+    }
+
+    pub async fn active(&self) -> u64 {
+        self.seen().await["active"].as_u64().unwrap()
+    }
+
+    /// Waits until there is nothing but what is in force.
+    pub async fn settles(&self) {
+        self.until("no request is pending", async || {
+            let seen = self.seen().await;
+            let all = seen["subscriptions"].as_array().unwrap();
+            all.iter().all(|of| of["request"].is_null())
+        })
+        .await;
+    }
+
+    /// Waits until a callback has had so many deliveries.
+    pub async fn delivers(&self, callback: &Callback, deliveries: usize) {
+        self.until(&format!("{deliveries} deliveries"), async || {
+            callback.deliveries().len() >= deliveries
+        })
+        .await;
+        assert_eq!(callback.deliveries().len(), deliveries);
+    }
+
+    /// Waits for something that must come.
+    pub async fn until(&self, what: &str, is: impl AsyncFn() -> bool) {
+        for _ in 0..2000 {
+            if is().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it never came that {what}: {:#}", self.seen().await);
+    }
+}
