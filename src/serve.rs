@@ -149,7 +149,13 @@ impl Room {
             metrics.clone(),
         );
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
-        let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let pasts = Pasts::new(
+            Arc::clone(&store),
+            site.clone(),
+            settings.window,
+            renderer,
+            metrics.clone(),
+        );
         let log = Arc::new(Log::new(Arc::clone(&store)));
         let links = Links { sup: !settings.periods.is_empty(), hub: settings.hub };
         let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());

@@ -23,12 +23,12 @@ use consumers::{Historian, Subscriber};
 use document::Document;
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
-use site::{Held, READER, Site};
+use site::{Held, READER, SYNC, Site};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use support::Gate;
 use tidegate::archive::Policy;
-use tidegate::model::Deletions;
+use tidegate::model::{Deletions, Time};
 use tidegate::store::Store;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -113,6 +113,8 @@ impl World {
         let mut gate = Gate::new().await;
         gate.archives = Policy { entries, ..Policy::default() };
         gate.options.deletions = deletions;
+        // Whole hours pass in a story, so that nothing leaves the window within a second of a poll.
+        gate.window += Duration::from_secs(1800);
         let site = Site::new(gate).await;
         let mut world = Self { publisher: Publisher::new(window, rss), site, last: None, rss };
         world.poll().await;
@@ -169,13 +171,34 @@ impl World {
     }
 }
 
+/// What the sync view shows, as `?as-of=` must answer it later.
+type Seen = (Vec<(String, u32, bool)>, Vec<String>, Option<String>);
+
+fn seen(text: &str) -> Seen {
+    let document = Document::read(text);
+    let entries = document.entries.into_iter().map(|e| (e.sync_id, e.updates, e.deleted));
+    (entries.collect(), document.deletions, document.until)
+}
+
+/// Every sync view that was seen is answered again as of its time.
+async fn check_past(site: &Site, moments: &[(Time, Seen)]) {
+    for (at, then) in moments {
+        let text = site.text(&format!("{SYNC}?as-of={at}")).await;
+        assert_eq!(seen(&text), *then, "as of {at}: {text}");
+    }
+}
+
 async fn story(mut world: World, steps: &[Step]) {
+    let mut moments = Vec::new();
     let mut historians =
         [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
     let mut subscriber = Subscriber::default();
     for (n, step) in steps.iter().enumerate() {
         world.step(step).await;
         let last = n + 1 == steps.len();
+        // Two commits of one poll take two seconds.
+        let at = world.site.gate.store_state().await.shown.max(world.site.gate.now);
+        moments.push((at, seen(&world.site.text(SYNC).await)));
         let held = world.site.held().await;
         for (historian, comes) in historians.iter_mut().zip(step.visitors) {
             if comes || last {
@@ -194,6 +217,8 @@ async fn story(mut world: World, steps: &[Step]) {
     for historian in historians {
         assert!(historian.missing.is_empty());
     }
+    world.site.gate.later(1);
+    check_past(&world.site, &moments).await;
 }
 
 proptest! {

@@ -179,6 +179,11 @@ pub(super) async fn archive(
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).ok_or_else(unknown)?;
     let asked = Asked::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    if asked.as_of.is_some() {
+        let said = "an archive is a fixed document that says the same at all times; as-of is for \
+                    the reader, the sync and the complete view";
+        return Err(Problem::parameter("as-of", said));
+    }
     let dialect = asked.dialect.unwrap_or(room.site.dialect());
     let place = room.store.archive_place(&record.name, &id).await;
     let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
