@@ -19,6 +19,7 @@ mod html;
 mod ignore;
 mod items;
 mod json;
+mod keeping;
 mod listen;
 mod log;
 mod metrics;
@@ -40,6 +41,7 @@ mod sup;
 mod tests;
 
 pub use auth::{AdminToken, TokenError};
+pub use keeping::Keeping;
 pub use listen::{ServeError, run};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
@@ -58,6 +60,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
+use keeping::Counted;
 use log::Log;
 use metrics::Metrics;
 use past::Pasts;
@@ -90,6 +93,8 @@ pub struct Settings {
     pub periods: Vec<u32>,
     /// Whether documents lead to the WebSub hub.
     pub hub: bool,
+    /// How much is kept of every feed; to be shown.
+    pub keeping: Keeping,
 }
 
 /// What serving needs.
@@ -117,6 +122,8 @@ struct Room {
     shelf: Shelf,
     archives: Archives,
     pasts: Pasts,
+    keeping: Keeping,
+    counted: Counted,
     comparisons: Arc<Semaphore>,
     log: Arc<Log>,
     sup: Sup,
@@ -156,6 +163,7 @@ impl Room {
             renderer,
             metrics.clone(),
         );
+        let counted = Counted::new(Arc::clone(&store));
         let log = Arc::new(Log::new(Arc::clone(&store)));
         let links = Links { sup: !settings.periods.is_empty(), hub: settings.hub };
         let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
@@ -170,6 +178,8 @@ impl Room {
             shelf,
             archives,
             pasts,
+            keeping: settings.keeping,
+            counted,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             log,
             sup,

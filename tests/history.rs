@@ -15,6 +15,8 @@ mod consumers;
 mod document;
 #[path = "history/publisher.rs"]
 mod publisher;
+#[path = "history/retention.rs"]
+mod retention;
 #[path = "history/site.rs"]
 mod site;
 mod support;
@@ -298,6 +300,9 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
             }
             let notes = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
             assert_eq!(notes.len(), known.len().max(notes.len()), "an archive is gone");
+            let newest = world.site.gate.store_state().await.shown;
+            let sealed = std::iter::once(newest).chain(notes.iter().map(|note| note.sealed));
+            assert!(sealed.is_sorted_by(|newer, older| newer > older), "{notes:?}");
             for (n, note) in notes.iter().enumerate() {
                 let text = world.site.text(&format!("{READER}/archive/{}", note.id)).await;
                 let (text, next) = without_next(&text);
@@ -394,53 +399,4 @@ async fn before() -> Gate {
     gate.archives = Policy { entries: 4, ..Policy::default() };
     gate.options.deletions = Deletions::Eager;
     gate
-}
-
-#[test]
-fn dropped_archives_answer_410_and_the_rest_stays_as_it_was() {
-    block_on(async {
-        let mut world = World::new(3, 6, false, Deletions::Eager).await;
-        world.site.gate.archives = Policy { entries: 3, kept: 4, ..Policy::default() };
-        let mut dice = Dice(3);
-        let mut seen = BTreeMap::new();
-        let feed = world.site.gate.feed.clone();
-        for _ in 0..60 {
-            world.step(&dice.step()).await;
-            for note in world.site.gate.store.archives(&feed, usize::MAX).await.unwrap() {
-                let address = format!("{READER}/archive/{}", note.id);
-                let (text, _) = without_next(&world.site.text(&address).await);
-                assert_eq!(*seen.entry(address).or_insert_with(|| text.clone()), text);
-            }
-        }
-        let state = world.site.gate.store.state(&feed).await.unwrap().unwrap();
-        assert!(state.archives.first > 5, "{:?}", state.archives);
-        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
-        let oldest = kept.last().unwrap();
-        let (mut dropped, mut there) = (0, 0);
-        for address in seen.keys() {
-            match world.site.ask(address, &[]).await.0 {
-                200 => there += 1,
-                410 => dropped += 1,
-                other => panic!("{address} answers {other}"),
-            }
-        }
-        assert_eq!(there, kept.len());
-        assert!(dropped > 3);
-        let text = world.site.text(&format!("{READER}/archive/{}", oldest.id)).await;
-        let previous = Document::read(&text).link("prev-archive").unwrap().to_owned();
-        assert_eq!(world.site.ask(&previous, &[]).await.0, 410);
-        // Who comes now is told that something is missing; the complete feed has what lives.
-        let mut historian = Historian::rfc5005(true);
-        historian.consume(&world.site).await;
-        assert_eq!(historian.missing, [previous]);
-        let mut subscriber = Subscriber::default();
-        subscriber.consume(&world.site).await;
-        check_subscriber(&subscriber, &world.site.held().await);
-        // Archives grow old too, also where the publisher says nothing more.
-        world.site.gate.archives.age = Some(Duration::from_secs(30 * 86_400));
-        world.site.gate.later(24 * 40);
-        world.site.gate.age().await;
-        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
-        assert_eq!(kept.len(), 1, "the newest is kept");
-    });
 }

@@ -119,6 +119,7 @@ fn chain(revision: u64) -> Chain {
         first: next.saturating_sub(ARCHIVES),
         next,
         bytes: 0,
+        free: 0,
     }
 }
 

@@ -90,6 +90,10 @@ impl Gateway {
             history: translate::history_links(config),
             periods: translate::periods(config),
             hub: false,
+            keeping: serve::Keeping {
+                archives: translate::archives(config),
+                past: translate::retention(config),
+            },
         };
         let parts = serve::Parts {
             store: Arc::clone(&store),

@@ -16,6 +16,9 @@ pub struct Chain {
     pub first: u64,
     /// The number that the next archive gets.
     pub next: u64,
+    /// No archive before this one has the last state of an item that lives: all that lived was
+    /// sealed anew in this one and later ones.
+    pub free: u64,
     /// What the archives kept take, in bytes as the store keeps them. Set by the store on commit.
     pub bytes: u64,
 }
@@ -90,7 +93,8 @@ pub struct ArchiveNote {
     pub id: ArchiveId,
     /// The archive before it, which may have been dropped.
     pub previous: Option<ArchiveId>,
-    /// When it was sealed: its feed-level `updated`.
+    /// When it was sealed: its feed-level `updated`, which is later than that of the archive before
+    /// it and earlier than that of the subscription document.
     pub sealed: Time,
     /// Every version up to this tick stands in it or in an archive before it, where it is the last
     /// of its commit.

@@ -213,7 +213,8 @@ fn reply(
 }
 
 fn dropped() -> Problem {
-    let said = "this archive is not kept any more; its items that live are in the complete feed";
+    let said =
+        "this archive is not kept any more; what lives of it is in later ones, or in the feed";
     Problem::new(StatusCode::GONE, said)
 }
 

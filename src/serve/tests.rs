@@ -125,6 +125,7 @@ fn settings() -> Settings {
         window: Duration::from_secs(30 * 86_400),
         periods: Vec::new(),
         hub: false,
+        keeping: super::Keeping::default(),
     }
 }
 

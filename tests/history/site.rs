@@ -169,6 +169,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             history: LinkForms::default(),
             periods: Vec::new(),
             hub: false,
+            keeping: serve::Keeping::default(),
         },
     })
 }
