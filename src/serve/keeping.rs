@@ -79,8 +79,10 @@ fn shown(
                 (state.tombstones) " tombstones" }
             dt { "Versions" }
             dd { (kept.versions) ", " (size(kept.version_bytes)) br;
-                span.quiet { "At most " (past.versions) " of an item" (age(Some(past.age)))
-                    " after the next one came. The newest stays." } }
+                span.quiet { "At most " (past.versions) " of an item"
+                    @let lasting = age(Some(past.age));
+                    @if !lasting.is_empty() { (lasting) " after the next one came" }
+                    ". The newest stays." } }
             dt { "Past documents" }
             dd { (kept.documents) ", " (size(kept.document_bytes))
                 @if let Some(back_to) = kept.back_to {
@@ -116,7 +118,7 @@ fn shown(
 fn age(age: Option<Duration>) -> String {
     match age.filter(|age| *age < FOR_EVER) {
         Some(age) => format!(", for {}", json::duration(Some(age)).as_str().unwrap_or_default()),
-        None => ", for ever".to_owned(),
+        None => String::new(),
     }
 }
 
@@ -230,7 +232,7 @@ mod tests {
         for said in [
             "30 that live, 10 of them shown; 2 tombstones",
             "44, 2.0 KiB",
-            "At most 100 of an item, for ever after the next one came.",
+            "At most 100 of an item. The newest stays.",
             "5, 99 bytes; the feed can be read back to <a href=\"/feeds/news?as-of=1970-01-01T00:00:00Z\">",
             "With the versions at most 256.0 MiB.",
             "7, 4.0 KiB; 4 versions are in none yet; 3 were dropped",
@@ -241,6 +243,8 @@ mod tests {
             assert!(first.contains(said), "no {said:?} in {first}");
         }
         assert!(!first.contains("There are more"));
+        keeping.past.age = Duration::from_secs(7200);
+        assert!(page(&keeping).contains("of an item, for 2h after the next one came. The newest"));
         keeping.archives.kept = 6;
         assert!(page(&keeping).contains("There are more, because what lives stands in them."));
     }

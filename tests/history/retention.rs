@@ -42,7 +42,7 @@ proptest! {
             let age = age.map(|hours| Duration::from_secs(hours * 3600));
             world.site.gate.archives = Policy { entries, kept, age, bytes };
             let mut before = [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
-            for step in &steps {
+            for (n, step) in steps.iter().enumerate() {
                 let mut step = step.clone();
                 if edits {
                     // Little is new and much is old, so that there is something to drop.
@@ -51,7 +51,9 @@ proptest! {
                     step.acts.extend([Act::Edit(1), Act::Edit(2), Act::Edit(3)]);
                 }
                 world.step(&step).await;
-                check_all(&world, &mut before, step.visitors[0]).await;
+                if n % 4 == 0 || step.visitors[0] {
+                    check_all(&world, &mut before, step.visitors[0]).await;
+                }
                 let (chain, state) = (chain(&world).await, world.site.gate.store_state().await);
                 let needed = u64::from(state.living.div_ceil(entries));
                 let burst = 40_u64.div_ceil(u64::from(entries));

@@ -103,7 +103,7 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
         let store = bench.store();
         assert_eq!(store.archive(&news, &archive_id("one")).await.unwrap().as_ref(), Some(&first));
         let place = store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
-        assert_eq!(place.next, Some((archive_id("two"), time(5))));
+        assert_eq!(place.next, Some((archive_id("two"), time(4))));
         let second = store.archive_place(&news, &archive_id("two")).await.unwrap().unwrap();
         assert_eq!(second.note.previous, Some(archive_id("one")));
         let bytes = store.state(&news).await.unwrap().unwrap().archives.bytes;
