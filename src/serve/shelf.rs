@@ -110,7 +110,7 @@ enum Said {
     /// These.
     At(Vec<Item>),
     /// The feed has changed since: it is in this state now.
-    Moved(FeedState),
+    Moved(Box<FeedState>),
 }
 
 /// The cache, and what it takes to fill it.
@@ -344,7 +344,7 @@ impl Shelf {
                 let deleted = deleted.cloned().collect();
                 match self.said(record, revision, deleted).await? {
                     Said::At(deleted) => return Ok((plan, view, deleted)),
-                    Said::Moved(now) => state = now,
+                    Said::Moved(now) => state = *now,
                 }
                 continue;
             }
@@ -355,7 +355,7 @@ impl Shelf {
                 window.items.retain(|item| item.shared.winner.deleted);
                 match self.said(record, revision, window.items).await? {
                     Said::At(deleted) => return Ok((plan, view, deleted)),
-                    Said::Moved(now) => state = now,
+                    Said::Moved(now) => state = *now,
                 }
                 continue;
             }
@@ -378,7 +378,7 @@ impl Shelf {
         }
         let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
         if ledger.state.revision != revision {
-            return Ok(Said::Moved(ledger.state));
+            return Ok(Said::Moved(Box::new(ledger.state)));
         }
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
         let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
