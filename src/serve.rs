@@ -29,6 +29,7 @@ mod operator;
 mod opml;
 mod past;
 mod plan;
+mod press;
 mod probes;
 mod problem;
 mod put;

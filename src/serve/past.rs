@@ -12,6 +12,7 @@ use super::address::Site;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
+use super::press::Press;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish, fits};
@@ -20,10 +21,9 @@ use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, Vie
 use crate::store::{Past, PastSelect, Store, StoreError, View};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use window::Shown;
 
 /// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
@@ -76,9 +76,7 @@ pub(super) struct Pasts {
     site: Site,
     window: Duration,
     renderer: Renderer,
-    metrics: Metrics,
-    mementos: Cache<Key, Arc<Memento>>,
-    renders: Arc<Semaphore>,
+    mementos: Press<Key, Memento>,
 }
 
 impl Pasts {
@@ -90,12 +88,9 @@ impl Pasts {
         renderer: Renderer,
         metrics: Metrics,
     ) -> Self {
-        let mementos = Cache::builder()
-            .max_capacity(PAST_BYTES)
-            .weigher(|_: &Key, memento: &Arc<Memento>| memento.rendition.weight())
-            .build();
-        let renders = Arc::new(Semaphore::new(RENDERS_AT_ONCE));
-        Self { store, site, window, renderer, metrics, mementos, renders }
+        let weigh = |memento: &Memento| memento.rendition.weight();
+        let mementos = Press::new(PAST_BYTES, RENDERS_AT_ONCE, weigh, metrics);
+        Self { store, site, window, renderer, mementos }
     }
 
     async fn memento(
@@ -118,14 +113,7 @@ impl Pasts {
             at,
             revision: state.revision,
         };
-        if let Some(hit) = self.mementos.get(&key).await {
-            self.metrics.cache_hit();
-            return Ok(hit);
-        }
-        let build = async {
-            self.metrics.cache_miss();
-            let turn = Arc::clone(&self.renders).acquire_owned().await;
-            let turn = turn.map_err(|_| StoreError::Closed)?;
+        let make = async |turn| {
             let select = match wish.kind {
                 ViewKind::Complete | ViewKind::Sync => PastSelect::All,
                 ViewKind::Reader => PastSelect::Current,
@@ -133,13 +121,13 @@ impl Pasts {
             match self.store.past(&record.name, select, at).await? {
                 Some(Past::Then(view)) => {
                     fits(wish, &view.state).map_err(|error| Missing::Told(error.into()))?;
-                    self.build(record, wish, at, *view, turn).await.map(Arc::new)
+                    self.build(record, wish, at, *view, turn).await
                 }
                 Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
                 None => Err(Missing::Told(unknown(at, None))),
             }
         };
-        self.mementos.try_get_with(key, build).await
+        self.mementos.get(key, make).await
     }
 
     async fn build(

@@ -21,7 +21,7 @@ async fn chain(world: &World) -> Chain {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     /// However little is kept: whoever follows the archives back from the reader view finds all that
     /// lives in its last state, and there are not many more archives than the limit says and what
