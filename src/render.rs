@@ -94,7 +94,7 @@ pub struct Page<'a> {
     pub skeleton: &'a Skeleton,
     /// The items, in the order to show; in the sync and complete view tombstones are among them.
     pub items: &'a [Item],
-    /// Deletions to tell as `at:deleted-entry` (Atom reader view and archives); empty elsewhere.
+    /// Deletions to tell as `at:deleted-entry` (in Atom; not in the complete view).
     /// Left out where the document is RSS, which has no such element.
     pub deleted: &'a [Deletion],
     /// Where the document stands in its feed's history. An archive document is rendered as a reader

@@ -22,6 +22,7 @@ mod hub;
 mod ignore;
 mod items;
 mod json;
+mod keeping;
 mod listen;
 mod log;
 mod metrics;
@@ -31,6 +32,7 @@ mod operator;
 mod opml;
 mod past;
 mod plan;
+mod press;
 mod probes;
 mod problem;
 mod put;
@@ -46,6 +48,7 @@ mod topics;
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
 pub use hub::{Hub, HubError, HubTotals};
+pub use keeping::Keeping;
 pub use listen::{ServeError, Server};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
@@ -67,6 +70,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
+use keeping::Counted;
 use log::Log;
 use metrics::Metrics;
 use past::Pasts;
@@ -101,6 +105,8 @@ pub struct Settings {
     pub hub: bool,
     /// Whether documents of RSS lead to the cloud, which needs a hub.
     pub cloud: bool,
+    /// How much is kept of every feed; to be shown.
+    pub keeping: Keeping,
 }
 
 /// What serving needs.
@@ -131,6 +137,8 @@ struct Room {
     shelf: Shelf,
     archives: Archives,
     pasts: Pasts,
+    keeping: Keeping,
+    counted: Counted,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
     log: Arc<Log>,
@@ -166,7 +174,14 @@ impl Room {
             metrics.clone(),
         );
         let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
-        let pasts = Pasts::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
+        let pasts = Pasts::new(
+            Arc::clone(&store),
+            site.clone(),
+            settings.window,
+            renderer,
+            metrics.clone(),
+        );
+        let counted = Counted::new(Arc::clone(&store));
         let log = Arc::new(Log::new(Arc::clone(&store)));
         let links =
             Links { sup: !settings.periods.is_empty(), hub: settings.hub, cloud: settings.cloud };
@@ -183,6 +198,8 @@ impl Room {
             shelf,
             archives,
             pasts,
+            keeping: settings.keeping,
+            counted,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             log,

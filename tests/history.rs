@@ -15,6 +15,8 @@ mod consumers;
 mod document;
 #[path = "history/publisher.rs"]
 mod publisher;
+#[path = "history/retention.rs"]
+mod retention;
 #[path = "history/site.rs"]
 mod site;
 mod support;
@@ -23,12 +25,12 @@ use consumers::{Historian, Subscriber};
 use document::Document;
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
-use site::{Held, READER, Site};
-use std::collections::BTreeMap;
+use site::{Held, READER, SYNC, Site};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use support::Gate;
 use tidegate::archive::Policy;
-use tidegate::model::Deletions;
+use tidegate::model::{Deletions, Time};
 use tidegate::store::Store;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -44,6 +46,8 @@ struct Step {
     newcomer: bool,
     /// The gateway comes to an older document of the publisher.
     older: bool,
+    /// The operator redacts an item, a living one or a tombstone.
+    redacted: Option<u8>,
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -65,8 +69,16 @@ fn step() -> impl Strategy<Value = Step> {
     let comes = prop::bool::weighted(0.15);
     let visitors = [comes; 4];
     let seldom = || prop::bool::weighted(0.05);
-    (acts, hours, visitors, seldom(), seldom()).prop_map(
-        |(acts, hours, visitors, newcomer, older)| Step { acts, hours, visitors, newcomer, older },
+    let redacted = proptest::option::weighted(0.08, any::<u8>());
+    (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(
+        |(acts, hours, visitors, newcomer, older, redacted)| Step {
+            acts,
+            hours,
+            visitors,
+            newcomer,
+            older,
+            redacted,
+        },
     )
 }
 
@@ -94,7 +106,8 @@ fn check_subscriber(subscriber: &Subscriber, held: &BTreeMap<String, Held>) {
         let copy = &subscriber.entries[id];
         assert_eq!((copy.updates, copy.deleted), (item.updates, item.deleted));
         assert_eq!(copy.id, item.published_id);
-        assert_eq!(copy.title, item.title);
+        // Nothing is left of what was redacted.
+        assert!(copy.title == item.title || (item.deleted && item.title.is_empty()), "{copy:?}");
         // What a tombstone shows is a notice.
         assert!(item.deleted || copy.text == item.text, "{copy:?} is not {item:?}");
     }
@@ -106,6 +119,8 @@ struct World {
     site: Site,
     last: Option<String>,
     rss: bool,
+    /// The sync ids of what was redacted.
+    redacted: BTreeSet<String>,
 }
 
 impl World {
@@ -113,8 +128,11 @@ impl World {
         let mut gate = Gate::new().await;
         gate.archives = Policy { entries, ..Policy::default() };
         gate.options.deletions = deletions;
+        // Whole hours pass in a story, so that nothing leaves the window within a second of a poll.
+        gate.window += Duration::from_secs(1800);
         let site = Site::new(gate).await;
-        let mut world = Self { publisher: Publisher::new(window, rss), site, last: None, rss };
+        let (publisher, redacted) = (Publisher::new(window, rss), BTreeSet::new());
+        let mut world = Self { publisher, site, last: None, rss, redacted };
         world.poll().await;
         world
     }
@@ -141,6 +159,19 @@ impl World {
         if step.older {
             self.walk().await;
         }
+        if let Some(n) = step.redacted {
+            self.redact(n).await;
+        }
+    }
+
+    /// Redacts an item; answers its sync id and its published id.
+    async fn redact(&mut self, n: u8) -> Option<(String, String)> {
+        let known = self.site.gate.snapshot().await.known;
+        let known: Vec<_> = known.into_iter().filter(|known| !known.is_redacted()).collect();
+        let item = known.get(usize::from(n) % known.len().max(1))?;
+        self.site.gate.redact_item(&item.id).await;
+        self.redacted.insert(item.id.to_string());
+        Some((item.id.to_string(), item.published_id.clone()))
     }
 
     /// Comes to an older document, which changes nothing that readers see.
@@ -153,6 +184,17 @@ impl World {
         let older = self.publisher.older();
         assert_eq!(self.site.gate.backfill(&older, &[]).await.taken, 3);
         assert_eq!(titles(&self.site.text(READER).await), before);
+    }
+
+    /// The tags and texts of archives.
+    async fn tags<T>(&self, of: &BTreeMap<String, T>) -> BTreeMap<String, (String, String)> {
+        let mut tags = BTreeMap::new();
+        for id in of.keys() {
+            let (_, headers, text) = self.site.ask(&format!("{READER}/archive/{id}"), &[]).await;
+            let tag = headers["etag"].to_str().unwrap().to_owned();
+            tags.insert(id.clone(), (tag, text));
+        }
+        tags
     }
 
     async fn check_newcomers(&self) {
@@ -169,13 +211,44 @@ impl World {
     }
 }
 
+/// What the sync view shows, as `?as-of=` must answer it later.
+type Seen = (Vec<(String, u32, bool)>, Vec<String>, Option<String>);
+
+fn seen(text: &str) -> Seen {
+    let document = Document::read(text);
+    let entries = document.entries.into_iter().map(|e| (e.sync_id, e.updates, e.deleted));
+    (entries.collect(), document.deletions, document.until)
+}
+
+/// Every sync view that was seen is answered again as of its time.
+async fn check_past(world: &World, moments: &[(Time, Seen)]) {
+    for (at, then) in moments {
+        let text = world.site.text(&format!("{SYNC}?as-of={at}")).await;
+        let ((found, gone, until), (entries, deletions, last)) = (seen(&text), then);
+        // What was redacted is in no past.
+        let kept = entries.iter().filter(|(id, ..)| !world.redacted.contains(id));
+        assert_eq!(
+            found.iter().collect::<Vec<_>>(),
+            kept.collect::<Vec<_>>(),
+            "as of {at}: {text}"
+        );
+        if world.redacted.is_empty() {
+            assert_eq!((&gone, &until), (deletions, last), "as of {at}: {text}");
+        }
+    }
+}
+
 async fn story(mut world: World, steps: &[Step]) {
+    let mut moments = Vec::new();
     let mut historians =
         [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
     let mut subscriber = Subscriber::default();
     for (n, step) in steps.iter().enumerate() {
         world.step(step).await;
         let last = n + 1 == steps.len();
+        // Two commits of one poll take two seconds.
+        let at = world.site.gate.store_state().await.shown.max(world.site.gate.now);
+        moments.push((at, seen(&world.site.text(SYNC).await)));
         let held = world.site.held().await;
         for (historian, comes) in historians.iter_mut().zip(step.visitors) {
             if comes || last {
@@ -194,6 +267,8 @@ async fn story(mut world: World, steps: &[Step]) {
     for historian in historians {
         assert!(historian.missing.is_empty());
     }
+    world.site.gate.later(1);
+    check_past(&world, &moments).await;
 }
 
 proptest! {
@@ -245,7 +320,7 @@ impl Dice {
             });
         }
         let hours = i64::try_from(1 + self.roll(30)).unwrap();
-        Step { acts, hours, visitors: [false; 4], newcomer: false, older: false }
+        Step { acts, hours, visitors: [false; 4], newcomer: false, older: false, redacted: None }
     }
 }
 
@@ -257,7 +332,7 @@ fn without_next(text: &str) -> (String, Option<String>) {
 }
 
 /// Show 3: all archives are read again after each of 1,000 polls; nothing of them changes but that
-/// the newest comes to lead to the next one, once.
+/// the newest comes to lead to the next one, once, and that what is redacted goes.
 #[test]
 fn an_archive_never_changes_but_for_its_link_to_the_next() {
     block_on(async {
@@ -265,26 +340,58 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
         let mut dice = Dice(7);
         let mut known: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
         let feed = world.site.gate.feed.clone();
+        let mut resealed = 0;
         for poll in 0..1000 {
             world.step(&dice.step()).await;
+            let mut redacted = None;
+            if poll % 40 == 39 {
+                let tags = world.tags(&known).await;
+                redacted = world.redact(dice.byte()).await;
+                let (id, published) = redacted.as_ref().unwrap();
+                for (archive, (tag, text)) in tags {
+                    let is_in = text.contains(&format!("sx:sync id=\"{id}\""));
+                    resealed += u32::from(is_in);
+                    let address = format!("{READER}/archive/{archive}");
+                    let (status, headers, now) = world.site.ask(&address, &[]).await;
+                    assert_eq!(status, 200);
+                    // Under the same address, with another tag, and without the text.
+                    assert!(tag != headers["etag"] || !is_in, "{now}");
+                    assert!(!now.contains(&format!("sx:sync id=\"{id}\"")), "{now}");
+                    if is_in {
+                        let then = Document::read(&text);
+                        let mut now = Document::read(&now);
+                        // A deletion of it stands there, unless one that lives bears its id.
+                        now.deletions.retain(|id| !then.deletions.contains(id));
+                        assert!(now.deletions.iter().all(|gone| gone == published), "{now:?}");
+                        let left = then.entries.iter().filter(|entry| entry.sync_id != *id);
+                        assert!(left.eq(&now.entries));
+                    }
+                }
+            }
             if poll % 100 == 99 {
                 // What was rendered is forgotten, so that all of it is rendered anew.
                 world.site.forget();
             }
             let notes = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
             assert_eq!(notes.len(), known.len().max(notes.len()), "an archive is gone");
+            let newest = world.site.gate.store_state().await.shown;
+            let sealed = std::iter::once(newest).chain(notes.iter().map(|note| note.sealed));
+            assert!(sealed.is_sorted_by(|newer, older| newer > older), "{notes:?}");
             for (n, note) in notes.iter().enumerate() {
                 let text = world.site.text(&format!("{READER}/archive/{}", note.id)).await;
                 let (text, next) = without_next(&text);
                 assert_eq!(next.is_some(), n > 0, "the newest has none after it, the others have");
                 let old = known.insert(note.id.to_string(), (text.clone(), next.clone()));
                 if let Some((old_text, old_next)) = old {
-                    assert_eq!(old_text, text, "after poll {poll}");
+                    let of = redacted.as_ref().map(|(id, _)| format!("sx:sync id=\"{id}\""));
+                    let resealed = of.is_some_and(|id| old_text.contains(&id));
+                    assert!(old_text == text || resealed, "after poll {poll}");
                     assert!(old_next.is_none() || old_next == next, "after poll {poll}");
                 }
             }
         }
         assert!(known.len() > 60, "only {} archives", known.len());
+        assert!(resealed > 20, "only {resealed} archives were sealed again");
         world.check_newcomers().await;
     });
 }
@@ -340,7 +447,8 @@ fn a_store_from_before_archives_is_sealed_from_its_beginning() {
     block_on(async {
         let mut dice = Dice(11);
         let (publisher, site) = (Publisher::new(6, false), Site::new(before().await).await);
-        let mut world = World { publisher, site, last: None, rss: false };
+        let (last, rss, redacted) = (None, false, BTreeSet::new());
+        let mut world = World { publisher, site, last, rss, redacted };
         for _ in 0..40 {
             world.step(&dice.step()).await;
         }
@@ -369,53 +477,4 @@ async fn before() -> Gate {
     gate.archives = Policy { entries: 4, ..Policy::default() };
     gate.options.deletions = Deletions::Eager;
     gate
-}
-
-#[test]
-fn dropped_archives_answer_410_and_the_rest_stays_as_it_was() {
-    block_on(async {
-        let mut world = World::new(3, 6, false, Deletions::Eager).await;
-        world.site.gate.archives = Policy { entries: 3, kept: 4, ..Policy::default() };
-        let mut dice = Dice(3);
-        let mut seen = BTreeMap::new();
-        let feed = world.site.gate.feed.clone();
-        for _ in 0..60 {
-            world.step(&dice.step()).await;
-            for note in world.site.gate.store.archives(&feed, usize::MAX).await.unwrap() {
-                let address = format!("{READER}/archive/{}", note.id);
-                let (text, _) = without_next(&world.site.text(&address).await);
-                assert_eq!(*seen.entry(address).or_insert_with(|| text.clone()), text);
-            }
-        }
-        let state = world.site.gate.store.state(&feed).await.unwrap().unwrap();
-        assert!(state.archives.first > 5, "{:?}", state.archives);
-        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
-        let oldest = kept.last().unwrap();
-        let (mut dropped, mut there) = (0, 0);
-        for address in seen.keys() {
-            match world.site.ask(address, &[]).await.0 {
-                200 => there += 1,
-                410 => dropped += 1,
-                other => panic!("{address} answers {other}"),
-            }
-        }
-        assert_eq!(there, kept.len());
-        assert!(dropped > 3);
-        let text = world.site.text(&format!("{READER}/archive/{}", oldest.id)).await;
-        let previous = Document::read(&text).link("prev-archive").unwrap().to_owned();
-        assert_eq!(world.site.ask(&previous, &[]).await.0, 410);
-        // Who comes now is told that something is missing; the complete feed has what lives.
-        let mut historian = Historian::rfc5005(true);
-        historian.consume(&world.site).await;
-        assert_eq!(historian.missing, [previous]);
-        let mut subscriber = Subscriber::default();
-        subscriber.consume(&world.site).await;
-        check_subscriber(&subscriber, &world.site.held().await);
-        // Archives grow old too, also where the publisher says nothing more.
-        world.site.gate.archives.age = Some(Duration::from_secs(30 * 86_400));
-        world.site.gate.later(24 * 40);
-        world.site.gate.age().await;
-        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
-        assert_eq!(kept.len(), 1, "the newest is kept");
-    });
 }

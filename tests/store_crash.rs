@@ -120,6 +120,7 @@ fn chain(revision: u64) -> Chain {
         first: next.saturating_sub(ARCHIVES),
         next,
         bytes: 0,
+        free: 0,
     }
 }
 

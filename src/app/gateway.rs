@@ -97,6 +97,10 @@ impl Gateway {
             periods: translate::periods(config),
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,
+            keeping: serve::Keeping {
+                archives: translate::archives(config),
+                past: translate::retention(config),
+            },
         };
         let parts = serve::Parts {
             store: Arc::clone(&store),

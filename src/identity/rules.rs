@@ -60,6 +60,21 @@ pub fn wording(title: &str) -> HashSet<String> {
     words.map(str::to_lowercase).collect()
 }
 
+/// Whether the titles are the same but for one place of at most a quarter of their words, numbers
+/// included.
+fn is_corrected(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
+    let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
+    let (Some(new), Some(old)) = (title, sides.snapshot.known.get(known)) else { return false };
+    let words =
+        |title: &str| -> Vec<String> { title.split_whitespace().map(str::to_lowercase).collect() };
+    let (new, old) = (words(new), words(&old.title));
+    let same = |pair: &(&String, &String)| pair.0 == pair.1;
+    let first = new.iter().zip(&old).take_while(same).count();
+    let last = new.iter().rev().zip(old.iter().rev()).take_while(same).count();
+    let (least, most) = (new.len().min(old.len()), new.len().max(old.len()));
+    (first + last).min(least) * 4 >= most * 3 && most > 0
+}
+
 /// Whether the titles are the same, or share half of their words and enough of them.
 fn is_reworded(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
     if sides.same_title(entry, known) {
@@ -230,8 +245,10 @@ const RULES: [Rule; 13] = [
         known: known_date_or_day,
         also: |sides, entry, known| {
             sides.same_slot(entry, known)
-                && !sides.is_midnight(entry)
-                && is_reworded(sides, entry, known)
+                && match sides.is_midnight(entry) {
+                    true => is_corrected(sides, entry, known),
+                    false => is_reworded(sides, entry, known),
+                }
         },
         ..PLAIN
     },

@@ -16,6 +16,9 @@ pub struct Chain {
     pub first: u64,
     /// The number that the next archive gets.
     pub next: u64,
+    /// No archive before this one has the last state of an item that lives: all that lived was
+    /// sealed anew in this one and later ones.
+    pub free: u64,
     /// What the archives kept take, in bytes as the store keeps them. Set by the store on commit.
     pub bytes: u64,
 }
@@ -90,7 +93,8 @@ pub struct ArchiveNote {
     pub id: ArchiveId,
     /// The archive before it, which may have been dropped.
     pub previous: Option<ArchiveId>,
-    /// When it was sealed: its feed-level `updated`.
+    /// When it was sealed: its feed-level `updated`, which is later than that of the archive before
+    /// it and earlier than that of the subscription document.
     pub sealed: Time,
     /// Every version up to this tick stands in it or in an archive before it, where it is the last
     /// of its commit.
@@ -133,7 +137,15 @@ impl From<&Item> for Deletion {
         Self {
             id: winner.id.clone(),
             published_id: item.published_id.clone(),
-            when: winner.history.topmost().stamp.when().unwrap_or(item.tick.time()),
+            // Who reads it ignores one that is older than the entry says it was updated (RFC 6721
+            // section 3).
+            when: winner
+                .history
+                .topmost()
+                .stamp
+                .when()
+                .unwrap_or(item.tick.time())
+                .max(winner.data.card.updated.max(winner.data.card.published).unwrap_or(Time::MIN)),
         }
     }
 }
@@ -171,7 +183,8 @@ impl Archive {
         };
         let item = self.items.remove(at);
         if !borne.contains(&item.published_id) {
-            self.deleted.push(Deletion { when, ..Deletion::from(&item) });
+            let said = Deletion::from(&item);
+            self.deleted.push(Deletion { when: when.max(said.when), ..said });
         }
         true
     }
@@ -183,5 +196,52 @@ impl Archive {
             .iter()
             .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
         self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        Card, Context, Count, EndpointId, Format, History, Markup, Shared, Slots, Stamp, Standing,
+        Update, Version,
+    };
+
+    /// RFC 6721 section 3: an entry that says that it was updated later than it was deleted stays.
+    #[test]
+    fn a_deletion_is_not_before_what_its_entry_says() {
+        let at = Time::from_unix;
+        let said = |updated: Option<i64>, published: Option<i64>| {
+            let by = EndpointId::own("gate.example").unwrap();
+            let stamp = Stamp::Both { when: at(100), by };
+            let card =
+                Card { updated: updated.map(at), published: published.map(at), ..Card::default() };
+            let winner = Version {
+                id: SyncId::new("a").unwrap(),
+                updates: Count::ONE,
+                deleted: true,
+                noconflicts: None,
+                history: History::new(Update { sequence: Count::ONE, stamp }),
+                data: Markup {
+                    format: Format::Atom10,
+                    xml: "<entry/>".to_owned(),
+                    context: Context::default(),
+                    slots: Slots::default(),
+                    card,
+                },
+            };
+            let item = Item {
+                shared: Shared::new(winner),
+                published_id: "urn:a".to_owned(),
+                tick: Tick::at(at(100)),
+                standing: Standing::Deleted { since: at(100) },
+                touched: 1,
+            };
+            Deletion::from(&item).when.unix()
+        };
+        assert_eq!(said(None, None), 100);
+        assert_eq!(said(Some(99), Some(98)), 100);
+        assert_eq!(said(Some(200), None), 200);
+        assert_eq!(said(Some(99), Some(300)), 300);
     }
 }

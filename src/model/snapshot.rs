@@ -333,8 +333,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How many of the oldest archives a snapshot shows: at most so many are dropped by one commit
-    /// for their age and size.
+    /// How many of the oldest archives a snapshot shows. What is not shown is not dropped for its
+    /// age.
     pub const OLDEST_ARCHIVES: usize = 16;
 }
 

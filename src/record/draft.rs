@@ -258,7 +258,10 @@ impl<'a> Draft<'a> {
         let seals = self.seal(made);
         if self.shown_changed {
             self.state.render = self.state.render.saturating_add(1);
-            let later = self.state.shown.plus(Duration::from_secs(1));
+            // Each archive has a second of its own, and the feed the one after them; the one before
+            // was nobody's but the feed's.
+            let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
+            let later = self.state.shown.plus(Duration::from_secs(seconds));
             self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
             shown::note(&mut self);
         }

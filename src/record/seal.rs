@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::archive::{self, Unsealed};
-use crate::model::{Known, Seal, SyncId};
+use crate::model::{Chain, Known, Seal, SyncId, Tick};
 use std::collections::HashSet;
 
 impl Draft<'_> {
@@ -25,7 +25,11 @@ impl Draft<'_> {
             true => Vec::new(),
             false => self.ledger().filter(|known| leaving.contains(&known.id)).collect(),
         };
-        let is_due = self.seals_now || archive::is_due(&chain, &policy, left);
+        let again = {
+            let (sealed, now) = (self.sealed(&chain, first_new), self.round.now);
+            archive::is_worth_it(&chain, &sealed, &policy, now)
+        };
+        let is_due = self.seals_now || again || archive::is_due(&chain, &policy, left);
         if let (Some(tick), true) = (self.state.tick, is_due) {
             let living = self.ledger().filter(|known| !known.is_deleted());
             let sealed = chain.clone();
@@ -33,24 +37,44 @@ impl Draft<'_> {
                 feed: self.round.feed,
                 endpoint: self.round.endpoint,
                 upstream: self.round.url,
-                items: self.ledger().filter(|known| !sealed.is_sealed(known.tick)).collect(),
+                items: self
+                    .ledger()
+                    .filter(|known| !sealed.is_sealed(known.tick) || (again && !known.is_deleted()))
+                    .collect(),
                 borne: living.map(|known| known.published_id.as_str()).collect(),
                 order: self.order.as_deref().unwrap_or(&self.snapshot.order),
                 tick,
             };
             seals = archive::seal(&mut chain, &policy, unsealed);
+            if again {
+                chain.free = first_new;
+            }
         }
         self.state.archives = chain;
         self.drop_archives(first_new);
         seals
     }
 
-    /// Drops the archives that need not be kept; `sealed` is the number of the first one that this
+    /// Drops the archives that need not be kept; `end` is the number of the first one that this
     /// commit seals. Says whether any is dropped.
-    pub(super) fn drop_archives(&mut self, sealed: u64) -> bool {
-        let oldest = &self.snapshot.archives;
-        let policy = &self.round.archives;
-        archive::retain(&mut self.state.archives, oldest, sealed, policy, self.round.now)
+    pub(super) fn drop_archives(&mut self, end: u64) -> bool {
+        let mut chain = self.state.archives.clone();
+        // What was sealed before this commit.
+        let sealed = self.sealed(&self.snapshot.state.archives, end);
+        let moved = archive::retain(&mut chain, &sealed, &self.round.archives, self.round.now);
+        self.state.archives = chain;
+        moved
+    }
+
+    /// What `chain` has of the items as they stand in this draft.
+    fn sealed(&self, chain: &Chain, end: u64) -> archive::Sealed<'_> {
+        let lives = |known: &&Known| !known.is_deleted() && chain.is_sealed(known.tick);
+        let (mut living, mut lowest) = (0_u64, None::<Tick>);
+        for known in self.ledger().filter(lives) {
+            living = living.saturating_add(1);
+            lowest = Some(lowest.map_or(known.tick, |lowest| lowest.min(known.tick)));
+        }
+        archive::Sealed { oldest: &self.snapshot.archives, lowest, living, end }
     }
 
     /// The items that the reader view shows no more after this commit.

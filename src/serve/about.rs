@@ -1,6 +1,5 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::Shared;
 use super::address::without_credentials;
 use super::admin::EVENTS_SHOWN;
 use super::dashboard::{last, standing};
@@ -8,7 +7,8 @@ use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, outward, text};
 use super::operator::{DocumentNote, FeedStatus, HubNote, PollNote};
-use super::problem::Problem;
+use super::problem::{Problem, RETRY_SOON};
+use super::{Shared, keeping};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{Backfill, Event, FeedName, FeedState};
 use axum::extract::State;
@@ -27,13 +27,24 @@ pub(super) async fn page(
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
     let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
-    let content = content(&status, state.as_ref(), &quiet, &events);
+    let kept = match (&state, &snapshot) {
+        (Some(state), Some(snapshot)) => {
+            let kept = keeping::part(&room, &record.name, state, snapshot.archives.first()).await;
+            kept.map_err(|error| {
+                tracing::error!(feed = %record.name, %error, "what is kept could not be counted");
+                Problem::later("the gateway could not count what it keeps just now", RETRY_SOON)
+            })?
+        }
+        _ => html! {},
+    };
+    let content = content(&status, state.as_ref(), &kept, &quiet, &events);
     Ok(html::page(&format!("About {}", record.name), &content))
 }
 
 fn content(
     status: &FeedStatus,
     state: Option<&FeedState>,
+    kept: &Markup,
     quiet: &[Quiet],
     events: &[Event],
 ) -> Markup {
@@ -57,6 +68,7 @@ fn content(
         @if !status.pending.is_empty() { (missing(&status.name, status)) }
         @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
         @if let Some(walk) = &status.backfill { (older(walk)) }
+        (kept)
         @if let Some(state) = state {
             h2 { "What was learned of it" }
             p { (judge::character_words(&state.character)) "." }

@@ -1,6 +1,6 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId, Time};
+use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId, Tick, Time};
 use crate::render::{Addresses, Cloud, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -83,10 +83,12 @@ impl Site {
         kind: ViewKind,
         dialect: Dialect,
         shown: Time,
+        since: Option<Tick>,
     ) -> String {
         let view = self.view(feed, kind, dialect);
         let joint = if view.contains('?') { '&' } else { '?' };
-        format!("{view}{joint}as-of={shown}")
+        let since = since.map(|since| format!("&since={since}")).unwrap_or_default();
+        format!("{view}{joint}as-of={shown}{since}")
     }
 
     /// The address of an archive, likewise.

@@ -3,7 +3,7 @@
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, put};
+use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, keeping, put};
 use crate::judge::{self, Pending};
 use crate::model::{FeedName, SyncId};
 use crate::store::EVENTS_KEPT;
@@ -80,8 +80,9 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
         "archive": newest,
     });
     feed.insert("views".to_owned(), views);
-    let kept = room.store.holdings(name).await?;
-    feed.insert("kept".to_owned(), json::holdings(&kept, state.as_ref()));
+    let oldest = snapshot.as_ref().and_then(|snapshot| snapshot.archives.first());
+    let kept = keeping::described(room, name, state.as_ref(), oldest).await?;
+    feed.insert("kept".to_owned(), kept);
     Ok(Value::Object(feed))
 }
 

@@ -6,6 +6,7 @@
 use super::address::{Site, without_credentials};
 use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
+use super::press::Press;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
@@ -20,9 +21,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use moka::future::Cache;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Bytes of renditions of archives kept, all feeds together.
 const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -53,9 +53,7 @@ pub(super) struct Archives {
     store: Arc<dyn Store>,
     site: Site,
     renderer: Renderer,
-    metrics: Metrics,
-    renditions: Cache<Key, Arc<Rendition>>,
-    renders: Arc<Semaphore>,
+    renditions: Press<Key, Rendition>,
 }
 
 impl Archives {
@@ -66,12 +64,8 @@ impl Archives {
         renderer: Renderer,
         metrics: Metrics,
     ) -> Self {
-        let renditions = Cache::builder()
-            .max_capacity(ARCHIVE_BYTES)
-            .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
-            .build();
-        let renders = Arc::new(Semaphore::new(RENDERS_AT_ONCE));
-        Self { store, site, renderer, metrics, renditions, renders }
+        let renditions = Press::new(ARCHIVE_BYTES, RENDERS_AT_ONCE, Rendition::weight, metrics);
+        Self { store, site, renderer, renditions }
     }
 
     async fn rendition(
@@ -81,19 +75,12 @@ impl Archives {
         dialect: Dialect,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
         let key = Key { place: place.clone(), dialect };
-        if let Some(hit) = self.renditions.get(&key).await {
-            self.metrics.cache_hit();
-            return Ok(hit);
-        }
-        let build = async {
-            self.metrics.cache_miss();
-            let turn = Arc::clone(&self.renders).acquire_owned().await;
-            let turn = turn.map_err(|_| StoreError::Closed)?;
+        let make = async |turn| {
             let archive = self.store.archive(&record.name, &place.note.id).await?;
             let archive = archive.ok_or(Missing::Dropped)?;
-            self.build(record, place.clone(), dialect, archive, turn).await.map(Arc::new)
+            self.build(record, place.clone(), dialect, archive, turn).await
         };
-        self.renditions.try_get_with(key, build).await
+        self.renditions.get(key, make).await
     }
 
     async fn build(
@@ -179,6 +166,11 @@ pub(super) async fn archive(
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).ok_or_else(unknown)?;
     let asked = Asked::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    if asked.as_of.is_some() {
+        let said = "an archive is a fixed document that says the same at all times; as-of is for \
+                    the reader, the sync and the complete view";
+        return Err(Problem::parameter("as-of", said));
+    }
     let dialect = asked.dialect.unwrap_or(room.site.dialect());
     let place = room.store.archive_place(&record.name, &id).await;
     let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
@@ -208,7 +200,8 @@ fn reply(
 }
 
 fn dropped() -> Problem {
-    let said = "this archive is not kept any more; its items that live are in the complete feed";
+    let said =
+        "this archive is not kept any more; what lives of it is in later ones, or in the feed";
     Problem::new(StatusCode::GONE, said)
 }
 

@@ -3,9 +3,9 @@
 use super::Shared;
 use super::address::without_credentials;
 use super::html::{self, outward, text};
-use super::json;
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
+use super::{json, keeping};
 use crate::model::{FeedStanding, FeedState, HubTrust};
 use axum::extract::State;
 use axum::response::Response;
@@ -41,7 +41,7 @@ fn table(
             div.wide { table {
                 thead { tr {
                     th { "Feed" } th { "State" } th { "Last poll" } th { "Next poll" }
-                    th { "Current" } th { "Kept" } th { "Tombstones" } th { "Until" }
+                    th { "Current" } th { "Kept" } th { "Tombstones" } th { "Archives" } th { "Until" }
                 } }
                 tbody { @for (status, state) in rows { (row(status, state.as_ref())) } }
             } }
@@ -88,9 +88,10 @@ fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
                 td.number { (state.current) }
                 td.number { (state.living) }
                 td.number { (state.tombstones) }
+                td.number { (keeping::archives(name, state)) }
                 td { @if let Some(tick) = state.tick { time { (tick) } } }
             },
-            None => { td colspan="4" { span.quiet { "no document yet" } } },
+            None => { td colspan="5" { span.quiet { "no document yet" } } },
         }
     } }
 }

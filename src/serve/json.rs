@@ -9,7 +9,7 @@ use crate::model::{
     Backfill, Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding,
     FeedState, Hold, Known, Probe, Tick, Time, Trail,
 };
-use crate::store::{Holdings, VersionNote};
+use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) const fn standing(standing: FeedStanding) -> &'static str {
 }
 
 /// A duration as the configuration writes it: in the largest unit that is exact.
-fn duration(duration: Option<Duration>) -> Value {
+pub(super) fn duration(duration: Option<Duration>) -> Value {
     let Some(duration) = duration else { return Value::Null };
     let seconds = duration.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
@@ -344,19 +344,6 @@ pub(super) fn known(known: &Known) -> Map<String, Value> {
         Value::Object(object) => object,
         _ => Map::new(),
     }
-}
-
-/// What is kept of a feed's past, and what it takes as it is stored.
-pub(super) fn holdings(kept: &Holdings, state: Option<&FeedState>) -> Value {
-    json!({
-        "versions": kept.versions,
-        "version_bytes": kept.version_bytes,
-        "past_documents": kept.documents,
-        "past_document_bytes": kept.document_bytes,
-        "archives": state.map(|state| state.archives.kept()),
-        "archive_bytes": state.map(|state| state.archives.bytes),
-        "back_to": time(kept.back_to),
-    })
 }
 
 /// A version of an item.

@@ -1,26 +1,30 @@
-//! What a view said at some time: `?as-of=` on the reader and the complete view.
+//! What a view said at some time: `?as-of=` on the reader, the sync and the complete view.
 //!
 //! The answer is marked as one of the past: it is an archive document to feed readers (`fh:archive`,
 //! its `self` is its own address, `current` leads to the feed as it is) and a memento to everybody
-//! else (RFC 7089). All times between two changes have one and the same document.
+//! else (RFC 7089). All times between two changes have one and the same document of the reader and
+//! the complete view. That of the sync view changes also where something left its window.
+
+mod window;
 
 use super::Room;
 use super::address::Site;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
+use super::press::Press;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish, fits};
-use crate::model::{FeedName, FeedRecord, Revision, Time};
+use crate::model::{FeedName, FeedRecord, Revision, Tick, Time};
 use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
+use window::Shown;
 
 /// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
 const PAST_BYTES: u64 = 8 * 1024 * 1024;
@@ -43,6 +47,7 @@ struct Key {
     upstream: String,
     kind: ViewKind,
     dialect: Dialect,
+    seen: Option<Tick>,
     at: Time,
     revision: Revision,
 }
@@ -69,10 +74,9 @@ enum Missing {
 pub(super) struct Pasts {
     store: Arc<dyn Store>,
     site: Site,
+    window: Duration,
     renderer: Renderer,
-    metrics: Metrics,
-    mementos: Cache<Key, Arc<Memento>>,
-    renders: Arc<Semaphore>,
+    mementos: Press<Key, Memento>,
 }
 
 impl Pasts {
@@ -80,15 +84,13 @@ impl Pasts {
     pub(super) fn new(
         store: Arc<dyn Store>,
         site: Site,
+        window: Duration,
         renderer: Renderer,
         metrics: Metrics,
     ) -> Self {
-        let mementos = Cache::builder()
-            .max_capacity(PAST_BYTES)
-            .weigher(|_: &Key, memento: &Arc<Memento>| memento.rendition.weight())
-            .build();
-        let renders = Arc::new(Semaphore::new(RENDERS_AT_ONCE));
-        Self { store, site, renderer, metrics, mementos, renders }
+        let weigh = |memento: &Memento| memento.rendition.weight();
+        let mementos = Press::new(PAST_BYTES, RENDERS_AT_ONCE, weigh, metrics);
+        Self { store, site, window, renderer, mementos }
     }
 
     async fn memento(
@@ -107,44 +109,46 @@ impl Pasts {
             upstream: record.url.clone(),
             kind: wish.kind,
             dialect: wish.dialect,
+            seen: wish.seen,
             at,
             revision: state.revision,
         };
-        if let Some(hit) = self.mementos.get(&key).await {
-            self.metrics.cache_hit();
-            return Ok(hit);
-        }
-        let build = async {
-            self.metrics.cache_miss();
-            let turn = Arc::clone(&self.renders).acquire_owned().await;
-            let turn = turn.map_err(|_| StoreError::Closed)?;
+        let make = async |turn| {
             let select = match wish.kind {
-                ViewKind::Complete => PastSelect::All,
-                ViewKind::Reader | ViewKind::Sync => PastSelect::Current,
+                ViewKind::Complete | ViewKind::Sync => PastSelect::All,
+                ViewKind::Reader => PastSelect::Current,
             };
             match self.store.past(&record.name, select, at).await? {
                 Some(Past::Then(view)) => {
                     fits(wish, &view.state).map_err(|error| Missing::Told(error.into()))?;
-                    self.build(record, wish, *view, turn).await.map(Arc::new)
+                    self.build(record, wish, at, *view, turn).await
                 }
                 Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
                 None => Err(Missing::Told(unknown(at, None))),
             }
         };
-        self.mementos.try_get_with(key, build).await
+        self.mementos.get(key, make).await
     }
 
     async fn build(
         &self,
         record: &FeedRecord,
         wish: Wish,
+        at: Time,
         view: View,
         turn: OwnedSemaphorePermit,
     ) -> Result<Memento, Missing> {
         let addresses = self.site.addresses(record, wish.dialect);
+        let Shown { view, deleted, since, until } = match wish.kind {
+            ViewKind::Sync => {
+                window::at(view, at, self.window, wish.seen).map_err(Missing::Told)?
+            }
+            ViewKind::Reader | ViewKind::Complete => Shown::all(view),
+        };
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
-        let own = self.site.past(&record.name, wish.kind, wish.dialect, view.state.shown);
+        let from = if wish.kind == ViewKind::Sync { at } else { view.state.shown };
+        let own = self.site.past(&record.name, wish.kind, wish.dialect, from, wish.seen);
         let history = HistoryPlace {
             forms: LinkForms::default(),
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
@@ -159,10 +163,10 @@ impl Pasts {
                 state: &view.state,
                 skeleton: &view.skeleton,
                 items: &view.items,
-                deleted: &[],
+                deleted: &deleted,
                 history: &history,
-                since: None,
-                until: None,
+                since,
+                until,
                 expires: None,
             };
             let about = About {

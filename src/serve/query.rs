@@ -1,4 +1,4 @@
-//! The parameters of feed addresses: `as`, `sx`, `since`. Other keys are ignored, so that readers
+//! The parameters of feed addresses: `as`, `sx`, `since`, `as-of`. Other keys are ignored, so that readers
 //! may add what they like.
 
 use super::problem::Problem;
@@ -36,10 +36,6 @@ impl Asked {
                 "as" => asked.container.replace(container(&value)?).is_some(),
                 "sx" => asked.dialect.replace(dialect(&value)?).is_some(),
                 "since" if kind == ViewKind::Sync => asked.since.replace(since(&value)?).is_some(),
-                "as-of" if kind == ViewKind::Sync => {
-                    let said = "as-of is for the reader view and the complete view";
-                    return Err(Problem::parameter("as-of", said));
-                }
                 "as-of" => asked.as_of.replace(as_of(&value)?).is_some(),
                 _ => false,
             };
@@ -121,7 +117,9 @@ mod tests {
             ("since=2026-11-20T16:20:05.5Z", "since"),
             ("since=2026-11-20T16:20:05%2B00:00", "since"),
             ("since=2026-13-20T16:20:05Z", "since"),
-            ("as-of=2026-11-20T16:20:05Z", "as-of"),
+            ("as-of=", "as-of"),
+            ("as-of=now&since=2026-11-20T16:20:05Z", "as-of"),
+            ("as-of=2026-11-20T16:20:05Z&as-of=2026-11-20T16:20:05Z", "as-of"),
         ] {
             let problem = Asked::read(ViewKind::Sync, query).unwrap_err();
             let shown = serde_json::to_value(&problem).unwrap();
@@ -129,7 +127,7 @@ mod tests {
             assert_eq!(shown["status"], 400);
         }
         assert!(Asked::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
-        for kind in [ViewKind::Reader, ViewKind::Complete] {
+        for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
             let asked = Asked::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
             assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
             for bad in
@@ -138,7 +136,9 @@ mod tests {
                 let problem = Asked::read(kind, &format!("as-of={bad}")).unwrap_err();
                 assert_eq!(serde_json::to_value(&problem).unwrap()["parameter"], "as-of", "{bad}");
             }
-            assert_eq!(Asked::read(kind, "since=now").unwrap(), Asked::default());
+            if kind != ViewKind::Sync {
+                assert_eq!(Asked::read(kind, "since=now").unwrap(), Asked::default());
+            }
         }
     }
 }

@@ -105,6 +105,14 @@ impl From<ParameterError> for Problem {
     }
 }
 
+/// Which deletions a document tells.
+enum Said {
+    /// These.
+    At(Vec<Item>),
+    /// The feed has changed since: it is in this state now.
+    Moved(Box<FeedState>),
+}
+
 /// The cache, and what it takes to fill it.
 pub(super) struct Shelf {
     store: Arc<dyn Store>,
@@ -320,7 +328,8 @@ impl Shelf {
         place
     }
 
-    /// Reads everything that the view shows, all at one revision.
+    /// Reads everything that the view shows, all at one revision. In Atom deletions stand as
+    /// `at:deleted-entry` in the reader view and, beside the tombstones, in the sync view.
     async fn read(
         &self,
         record: &FeedRecord,
@@ -331,33 +340,62 @@ impl Shelf {
             fits(wish, &state)?;
             let plan = plan(wish, &state)?;
             let view = self.view(record, plan.select()).await?;
-            if view.state.revision != state.revision {
+            let revision = state.revision;
+            if view.state.revision != revision {
                 state = view.state;
                 continue;
             }
-            let tombstones = wish.kind == ViewKind::Reader
+            let tells = wish.kind != ViewKind::Complete
                 && view.state.format.family() == Family::Atom
                 && state.window_start.is_some();
-            if !tombstones {
+            if !tells {
                 return Ok((plan, view, Vec::new()));
+            }
+            if wish.kind == ViewKind::Sync {
+                let deleted = view.items.iter().filter(|item| item.shared.winner.deleted);
+                let deleted = deleted.cloned().collect();
+                match self.said(record, revision, deleted).await? {
+                    Said::At(deleted) => return Ok((plan, view, deleted)),
+                    Said::Moved(now) => state = *now,
+                }
+                continue;
             }
             // Deletions stay until an archive has them, and as long as the window is at least.
             let since = state.window_start.min(state.archives.sealed);
-            let window = self.view(record, Plan::Window { since }.select()).await?;
-            if window.state.revision == state.revision {
-                // An id that is said to be deleted takes the entry that bears it out of a reader
-                // (RFC 6721 section 3): one that a current item bears as well is not said.
-                let borne: HashSet<&str> =
-                    view.items.iter().map(|item| item.published_id.as_str()).collect();
-                let mut deleted = window.items;
-                deleted.retain(|item| {
-                    item.shared.winner.deleted && !borne.contains(item.published_id.as_str())
-                });
-                return Ok((plan, view, deleted));
+            let mut window = self.view(record, Plan::Window { since }.select()).await?;
+            if window.state.revision == revision {
+                window.items.retain(|item| item.shared.winner.deleted);
+                match self.said(record, revision, window.items).await? {
+                    Said::At(deleted) => return Ok((plan, view, deleted)),
+                    Said::Moved(now) => state = *now,
+                }
+                continue;
             }
             state = window.state;
         }
         Err(Missing::Restless)
+    }
+
+    /// Which of these tombstones are said in RFC 6721, as of `revision`. An id that is said to be
+    /// deleted takes the entry that bears it out of a reader (section 3): one that an item that
+    /// lives bears as well is not said.
+    async fn said(
+        &self,
+        record: &FeedRecord,
+        revision: Revision,
+        mut deleted: Vec<Item>,
+    ) -> Result<Said, Missing> {
+        if deleted.is_empty() {
+            return Ok(Said::At(deleted));
+        }
+        let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
+        if ledger.state.revision != revision {
+            return Ok(Said::Moved(Box::new(ledger.state)));
+        }
+        let living = ledger.known.iter().filter(|known| !known.is_deleted());
+        let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
+        deleted.retain(|item| !borne.contains(item.published_id.as_str()));
+        Ok(Said::At(deleted))
     }
 
     async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, Missing> {

@@ -128,6 +128,7 @@ fn settings() -> Settings {
         periods: Vec::new(),
         hub: false,
         cloud: false,
+        keeping: super::Keeping::default(),
     }
 }
 

@@ -2,15 +2,18 @@
 
 use crate::model::{Archive, ArchiveNote, Chain, Change, FeedState, Seal, SyncId, Time};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What is noted of a segment that a change seals and that takes `bytes`.
 pub(super) fn note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64) -> ArchiveNote {
     let count = |length| u32::try_from(length).unwrap_or(u32::MAX);
+    // Each has a second of its own, before that of the feed: what is newer says so.
+    let behind = Duration::from_secs(state.archives.next.saturating_sub(seal.number));
     ArchiveNote {
         number: seal.number,
         id: seal.id.clone(),
         previous: seal.previous.clone(),
-        sealed: state.shown,
+        sealed: state.shown.minus(behind),
         until: state.archives.sealed.unwrap_or(crate::model::Tick::at(Time::MIN)),
         entries: count(archive.items.len()),
         deletions: count(archive.deleted.len()),

@@ -58,7 +58,8 @@ impl Publisher {
             Act::Edit(n) => {
                 let turn = self.turns;
                 if let Some(post) = self.posts.get_mut(at(n)) {
-                    post.text = format!("Told anew in turn {turn} for the post of {}", post.day);
+                    post.text =
+                        format!("Told anew after {} for the post of {}", words(turn), post.day);
                 }
             }
             Act::Rename(n) => {
@@ -122,6 +123,15 @@ impl Publisher {
         });
         text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
     }
+}
+
+/// A number in words: one in digits that changes again and again is no news.
+fn words(number: u32) -> String {
+    const WORDS: [&str; 10] =
+        ["storm", "calm", "fog", "rain", "snow", "sun", "frost", "thaw", "wind", "hail"];
+    let digits = number.to_string();
+    let words = digits.bytes().map(|digit| WORDS[usize::from(digit - b'0')]);
+    words.collect::<Vec<_>>().join(" and ")
 }
 
 fn rss(posts: &[Post]) -> String {

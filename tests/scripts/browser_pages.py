@@ -223,13 +223,14 @@ def look_around(gateway, browser):
         "difference": (f"{address}?diff=1..2", ["<ins>", "<del>", "amended</ins>"]),
         "hostile-difference": (f"{address}?diff=3..4", [as_text, "<ins>", "<del>"]),
         "bytes": (f"{address}?version=3", ["&amp;lt;script&amp;gt;"]),
-        "dashboard": ("/", ["harbour"]),
+        "dashboard": ("/", ["harbour", "/feeds/harbour/about#kept"]),
+        "about": ("/feeds/harbour/about", ["What is kept", "KiB", "At most 100 of an item"]),
     }
     faults = []
     for name, (path, wanted) in pages.items():
         page, console = browser.look(gateway.base + path)
         check(name, page, console, wanted, faults)
-    for name in ["versions", "difference", "hostile-difference"]:
+    for name in ["versions", "difference", "hostile-difference", "dashboard", "about"]:
         path = gateway.base + pages[name][0]
         browser.picture(path, name, "1180,1300")
         browser.picture(path, f"{name}-dark", "1180,1300", "--force-dark-mode")

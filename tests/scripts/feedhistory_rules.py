@@ -2,8 +2,9 @@
 
     feedhistory_rules.py --bin PATH/TO/tidegate [--rounds N]
 
-A publisher served here changes its feed before each poll. After each one the reader, sync and
-complete view and all archives are read. Exit status 1 where a rule is broken.
+A publisher served here changes its feed before each poll, by more at times than one archive takes.
+After each poll the reader, sync and complete view and all archives are read. Exit status 1 where a
+rule is broken, or where none of the cases came up that the rules are about.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import xml.etree.ElementTree as ET
 ATOM = "{http://www.w3.org/2005/Atom}"
 HISTORY = "{http://purl.org/syndication/history/1.0}"
 TOMBSTONES = "{http://purl.org/atompub/tombstones/1.0}"
+SYNC = "{http://www.microsoft.com/schemas/sse}sync"
 # What the validator calls the relations of RFC 5005.
 RFC5005 = {"current", "first", "last", "next", "next-archive", "prev-archive", "previous"}
 # The relations that it knows; others must be addresses.
@@ -206,53 +208,118 @@ class Rules:
         for entry in entries:
             inner = {link.get("rel") for link in entry.findall(ATOM + "link")} & RFC5005
             self.demand(not inner, own, f"{inner} in an entry (FeedHistoryRelInEntry)")
-        refs = {gone.get("ref") for gone in root.findall(TOMBSTONES + "deleted-entry")}
-        self.demand(not refs & set(ids), own, "an entry is there and deleted")
-        return one, ids, root.findtext(ATOM + "updated"), is_archive, is_complete
+        gone = {deletion.get("ref"): deletion.get("when")
+                for deletion in root.findall(TOMBSTONES + "deleted-entry")}
+        states = {}
+        for entry in entries:
+            sync = entry.find(SYNC)
+            state = State(entry.findtext(ATOM + "id"), entry, sync.get("deleted") == "true")
+            states[state.id] = state
+            if state.deleted:
+                # RFC 6721 section 3: an entry that says that it is newer would stay.
+                later = gone.get(state.id, state.updated) >= state.updated
+                self.demand(later, own, f"{state.id} is said to be deleted before it was updated")
+            else:
+                self.demand(state.id not in gone, own, f"{state.id} is there and deleted")
+        updated = root.findtext(ATOM + "updated")
+        return Document(one, states, gone, updated, is_archive, is_complete)
+
+
+class State:
+    """An entry as its document has it."""
+
+    def __init__(self, id, entry, deleted):
+        self.id, self.deleted = id, deleted
+        self.updated = entry.findtext(ATOM + "updated")
+        self.said = (entry.find(SYNC).get("updates"), entry.findtext(ATOM + "title"),
+                     entry.findtext(ATOM + "content"))
+
+
+class Document:
+    def __init__(self, links, states, gone, updated, is_archive, is_complete):
+        self.links, self.states, self.gone, self.updated = links, states, gone, updated
+        self.is_archive, self.is_complete = is_archive, is_complete
 
 
 def without_next(body):
     return re.sub(rb'<link rel="next-archive"[^>]*/>', b"", body)
 
 
+def rises(rules, past, address, body, updated):
+    """What changes says that it is newer."""
+    before = past.get(address)
+    if before and before[0] != body:
+        rules.demand(updated > before[1], address, f"updated {updated} is not after {before[1]}")
+    past[address] = (body, updated)
+
+
 def look(gateway, rules, name, past):
-    """Reads everything of a feed; `past` is what was read before."""
+    """Reads everything of a feed; `past` is what was read before. How many archives are new."""
     reader = f"{gateway.at}/feeds/{name}"
     body = gateway.read(reader)
-    links, ids, updated, is_archive, is_complete = rules.document(body, reader)
-    rules.demand(not is_archive and not is_complete, reader, "it is marked")
-    before = past.get("reader")
-    if before and before[0] != body:
-        rules.demand(updated > before[1], reader, f"updated {updated} is not after {before[1]}")
-    past["reader"] = (body, updated)
+    shown = rules.document(body, reader)
+    rules.demand(not shown.is_archive and not shown.is_complete, reader, "it is marked")
+    rules.demand(not any(s.deleted for s in shown.states.values()), reader, "it shows a tombstone")
+    rises(rules, past, reader, body, shown.updated)
 
-    seen, newer = set(ids), None
-    address = links.get("prev-archive")
-    count = 0
+    chain, newer, document, new = [], None, shown, 0
+    address = shown.links.get("prev-archive")
     while address:
-        count += 1
         body = gateway.read(address)
-        links, ids, updated, is_archive, _ = rules.document(body, address)
-        rules.demand(is_archive, address, "it is not marked as an archive")
+        later, document = document, rules.document(body, address)
+        chain.append(document)
+        rules.demand(document.is_archive, address, "it is not marked as an archive")
+        links = document.links
         rules.demand(links.get("current") == reader, address, "current is not the reader view")
         rules.demand(links.get("next-archive") == newer, address, "next-archive leads elsewhere")
-        if count > 1 or "prev-archive" in links:
+        rules.demand(
+            document.updated < later.updated,
+            address,
+            f"updated {document.updated} is not before {later.updated} of what came after it",
+        )
+        if len(chain) > 1 or "prev-archive" in links:
             chained = {"prev-archive", "next-archive"} & set(links)
             rules.demand(chained, address, "it leads nowhere (ArchiveIncomplete)")
+        new += address not in past
         old = past.setdefault(address, without_next(body))
         rules.demand(old == without_next(body), address, "it changed")
-        rules.demand(len(ids) <= ENTRIES, address, f"{len(ids)} entries")
-        seen |= set(ids)
+        listed = len(document.states) + len(document.gone)
+        rules.demand(0 < listed <= ENTRIES, address, f"{listed} entries")
         newer, address = address, links.get("prev-archive")
 
-    rules.document(gateway.read(f"{reader}/sync"), f"{reader}/sync")
+    # Who reads back to the beginning and honours deletions has what the complete view has.
+    held = {}
+    for document in chain[::-1] + [shown]:
+        held.update(document.states)
+        for ref in document.gone:
+            held.pop(ref, None)
     complete = f"{reader}/complete"
     body = gateway.read(complete)
-    _, ids, _, _, is_complete = rules.document(body, complete)
-    gone = body.count(b'deleted="true"')
-    rules.demand(is_complete == (name == "all" and gone == 0), complete, f"marked {is_complete}")
-    rules.demand(set(ids) <= seen or gone, complete, "an entry is in no archive")
-    return count
+    whole = rules.document(body, complete)
+    rises(rules, past, complete, body, whole.updated)
+    living = {id: state.said for id, state in whole.states.items() if not state.deleted}
+    tombstones = len(whole.states) - len(living)
+    rules.demand(
+        whole.is_complete == (name == "all" and not tombstones),
+        complete,
+        f"marked {whole.is_complete} with {tombstones} tombstones",
+    )
+    rules.demand(not whole.gone and not whole.is_archive, complete, "deletions, or an archive")
+    found = {id: state.said for id, state in held.items()}
+    rules.demand(found == living, complete, f"not what the archives lead to: {found} {living}")
+
+    sync = f"{reader}/sync"
+    body = gateway.read(sync)
+    window = rules.document(body, sync)
+    rises(rules, past, sync, body, window.updated)
+    rules.demand(not window.is_archive and not window.is_complete, sync, "it is marked")
+    rules.demand("prev-archive" not in window.links, sync, "it leads to archives")
+    # All that happens here is within the window.
+    same = {i: s.said for i, s in window.states.items()} == {i: s.said for i, s in whole.states.items()}
+    rules.demand(same, sync, "it does not show what the complete view does")
+    dead = {id for id, state in window.states.items() if state.deleted}
+    rules.demand(set(window.gone) == dead, sync, f"{window.gone} are said to be deleted, not {dead}")
+    return new, len(chain), len(dead)
 
 
 def main():
@@ -263,21 +330,25 @@ def main():
     publisher, rules, past = Publisher(), Rules(), {"news": {}, "all": {}}
     server = serve(publisher)
     upstream = f"http://127.0.0.1:{server.server_address[1]}"
-    archives = 0
+    archives, burst, deleted = 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         gateway = Gateway(os.path.abspath(arguments.bin), folder, upstream)
         try:
             for turn in range(arguments.rounds):
                 for name in past:
                     gateway.poll(name)
-                    archives = look(gateway, rules, name, past[name])
+                    new, archives, dead = look(gateway, rules, name, past[name])
+                    burst, deleted = max(burst, new), max(deleted, dead)
                 publisher.change(turn)
         finally:
             gateway.stop()
     for broken in rules.broken[:20]:
         print(broken)
-    print(f"{rules.checked} conditions held against, {len(rules.broken)} broken, {archives} archives")
-    if rules.broken or archives < 5:
+    print(
+        f"{rules.checked} conditions held against, {len(rules.broken)} broken; {archives} archives, "
+        f"up to {burst} of one poll, {deleted} deletions"
+    )
+    if rules.broken or archives < 5 or burst < 2 or not deleted:
         sys.exit(1)
 
 

@@ -153,11 +153,18 @@ impl Gate {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
         let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
         let id = found.id.clone();
-        let done = record::redact(&self.round(Some(&snapshot)), &id, "by court order");
+        let done = self.redact_item(&id).await;
+        (id, done)
+    }
+
+    /// Redacts the item of that sync id.
+    pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let done = record::redact(&self.round(Some(&snapshot)), id, "by court order");
         if let Redaction::Commit(verdict) = &done {
             self.commit(verdict).await;
         }
-        (id, done)
+        done
     }
 
     /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.

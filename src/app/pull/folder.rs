@@ -1,12 +1,13 @@
 //! The folder of a replica: `replica.xml`, and `state.json` beside it.
 //!
 //! The two are written so that a crash at any point leaves a pair that belongs together: the new
-//! replica first, under another name; then the state, which bears its digest, in one step, from
-//! where on the new pair counts; then the replica takes its name. Opening a folder finishes a step
-//! that was not.
+//! replica first, under a name that nobody guesses; then the state, which bears that name and the
+//! replica's digest, in one step, from where on the new pair counts; then the replica takes its name.
+//! Opening a folder finishes a step that was not. No file that was there already is written to.
 
 use crate::app::AppError;
 use crate::pull::{Complete, Gap, Kept, State};
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -17,8 +18,10 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(super) const REPLICA: &str = "replica.xml";
 const STATE: &str = "state.json";
 const LOCK: &str = "lock";
-/// What a file is called until it counts.
+/// What a file's name ends with until it counts.
 const NEW: &str = "new";
+/// How many bytes of chance stand in that name.
+const NEW_BYTES: usize = 16;
 /// What a replica is called that does not belong to the state; the second one of them bears a number.
 const OLD: &str = "old";
 /// The most of them in a folder.
@@ -50,6 +53,9 @@ struct Written {
     url: String,
     /// The digest of the replica that this belongs to.
     replica: String,
+    /// What the replica is called until it has its name.
+    #[serde(default)]
+    new: Option<String>,
     subscription: String,
     etag: Option<String>,
     last_modified: Option<String>,
@@ -132,10 +138,11 @@ impl Folder {
         }
         let belongs = |bytes: &Vec<u8>| digest(bytes) == written.replica;
         let mut replica = self.read(REPLICA, REPLICA_LIMIT)?.filter(belongs);
-        if replica.is_none() {
-            replica = self.read(&new(REPLICA), REPLICA_LIMIT)?.filter(belongs);
+        if let (None, Some(new)) = (&replica, written.new.as_ref().filter(|new| is_new(new))) {
+            replica = self.read(new, REPLICA_LIMIT)?.filter(belongs);
             if replica.is_some() {
-                self.rename(&new(REPLICA), REPLICA)?;
+                self.rename(new, REPLICA)?;
+                self.settle()?;
             }
         }
         match replica.map(String::from_utf8) {
@@ -155,16 +162,18 @@ impl Folder {
         (before, replica): (Option<&str>, Option<&str>),
     ) -> Result<(), AppError> {
         let Some(text) = replica.or(before) else { return Ok(()) };
-        if let Some(replica) = replica {
-            self.write(&new(REPLICA), replica.as_bytes())?;
-        }
-        let written = Written::new(url, state, digest(text.as_bytes()));
+        let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
+        let name = new.as_ref().map(|new| new.name.clone());
+        let written = Written::new(url, state, digest(text.as_bytes()), name);
         let json = serde_json::to_vec_pretty(&written)
             .map_err(|error| AppError::run("the state cannot be written", error))?;
-        self.write(&new(STATE), &json)?;
-        self.rename(&new(STATE), STATE)?;
-        if replica.is_some() {
-            self.rename(&new(REPLICA), REPLICA)?;
+        self.write(STATE, &json)?.place(STATE)?;
+        // From here on the new pair counts, whatever its name.
+        let new = new.map(New::keep);
+        self.settle()?;
+        if let Some(new) = new {
+            new.place(REPLICA)?;
+            self.settle()?;
         }
         Ok(())
     }
@@ -176,6 +185,7 @@ impl Folder {
         if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
             let kept = self.free_name()?;
             self.rename(REPLICA, &kept)?;
+            self.settle()?;
             Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
         } else {
             Ok(format!("{shown} is read anew, because it is not there"))
@@ -211,35 +221,75 @@ impl Folder {
         Ok(Some(bytes))
     }
 
-    /// Writes a file to the disk itself.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), AppError> {
-        let path = self.path.join(name);
-        let write = || {
-            let mut file = File::create(&path)?;
-            file.write_all(bytes)?;
-            file.sync_all()
-        };
-        let written: io::Result<()> = write();
-        written
-            .map_err(|error| AppError::run(format!("{} cannot be written", path.display()), error))
+    /// Writes what is to be the file `name` to the disk itself, under another name that nothing
+    /// there has.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<New<'_>, AppError> {
+        let mut chance = [0; NEW_BYTES];
+        getrandom::fill(&mut chance)
+            .map_err(|error| AppError::run("the system gives no random numbers", error))?;
+        let name = format!("{name}.{}.{NEW}", HEXLOWER.encode(&chance));
+        let path = self.path.join(&name);
+        let failed = |error| AppError::run(format!("{} cannot be written", path.display()), error);
+        let mut file = File::create_new(&path).map_err(failed)?;
+        // From here on the file is ours.
+        let new = New { folder: self, name, is_kept: false };
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(new)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), AppError> {
         let path = self.path.join(to);
-        let renamed = fs::rename(self.path.join(from), &path);
+        fs::rename(self.path.join(from), &path)
+            .map_err(|error| AppError::run(format!("{} cannot be written", path.display()), error))
+    }
+
+    /// Makes names last.
+    fn settle(&self) -> Result<(), AppError> {
         // A folder that cannot be opened like a file keeps its names without this.
-        let synced = renamed.map(|()| File::open(&self.path).and_then(|folder| folder.sync_all()));
-        match synced {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                Err(AppError::run(format!("{} cannot be written", path.display()), error))
-            }
+        let Ok(folder) = File::open(&self.path) else { return Ok(()) };
+        folder.sync_all().map_err(|error| {
+            AppError::run(format!("{} cannot be written", self.path.display()), error)
+        })
+    }
+}
+
+/// A file that does not have its name yet. It goes with this, unless it is kept.
+struct New<'a> {
+    folder: &'a Folder,
+    name: String,
+    is_kept: bool,
+}
+
+impl New<'_> {
+    fn keep(self) -> Self {
+        let mut kept = self;
+        kept.is_kept = true;
+        kept
+    }
+
+    fn place(self, name: &str) -> Result<(), AppError> {
+        self.folder.rename(&self.name, name)?;
+        self.keep();
+        Ok(())
+    }
+}
+
+impl Drop for New<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It was made here, so nobody misses it; where that fails it is in nobody's way.
+            let _ = fs::remove_file(self.folder.path.join(&self.name));
         }
     }
 }
 
-fn new(name: &str) -> String {
-    format!("{name}.{NEW}")
+/// Whether a replica is called so until it counts: the state may come from anywhere.
+fn is_new(name: &str) -> bool {
+    let chance = name.strip_prefix(REPLICA).and_then(|rest| rest.strip_suffix(NEW));
+    let chance = chance.and_then(|rest| rest.strip_prefix('.')?.strip_suffix('.'));
+    chance.is_some_and(|chance| {
+        HEXLOWER.decode(chance.as_bytes()).is_ok_and(|bytes| bytes.len() == NEW_BYTES)
+    })
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -247,7 +297,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 impl Written {
-    fn new(url: &str, state: &State, replica: String) -> Self {
+    fn new(url: &str, state: &State, replica: String, new: Option<String>) -> Self {
         let kept = match &state.kept {
             Kept::Sse { until, complete } => WrittenKept::Sse {
                 until: until.clone(),
@@ -273,6 +323,7 @@ impl Written {
             version: VERSION,
             url: url.to_owned(),
             replica,
+            new,
             subscription: state.subscription.clone(),
             etag: state.etag.clone(),
             last_modified: state.last_modified.clone(),
@@ -306,148 +357,4 @@ impl From<Written> for State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const URL: &str = "https://example.org/feed";
-
-    fn state(n: u32) -> State {
-        State {
-            subscription: URL.to_owned(),
-            etag: Some(format!("\"{n}\"")),
-            last_modified: None,
-            answered_by: Some(URL.to_owned()),
-            kept: Kept::History {
-                archive: Some("https://example.org/3".to_owned()),
-                gaps: vec![Gap {
-                    url: "https://example.org/2".to_owned(),
-                    until: None,
-                    above: None,
-                }],
-                deleted: vec!["urn:x".to_owned()],
-            },
-        }
-    }
-
-    fn open(path: &Path) -> Held {
-        Folder::take(path).unwrap().open(URL).unwrap()
-    }
-
-    fn save(path: &Path, n: u32, replica: &str) {
-        let folder = Folder::take(path).unwrap();
-        folder.save(URL, &state(n), (None, Some(replica))).unwrap();
-    }
-
-    #[test]
-    fn what_is_saved_is_there_again() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(open(folder.path()).saved.is_none());
-        save(folder.path(), 1, "<one/>");
-        assert_eq!(open(folder.path()).saved, Some((state(1), "<one/>".to_owned())));
-        let taken = Folder::take(folder.path()).unwrap();
-        taken.save(URL, &state(2), (Some("<one/>"), None)).unwrap();
-        let again = Folder::take(folder.path()).map(|_| ()).unwrap_err();
-        assert!(again.to_string().contains("in use by another pull"), "{again}");
-        drop(taken);
-        assert_eq!(open(folder.path()).saved, Some((state(2), "<one/>".to_owned())));
-        let sse = State {
-            kept: Kept::Sse {
-                until: Some("2026".to_owned()),
-                complete: Some(Complete { url: URL.to_owned(), etag: None }),
-            },
-            ..state(3)
-        };
-        let taken = Folder::take(folder.path()).unwrap();
-        taken.save(URL, &sse, (None, Some("<two/>"))).unwrap();
-        drop(taken);
-        assert_eq!(open(folder.path()).saved, Some((sse, "<two/>".to_owned())));
-    }
-
-    /// After every step of a save, the folder opens as it was before it or as it is after it.
-    #[test]
-    fn a_crash_leaves_a_pair_that_belongs_together() {
-        let names = [REPLICA, STATE, "replica.xml.new", "state.json.new"];
-        let folder = tempfile::tempdir().unwrap();
-        let contents = |path: &Path| names.map(|name| fs::read(path.join(name)).ok());
-        save(folder.path(), 1, "<one/>");
-        let [one, state_one, ..] = contents(folder.path());
-        save(folder.path(), 2, "<two/>");
-        let [two, state_two, ..] = contents(folder.path());
-        let torn = Some(b"<tw".to_vec());
-        let old = Some((state(1), "<one/>".to_owned()));
-        let new = Some((state(2), "<two/>".to_owned()));
-        for (files, expected) in [
-            ([&one, &state_one, &torn, &None], &old),
-            ([&one, &state_one, &two, &None], &old),
-            ([&one, &state_one, &two, &torn], &old),
-            ([&one, &state_one, &two, &state_two], &old),
-            ([&one, &state_two, &two, &None], &new),
-            ([&two, &state_two, &None, &None], &new),
-        ] {
-            let folder = tempfile::tempdir().unwrap();
-            for (name, bytes) in names.iter().zip(files) {
-                if let Some(bytes) = bytes {
-                    fs::write(folder.path().join(name), bytes).unwrap();
-                }
-            }
-            for _ in 0..2 {
-                let held = open(folder.path());
-                assert_eq!((&held.saved, held.warning), (expected, None));
-            }
-        }
-    }
-
-    #[test]
-    fn what_does_not_belong_together_is_read_anew_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(REPLICA);
-        let spoils = [
-            |path: &Path| fs::write(path.join(REPLICA), "<edited/>").unwrap(),
-            |path: &Path| fs::remove_file(path.join(STATE)).unwrap(),
-        ];
-        // Each under a name of its own.
-        for (spoil, old) in spoils.iter().zip(["replica.xml.old", "replica.xml.old.2"]) {
-            save(folder.path(), 1, "<one/>");
-            spoil(folder.path());
-            let held = open(folder.path());
-            let warning = held.warning.unwrap();
-            assert!(held.saved.is_none() && warning.contains(&format!("{old} ")), "{warning}");
-            assert!(!path.exists() && folder.path().join(old).exists());
-        }
-        assert_eq!(fs::read(folder.path().join("replica.xml.old")).unwrap(), b"<edited/>");
-        for number in 3..=OLD_LIMIT {
-            fs::write(folder.path().join(format!("replica.xml.old.{number}")), "").unwrap();
-        }
-        fs::write(&path, "<other/>").unwrap();
-        let full = Folder::take(folder.path()).unwrap().open(URL).err().unwrap().to_string();
-        assert!(full.contains("100 files like replica.xml.old"), "{full}");
-        save(folder.path(), 1, "<one/>");
-        fs::remove_file(&path).unwrap();
-        assert!(open(folder.path()).warning.unwrap().ends_with("because it is not there"));
-    }
-
-    #[test]
-    fn what_others_keep_in_a_folder_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(LOCK), "theirs").unwrap();
-        drop(Folder::take(folder.path()).unwrap());
-        assert_eq!(fs::read(folder.path().join(LOCK)).unwrap(), b"theirs");
-        for foreign in ["{}", "{\"state\": 1}", "nothing", ""] {
-            fs::write(folder.path().join(STATE), foreign).unwrap();
-            let error = Folder::take(folder.path()).unwrap().open(URL).err().unwrap();
-            assert_eq!(error.exit_status(), 2);
-            assert!(error.to_string().contains("that is not of a replica"), "{error}");
-            assert_eq!(fs::read_to_string(folder.path().join(STATE)).unwrap(), foreign);
-        }
-    }
-
-    #[test]
-    fn a_folder_is_for_one_feed() {
-        let folder = tempfile::tempdir().unwrap();
-        save(folder.path(), 1, "<one/>");
-        let taken = Folder::take(folder.path()).unwrap();
-        let error = taken.open("https://example.org/other").err().unwrap();
-        assert_eq!(error.exit_status(), 2);
-        assert!(error.to_string().contains("holds the replica of https://example.org/feed"));
-    }
-}
+mod tests;

@@ -53,7 +53,9 @@ fn every_format_and_view() {
             insta::assert_snapshot!(format!("{name}-reader"), feed.render(ViewKind::Reader));
             let last = feed.items.pop().unwrap();
             feed.items.push(deleted(last));
+            feed.deleted = feed.items.last().cloned().into_iter().collect();
             insta::assert_snapshot!(format!("{name}-sync"), feed.render(ViewKind::Sync));
+            feed.deleted.clear();
             insta::assert_snapshot!(format!("{name}-complete"), feed.render(ViewKind::Complete));
             let gone = feed.items.pop().unwrap();
             (feed.deleted, feed.history) = (vec![gone], super::history::place());

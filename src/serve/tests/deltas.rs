@@ -107,7 +107,7 @@ async fn who_has_it_all_gets_304_and_who_has_another_encoding_an_empty_delta() {
 #[tokio::test]
 async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
     let site = Site::new();
-    let base = tag(&site, READER, "").await;
+    let (base, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);
     commit(&site, &["b"], |item| {
         item.standing = Standing::Deleted { since: at(-4) };
         item.shared.winner.deleted = true;
@@ -116,6 +116,13 @@ async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
     site.store.edit("news", |feed| feed.order.clear());
     let said = text(ask(&site, READER, &base).await).await;
     assert_eq!((line(&said, "items"), line(&said, "deleted")), ("", "b"));
+    // In the sync view its tombstone stands beside that; what was deleted before is not said again.
+    let answer = ask(&site, SYNC, &sync).await;
+    assert_eq!(answer.status(), 226);
+    let said = text(answer).await;
+    assert_eq!((line(&said, "items"), line(&said, "deleted")), ("b", "b"));
+    let said = text(site.get(SYNC).await).await;
+    assert_eq!((line(&said, "items"), line(&said, "deleted")), ("b gone a", "b gone"));
 }
 
 /// SSE 1.0 section 4.1.2: as a feed of its own it says what it begins with.

@@ -1,8 +1,8 @@
 //! What each view shows, and how parameters and names are judged.
 
-use super::doubles::{feed, tick};
+use super::doubles::{feed, id, tick};
 use super::*;
-use crate::model::{FeedStanding, Format, Standing};
+use crate::model::{FeedStanding, Format, Item};
 use crate::serve::directory::Directory;
 use std::sync::atomic::Ordering;
 
@@ -23,29 +23,36 @@ async fn the_reader_view_shows_current_items_in_their_order_and_no_bounds() {
 
 /// Publishers use ids twice: the one item that is deleted must not take the other along.
 #[tokio::test]
-async fn an_id_that_a_current_item_bears_is_not_said_to_be_deleted() {
-    let site = Site::new();
-    site.store.edit("news", |feed| {
-        let gone = feed.items.iter().find(|item| item.shared.winner.deleted).unwrap();
-        let id = gone.published_id.clone();
-        let mut items = feed.items.iter_mut();
-        items.find(|item| item.standing == Standing::Current).unwrap().published_id = id;
-    });
-    let said = text(site.get("/feeds/news").await).await;
-    assert!(!said.contains("deleted gone"), "{said}");
+async fn an_id_that_a_living_item_bears_is_not_said_to_be_deleted() {
+    // One that is shown, and one that was retired long ago.
+    for bearer in ["b", "old"] {
+        let site = Site::new();
+        site.store.edit("news", |feed| {
+            let bears = |item: &&mut Item| item.shared.winner.id == id(bearer);
+            feed.items.iter_mut().find(bears).unwrap().published_id = "urn:gone".to_owned();
+        });
+        for view in ["", "/sync"] {
+            let said = text(site.get(&format!("/feeds/news{view}")).await).await;
+            assert!(!said.contains("deleted gone"), "{said}");
+        }
+    }
 }
 
 #[tokio::test]
-async fn an_rss_reader_view_has_no_deleted_entries() {
-    let answer = Site::new().get("/feeds/radio").await;
-    assert_eq!(header(&answer, "content-type"), "application/rss+xml; charset=utf-8");
-    has(&text(answer).await, "deleted ");
+async fn an_rss_view_has_no_deleted_entries() {
+    for view in ["", "/sync", "/complete"] {
+        let answer = Site::new().get(&format!("/feeds/radio{view}")).await;
+        assert_eq!(header(&answer, "content-type"), "application/rss+xml; charset=utf-8");
+        has(&text(answer).await, "deleted ");
+    }
 }
 
 #[tokio::test]
 async fn the_sync_view_shows_the_window_with_tombstones_and_bounds() {
     let said = text(Site::new().get("/feeds/news/sync").await).await;
     has(&said, "items b gone a");
+    // For those who know RFC 6721 and not SSE.
+    has(&said, "deleted gone");
     has(&said, &format!("since Some({:?})", tick(-20 * DAY)));
     has(&said, &format!("until Some({:?})", tick(-10)));
     // The oldest item in the window leaves it 30 days after its tick.
@@ -59,6 +66,7 @@ async fn the_sync_view_shows_the_window_with_tombstones_and_bounds() {
 async fn the_complete_view_shows_everything_kept() {
     let said = text(Site::new().get("/feeds/news/complete").await).await;
     has(&said, "items old b gone a");
+    has(&said, "deleted ");
     has(&said, &format!("since Some({:?})", tick(-90 * DAY)));
     has(&said, &format!("until Some({:?})", tick(-10)));
     has(&said, "expires None");
@@ -75,6 +83,7 @@ async fn since_answers_what_came_after_it_but_never_before_the_window() {
     ] {
         let said = text(site.get(&format!("/feeds/news/sync?since={seen}")).await).await;
         has(&said, items);
+        has(&said, if items.contains("gone") { "deleted gone" } else { "deleted " });
         has(&said, &format!("since Some({since:?})"));
         has(&said, &format!("until Some({:?})", tick(-10)));
     }
@@ -250,6 +259,9 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
 
 #[tokio::test]
 async fn a_feed_that_changes_while_it_is_read_is_read_again() {
+    let site = Site::new();
+    site.store.restless.store(2, Ordering::SeqCst);
+    has(&text(site.get("/feeds/news/sync").await).await, "deleted gone");
     let site = Site::new();
     site.store.restless.store(2, Ordering::SeqCst);
     let said = text(site.get("/feeds/news").await).await;

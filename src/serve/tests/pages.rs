@@ -17,6 +17,7 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
         "the feed's ttl",
         "1 missing, to be confirmed",
         "href=\"/feeds/news/about\"",
+        "href=\"/feeds/news/about#kept\"",
         "moved to https://elsewhere.example/",
         "its hub is not believed",
         &at(-10).to_string(),
@@ -58,6 +59,8 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "Pushes that were not believed since the start: 2, the last at",
         "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
+        "3 that live, 2 of them shown; 1 tombstones",
+        "4, 1.2 KiB",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }

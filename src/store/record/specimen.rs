@@ -196,13 +196,14 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     let seen = (seen, any::<u64>());
     let learned = (any::<[u32; 13]>(), noise::any_feed_noise());
     let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
-    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 3]>()).prop_map(
-        |(sealed, unsealed, newest, [first, next, bytes])| Chain {
+    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 4]>()).prop_map(
+        |(sealed, unsealed, newest, [first, next, free, bytes])| Chain {
             sealed,
             unsealed,
             newest,
             first,
             next,
+            free,
             bytes,
         },
     );

@@ -42,19 +42,24 @@ pub(in crate::store) struct StateRecord {
     /// Marks, and the render revisions that they found.
     lineage: Vec<(u32, u64)>,
     archives: ChainRecord,
+    /// The first archive that has the last state of an item that lives, as far as is known.
+    free: u64,
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version != 1 {
-            return newest(version, payload);
+        match version {
+            1 => {}
+            // The second lacks what is known of archives and items that live.
+            2 => return fields_and(payload, &0_u64),
+            _ => return newest(version, payload),
         }
         // The first layout ends with the number of the next event.
         let judged = (FeedNoiseRecord::default(), SourcesRecord::default(), [0_u32; 4]);
         let shown = (0_u64, Vec::<(u32, u64)>::new(), ChainRecord::default());
-        let mut first: Self = fields_and(payload, &(judged, shown))?;
+        let mut first: Self = fields_and(payload, &(judged, shown, 0_u64))?;
         // Everything that is known is to be sealed.
         first.archives.unsealed = first.living.saturating_add(first.tombstones);
         Ok(first)
@@ -95,6 +100,7 @@ impl TryFrom<ChainRecord> for Chain {
             newest: record.newest.as_deref().map(archive_id).transpose()?,
             first: record.first,
             next: record.next,
+            free: 0,
             bytes: record.bytes,
         })
     }
@@ -240,6 +246,7 @@ impl StateRecord {
             },
             came: came(&state.character),
             archives: (&state.archives).into(),
+            free: state.archives.free,
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
@@ -276,7 +283,7 @@ impl TryFrom<StateRecord> for FeedState {
             lineage: Lineage::new(
                 record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
             ),
-            archives: record.archives.try_into()?,
+            archives: Chain { free: record.free, ..record.archives.try_into()? },
         })
     }
 }

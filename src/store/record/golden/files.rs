@@ -231,6 +231,7 @@ fn state(noise: FeedNoise) -> FeedState {
             newest: ArchiveId::new("abc123"),
             first: 3,
             next: 5,
+            free: 4,
             bytes: 4096,
         },
         deltas_from: 8,
@@ -336,7 +337,7 @@ golden! {
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
     known_4: "known-4.hex", returned(), KnownRecord;
-    state_2: "state-2.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
+    state_3: "state-3.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
@@ -389,6 +390,10 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), fourth);
     let stored = golden("event-1.hex", &[]);
     assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
+    let stored = golden("state-2.hex", &[]);
+    let mut second = state(feed_noise());
+    second.archives.free = 0;
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&second, 40));
     // Before there were archives: all that is known is still to be sealed.
     let stored = golden("state-1.hex", &[]);
     let mut first = FeedState {

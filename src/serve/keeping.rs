@@ -1,0 +1,251 @@
+//! What is kept of a feed, what it takes, and the limits on both, for people and programs.
+
+use super::Shared;
+use super::html::moment;
+use super::json;
+use crate::archive;
+use crate::model::{ArchiveNote, FeedName, FeedState, Revision};
+use crate::store::{Holdings, Retention, Store, StoreError};
+use maud::{Markup, html};
+use moka::future::Cache;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
+/// at, and anybody may ask.
+const COUNTED_FRESH: Duration = Duration::from_secs(60);
+/// Of how many feeds it is remembered.
+const COUNTED_FEEDS: u64 = 1024;
+/// Ages from here on are said to be for ever: a hundred years.
+const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
+
+/// How much is kept of every feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keeping {
+    /// Of archives.
+    pub archives: archive::Policy,
+    /// Of versions, and of past orders.
+    pub past: Retention,
+}
+
+/// What was counted of feeds.
+pub(super) struct Counted {
+    store: Arc<dyn Store>,
+    kept: Cache<(FeedName, Revision), Holdings>,
+}
+
+impl Counted {
+    /// Nothing counted yet.
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        let kept = Cache::builder().max_capacity(COUNTED_FEEDS).time_to_live(COUNTED_FRESH);
+        Self { store, kept: kept.build() }
+    }
+
+    /// What is kept of a feed in this state.
+    async fn of(&self, feed: &FeedName, state: &FeedState) -> Result<Holdings, Arc<StoreError>> {
+        let key = (feed.clone(), state.revision);
+        self.kept.try_get_with(key, self.store.holdings(feed)).await
+    }
+}
+
+/// The part of the page about a feed. `oldest`: its oldest archive.
+pub(super) async fn part(
+    room: &Shared,
+    feed: &FeedName,
+    state: &FeedState,
+    oldest: Option<&ArchiveNote>,
+) -> Result<Markup, Arc<StoreError>> {
+    let kept = room.counted.of(feed, state).await?;
+    Ok(shown(feed, state, &kept, oldest, &room.keeping))
+}
+
+fn shown(
+    feed: &FeedName,
+    state: &FeedState,
+    kept: &Holdings,
+    oldest: Option<&ArchiveNote>,
+    keeping: &Keeping,
+) -> Markup {
+    let chain = &state.archives;
+    let (archives, past) = (&keeping.archives, &keeping.past);
+    let limits_yield = chain.kept() > archives.kept
+        || archives.bytes.is_some_and(|most| chain.bytes > most && chain.kept() > 1);
+    html! {
+        h2 #kept { "What is kept" }
+        dl.facts {
+            dt { "Items" }
+            dd { (state.living) " that live, " (state.current) " of them shown; "
+                (state.tombstones) " tombstones" }
+            dt { "Versions" }
+            dd { (kept.versions) ", " (size(kept.version_bytes)) br;
+                span.quiet { "At most " (past.versions) " of an item"
+                    @let lasting = age(Some(past.age));
+                    @if !lasting.is_empty() { (lasting) " after the next one came" }
+                    ". The newest stays." } }
+            dt { "Past documents" }
+            dd { (kept.documents) ", " (size(kept.document_bytes))
+                @if let Some(back_to) = kept.back_to {
+                    "; the feed can be read back to "
+                    a href={ "/feeds/" (feed) "?as-of=" (back_to) } { (moment(back_to)) }
+                }
+                br; span.quiet { "With the versions at most " (size(past.bytes)) "." } }
+            dt { "Archives" }
+            dd {
+                (chain.kept()) ", " (size(chain.bytes)) "; " (chain.unsealed)
+                " versions are in none yet"
+                @if chain.first > 0 { "; " (chain.first) " were dropped" }
+                @if let Some(oldest) = oldest {
+                    br; "The oldest is of "
+                    a href={ "/feeds/" (feed) "/archive/" (oldest.id) } { (moment(oldest.sealed)) }
+                    @if let Some(newest) = chain.newest.as_ref().filter(|id| **id != oldest.id) {
+                        ", here is the "
+                        a href={ "/feeds/" (feed) "/archive/" (newest) } { "newest" }
+                    }
+                }
+                br; span.quiet { "At most " (archives.kept) " of " (archives.entries) " entries"
+                    @if let Some(bytes) = archives.bytes { ", " (size(bytes)) }
+                    (age(archives.age)) "; the oldest go first." }
+                @if limits_yield {
+                    br; span.quiet { "There are more, because what lives stands in them." }
+                }
+            }
+        }
+    }
+}
+
+/// How long something is kept, as the end of a list of limits.
+fn age(age: Option<Duration>) -> String {
+    match age.filter(|age| *age < FOR_EVER) {
+        Some(age) => format!(", for {}", json::duration(Some(age)).as_str().unwrap_or_default()),
+        None => String::new(),
+    }
+}
+
+/// A number of bytes as people read it.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes.saturating_mul(10) / unit;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// The same for programs: what is kept, what it takes, and the limits.
+pub(super) async fn described(
+    room: &Shared,
+    feed: &FeedName,
+    state: Option<&FeedState>,
+    oldest: Option<&ArchiveNote>,
+) -> Result<Value, StoreError> {
+    let kept = room.store.holdings(feed).await?;
+    let Keeping { archives, past } = &room.keeping;
+    Ok(json!({
+        "versions": kept.versions,
+        "version_bytes": kept.version_bytes,
+        "past_documents": kept.documents,
+        "past_document_bytes": kept.document_bytes,
+        "archives": state.map(|state| state.archives.kept()),
+        "archive_bytes": state.map(|state| state.archives.bytes),
+        "oldest_archive": json::time(oldest.map(|oldest| oldest.sealed)),
+        "back_to": json::time(kept.back_to),
+        "limits": {
+            "versions": past.versions,
+            "versions_age": json::duration(Some(past.age).filter(|age| *age < FOR_EVER)),
+            "versions_bytes": past.bytes,
+            "archive_entries": archives.entries,
+            "archives": archives.kept,
+            "archive_age": json::duration(archives.age),
+            "archive_bytes": archives.bytes,
+        },
+    }))
+}
+
+/// What the dashboard says of a feed's archives.
+pub(super) fn archives(feed: &FeedName, state: &FeedState) -> Markup {
+    html! {
+        a href={ "/feeds/" (feed) "/about#kept" } { (state.archives.kept()) }
+        br; span.quiet { (size(state.archives.bytes)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ArchiveId, Chain, Format, Tick, Time};
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, said) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (5 << 20, "5.0 MiB"),
+            (u64::MAX, "1717986918.3 GiB"),
+        ] {
+            assert_eq!(size(bytes), said);
+        }
+    }
+
+    #[test]
+    fn everything_that_is_kept_is_named_with_its_limits() {
+        let at = Time::from_unix;
+        let mut state = FeedState::untouched(Format::Atom10, at(0));
+        (state.living, state.current, state.tombstones) = (30, 10, 2);
+        state.archives = Chain {
+            newest: ArchiveId::new("new"),
+            first: 3,
+            next: 10,
+            unsealed: 4,
+            bytes: 4096,
+            ..Chain::default()
+        };
+        let oldest = ArchiveNote {
+            number: 3,
+            id: ArchiveId::new("old").unwrap(),
+            previous: None,
+            sealed: at(86_400),
+            until: Tick::at(at(86_400)),
+            entries: 1,
+            deletions: 0,
+            bytes: 100,
+            redacted: None,
+            dropped: false,
+        };
+        let kept = Holdings {
+            versions: 44,
+            version_bytes: 2048,
+            documents: 5,
+            document_bytes: 99,
+            back_to: Some(at(0)),
+        };
+        let mut keeping = Keeping::default();
+        keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
+        let news = FeedName::new("news").unwrap();
+        let page =
+            |keeping: &Keeping| shown(&news, &state, &kept, Some(&oldest), keeping).into_string();
+        let first = page(&keeping);
+        for said in [
+            "30 that live, 10 of them shown; 2 tombstones",
+            "44, 2.0 KiB",
+            "At most 100 of an item. The newest stays.",
+            "5, 99 bytes; the feed can be read back to <a href=\"/feeds/news?as-of=1970-01-01T00:00:00Z\">",
+            "With the versions at most 256.0 MiB.",
+            "7, 4.0 KiB; 4 versions are in none yet; 3 were dropped",
+            "The oldest is of <a href=\"/feeds/news/archive/old\">",
+            "<a href=\"/feeds/news/archive/new\">newest</a>",
+            "At most 10000 of 20 entries, for 90d; the oldest go first.",
+        ] {
+            assert!(first.contains(said), "no {said:?} in {first}");
+        }
+        assert!(!first.contains("There are more"));
+        keeping.past.age = Duration::from_secs(7200);
+        assert!(page(&keeping).contains("of an item, for 2h after the next one came. The newest"));
+        keeping.archives.kept = 6;
+        assert!(page(&keeping).contains("There are more, because what lives stands in them."));
+    }
+}

@@ -1,0 +1,173 @@
+//! What is not kept for ever, and what is kept in any case.
+
+use super::*;
+use tidegate::model::Chain;
+
+/// What a newcomer must find, and what somebody who was there before.
+async fn check_all(world: &World, before: &mut [Historian], visits: bool) {
+    world.check_newcomers().await;
+    let held = world.site.held().await;
+    for historian in before.iter_mut().filter(|_| visits) {
+        historian.consume(&world.site).await;
+        // Who was away for longer than anything is kept may have missed a deletion, and is told.
+        let mut told = historian.clone();
+        told.honours &= told.missing.is_empty();
+        check(&told, &held, world.rss);
+    }
+}
+
+async fn chain(world: &World) -> Chain {
+    world.site.gate.store_state().await.archives
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// However little is kept: whoever follows the archives back from the reader view finds all that
+    /// lives in its last state, and there are not many more archives than the limit says and what
+    /// lives needs.
+    #[test]
+    fn every_living_item_stays_within_reach(
+        steps in proptest::collection::vec(step(), 5..70),
+        entries in 1_u32..8,
+        window in 3_usize..12,
+        kept in 1_u64..8,
+        age in proptest::option::of(1_u64..400),
+        bytes in proptest::option::of(0_u64..20_000),
+        rss in prop::bool::weighted(0.2),
+        edits in prop::bool::weighted(0.6),
+    ) {
+        block_on(async {
+            let mut world = World::new(entries, window, rss, Deletions::Eager).await;
+            let age = age.map(|hours| Duration::from_secs(hours * 3600));
+            world.site.gate.archives = Policy { entries, kept, age, bytes };
+            let mut before = [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
+            for (n, step) in steps.iter().enumerate() {
+                let mut step = step.clone();
+                if edits {
+                    // Little is new and much is old, so that there is something to drop.
+                    let is_kept = |act: &Act| !matches!(act, Act::Publish(_) | Act::Restore);
+                    step.acts.retain(is_kept);
+                    step.acts.extend([Act::Edit(1), Act::Edit(2), Act::Edit(3)]);
+                }
+                world.step(&step).await;
+                if n % 4 == 0 || step.visitors[0] {
+                    check_all(&world, &mut before, step.visitors[0]).await;
+                }
+                let (chain, state) = (chain(&world).await, world.site.gate.store_state().await);
+                let needed = u64::from(state.living.div_ceil(entries));
+                let burst = 40_u64.div_ceil(u64::from(entries));
+                prop_assert!(
+                    chain.kept() <= kept + 3 * needed + burst,
+                    "{chain:?} keeps {} archives, the limit is {kept}, what lives needs {needed}",
+                    chain.kept()
+                );
+            }
+            check_all(&world, &mut before, true).await;
+            Ok(())
+        })?;
+    }
+}
+
+/// A page that is edited every day, below posts that nobody touches: what lives is sealed anew now
+/// and then, and the limit holds.
+#[test]
+fn what_lives_is_sealed_anew_when_that_lets_the_rest_go() {
+    block_on(async {
+        let mut world = World::new(4, 10, false, Deletions::Eager).await;
+        world.publisher.act(&Act::Publish(20));
+        world.site.gate.later(1);
+        world.poll().await;
+        world.site.gate.archives = Policy { entries: 4, kept: 10, ..Policy::default() };
+        let mut most = 0;
+        let mut returning = Historian::rfc5005(true);
+        for turn in 0..400 {
+            world.publisher.act(&Act::Edit(0));
+            world.site.gate.later(24);
+            world.poll().await;
+            let chain = chain(&world).await;
+            most = most.max(chain.kept());
+            if turn % 20 == 0 {
+                world.check_newcomers().await;
+                returning.consume(&world.site).await;
+                check(&returning, &world.site.held().await, false);
+            }
+        }
+        let chain = chain(&world).await;
+        // 24 items fill 6 archives.
+        assert!(most <= 10 + 2 * 6 + 1, "{most} archives");
+        assert!(chain.first > 60 && chain.free > 60, "{chain:?}");
+        assert!(returning.missing.is_empty(), "it came often enough");
+        world.check_newcomers().await;
+    });
+}
+
+/// What a walk brings is sealed last and is the oldest there is: it lives, so it lets nothing go.
+#[test]
+fn older_documents_evict_nothing_that_lives() {
+    block_on(async {
+        let mut world = World::new(3, 6, false, Deletions::Eager).await;
+        world.site.gate.archives = Policy { entries: 3, kept: 2, ..Policy::default() };
+        let mut dice = Dice(5);
+        for turn in 0..40 {
+            world.step(&Step { older: turn % 2 == 0, ..dice.step() }).await;
+            world.check_newcomers().await;
+        }
+        let state = world.site.gate.store_state().await;
+        assert!(
+            state.archives.kept() >= u64::from(state.living.saturating_sub(6) / 3),
+            "{state:?}"
+        );
+    });
+}
+
+#[test]
+fn dropped_archives_answer_410_and_the_rest_stays_as_it_was() {
+    block_on(async {
+        let mut world = World::new(3, 6, false, Deletions::Eager).await;
+        world.site.gate.archives = Policy { entries: 3, kept: 4, ..Policy::default() };
+        let mut dice = Dice(3);
+        let mut seen = BTreeMap::new();
+        let feed = world.site.gate.feed.clone();
+        for _ in 0..60 {
+            // Whatever is sealed is old soon.
+            let acts = (0..2).map(|_| Act::Edit(dice.byte())).collect();
+            world.step(&Step { acts, ..dice.step() }).await;
+            for note in world.site.gate.store.archives(&feed, usize::MAX).await.unwrap() {
+                let address = format!("{READER}/archive/{}", note.id);
+                let (text, _) = without_next(&world.site.text(&address).await);
+                assert_eq!(*seen.entry(address).or_insert_with(|| text.clone()), text);
+            }
+        }
+        let state = world.site.gate.store.state(&feed).await.unwrap().unwrap();
+        assert!(state.archives.first > 5, "{:?}", state.archives);
+        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
+        let oldest = kept.last().unwrap();
+        let (mut dropped, mut there) = (0, 0);
+        for address in seen.keys() {
+            match world.site.ask(address, &[]).await.0 {
+                200 => there += 1,
+                410 => dropped += 1,
+                other => panic!("{address} answers {other}"),
+            }
+        }
+        assert_eq!(there, kept.len());
+        assert!(dropped > 3);
+        let text = world.site.text(&format!("{READER}/archive/{}", oldest.id)).await;
+        let previous = Document::read(&text).link("prev-archive").unwrap().to_owned();
+        assert_eq!(world.site.ask(&previous, &[]).await.0, 410);
+        // Who comes now is told that something is missing, and has all that lives.
+        let mut historian = Historian::rfc5005(true);
+        historian.consume(&world.site).await;
+        assert_eq!(historian.missing, [previous]);
+        world.check_newcomers().await;
+        // Archives grow old too, also where the publisher says nothing more.
+        world.site.gate.archives.age = Some(Duration::from_secs(30 * 86_400));
+        world.site.gate.later(24 * 40);
+        world.site.gate.age().await;
+        let kept = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
+        // Four posts may fill the last three, of which one may be the newest and old.
+        assert!((1..=3).contains(&kept.len()), "{kept:?}");
+        world.check_newcomers().await;
+    });
+}
