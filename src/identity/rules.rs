@@ -311,7 +311,12 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
         }
         for (entry, known) in found {
             // What a rule has just paired is a neighbour to what comes next.
-            let moved = rule.basis == Basis::SameAddress && sides.same_title(entry, known);
+            let moved = match rule.basis {
+                Basis::SameAddress => sides.same_title(entry, known),
+                // Where no id lasts, an address of its own says who it is.
+                Basis::SameLink => sides.are_mostly_renamed(),
+                _ => false,
+            };
             let scrolled = !moved && sides.is_scroll(entry, known);
             if !scrolled && (rule.also)(sides, entry, known) {
                 sides.pair(entry, known, rule.basis);

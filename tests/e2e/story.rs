@@ -169,7 +169,7 @@ async fn whatever_happens_in_an_rss_feed() {
 
 #[tokio::test]
 async fn whatever_happens_in_an_atom_feed() {
-    stories(100..106, Format::Atom10, "").await;
+    stories(100..110, Format::Atom10, "").await;
 }
 
 #[tokio::test]
