@@ -60,11 +60,14 @@ pub fn wording(title: &str) -> HashSet<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Whether the titles are the same but for one place of at most a quarter of their words, numbers
-/// included.
+/// Whether the titles say enough and are the same but for one place of at most a quarter of their
+/// words, numbers included.
 fn is_corrected(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
     let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
     let (Some(new), Some(old)) = (title, sides.snapshot.known.get(known)) else { return false };
+    if telling(&old.title).is_none() {
+        return false;
+    }
     let words =
         |title: &str| -> Vec<String> { title.split_whitespace().map(str::to_lowercase).collect() };
     let (new, old) = (words(new), words(&old.title));
