@@ -17,6 +17,8 @@
 
 #[path = "publishers/gate.rs"]
 mod gate;
+#[path = "publishers/kinds.rs"]
+mod kinds;
 #[path = "publishers/plan.rs"]
 mod plan;
 #[path = "publishers/publisher.rs"]
@@ -28,13 +30,13 @@ mod truth;
 #[path = "publishers/write.rs"]
 mod write;
 
+use kinds::{Around, Cause, Check, Kind};
 use plan::Plan;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use story::Told;
-use truth::{Around, Check, Kind};
 
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
@@ -62,8 +64,8 @@ const FALSE_TOMBSTONES_PER_MILLE: u64 = 1;
 /// nobody could tell from the feed alone.
 const COUNTED: &[Kind] = &[
     Kind::BrokenIsPublished,
-    Kind::FalseTombstone(truth::Cause::Redated),
-    Kind::FalseTombstone(truth::Cause::BackUnseen),
+    Kind::FalseTombstone(Cause::Redated),
+    Kind::FalseTombstone(Cause::BackUnseen),
 ];
 
 fn setting(name: &str, otherwise: u64) -> u64 {

@@ -2,9 +2,10 @@
 //! it, and what of that is wrong.
 
 use crate::gate::{Gate, Seen};
+use crate::kinds::Check;
 use crate::plan::{Action, Glitch, PathStyle, Plan, Rename, Window};
 use crate::publisher::{HOUR, Publisher};
-use crate::truth::{Check, Failure, InForce, Truth};
+use crate::truth::{Failure, InForce, Truth};
 use crate::write;
 use std::collections::BTreeMap;
 use tidegate::model::{Completeness, Time};
