@@ -212,7 +212,7 @@ async fn the_cap_on_versions_a_day_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_waits_comes_out_with_a_document_and_of_an_item_that_is_gone() {
+async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
     let (mut gate, mut posts) = begun().await;
     gate.versions_per_day = 1;
     for title in ["one", "two"] {
@@ -225,11 +225,15 @@ async fn what_waits_comes_out_with_a_document_and_of_an_item_that_is_gone() {
     posts.insert(0, post(9));
     gate.later(1);
     let verdict = gate.posts(&posts).await;
-    assert_eq!(kinds(&verdict), [Created, Retired]);
+    // Nobody would see it later: it is told, and in an archive, before it leaves.
+    assert_eq!(kinds(&verdict), [Created, Updated, Retired]);
+    let known = gate.known(&oldest.id).await;
+    assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
+    assert!(gate.store_state().await.archives.is_sealed(known.tick));
     gate.later(24);
     posts[3].title.push_str(", corrected");
     let verdict = gate.posts(&posts).await;
-    assert_eq!(kinds(&verdict), [Updated, Updated, Updated]);
+    assert_eq!(kinds(&verdict), [Updated, Updated]);
     let known = gate.known(&oldest.id).await;
     assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
     assert!(matches!(known.standing, tidegate::model::Standing::Retired { .. }));

@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often feeds are looked at for changes that have been in the window long enough.
 const AGE_EVERY: Duration = Duration::from_secs(3600);
+/// How soon after a start it is looked at first, so that what is often restarted is looked at too.
+const AGE_FIRST: Duration = Duration::from_secs(60);
 
 /// Writes the configuration's feeds to the store. Feeds of the file win over the API's; one that
 /// left the file is paused and still served. Answers the records that changed.
@@ -52,11 +54,13 @@ pub(super) async fn let_age(
     cancel: CancellationToken,
 ) {
     let mut running = keep::Running::since(store.as_ref(), clock.now()).await;
+    let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
-            () = tokio::time::sleep(AGE_EVERY) => {}
+            () = tokio::time::sleep(wait) => {}
         }
+        wait = AGE_EVERY;
         if let Err(error) = age_all(store.as_ref(), clock.as_ref(), &desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }

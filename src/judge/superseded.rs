@@ -39,10 +39,9 @@ pub(super) fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Opti
         (stood_newest && date.is_some() && date == new)
             || (!is_next && are_alike(&known.title, title))
     });
-    let (_, like) = like?;
-    let like = like.title.as_deref().unwrap_or("one without a title").to_owned();
-    let like: String = like.chars().take(TITLE_SHOWN).collect();
-    Some(Objection::Settled(format!("a newer one like it took its place: {like:?}")))
+    // What took its place is not named: reasons are kept for as long as the item, and titles are to
+    // go with what is redacted.
+    like.map(|_| Objection::Settled("a newer one like it took its place".to_owned()))
 }
 
 /// Words that tell that a version is not the last of its kind.
@@ -73,9 +72,6 @@ fn has_precedents(judge: &Judge<'_>, place: usize, known: &Known) -> bool {
     let like = stay.filter(|other| are_alike(&known.title, &other.title));
     like.take(PRECEDENTS).count() == PRECEDENTS
 }
-
-/// So much of a title is shown in a reason, in characters.
-const TITLE_SHOWN: usize = 60;
 
 /// Whether two titles share half of their words or more, numbers aside; those of numbers alone are
 /// alike where they are drafts.

@@ -1,6 +1,7 @@
 //! What becomes of an item that is missing.
 
 use super::draft::{Draft, Said};
+use super::waiting;
 use crate::judge::{self, Conclusion, Scene};
 use crate::model::{Absence, Doubts, EventKind, Evidence, Known, Markup, Standing, Time};
 
@@ -27,6 +28,9 @@ pub(super) fn conclude(
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
+            if let Some(said) = waiting::last(draft, at) {
+                draft.come_out(at, said);
+            }
             draft.change(at, |item| {
                 item.standing = Standing::Retired { since: now };
                 item.absence = None;

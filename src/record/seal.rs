@@ -20,11 +20,7 @@ impl Draft<'_> {
             return Vec::new();
         }
         let mut seals = Vec::new();
-        let leaving = self.leaving();
-        let left: Vec<&Known> = match leaving.is_empty() {
-            true => Vec::new(),
-            false => self.ledger().filter(|known| leaving.contains(&known.id)).collect(),
-        };
+        let left = self.left(&chain);
         let again = {
             let (sealed, now) = (self.sealed(&chain, first_new), self.round.now);
             archive::is_worth_it(&chain, &sealed, &policy, now)
@@ -77,10 +73,16 @@ impl Draft<'_> {
         archive::Sealed { oldest: &self.snapshot.archives, lowest, living, end }
     }
 
-    /// The items that the reader view shows no more after this commit.
-    fn leaving(&self) -> HashSet<SyncId> {
-        let Some(order) = &self.order else { return HashSet::new() };
-        let there: HashSet<&SyncId> = order.iter().collect();
-        self.snapshot.order.iter().filter(|id| !there.contains(id)).cloned().collect()
+    /// The living items in no archive that the reader view does not show after this commit: those
+    /// that leave it, and what came out of one that had left.
+    fn left(&self, chain: &Chain) -> Vec<&Known> {
+        let is_open = |known: &&Known| !known.is_deleted() && !chain.is_sealed(known.tick);
+        let mut open: Vec<&Known> = self.ledger().filter(is_open).collect();
+        if !open.is_empty() {
+            let order = self.order.as_deref().unwrap_or(&self.snapshot.order);
+            let there: HashSet<&SyncId> = order.iter().collect();
+            open.retain(|known| !there.contains(&known.id));
+        }
+        open
     }
 }

@@ -58,6 +58,15 @@ pub(super) fn due(draft: &Draft<'_>, index: usize) -> Option<Said> {
     (*due <= draft.round.now).then(|| Said::new(EventKind::Updated, reason))
 }
 
+/// What waits of an item only for its having changed so often, and is to come out when the item
+/// leaves: nobody would see it later.
+pub(super) fn last(draft: &Draft<'_>, index: usize) -> Option<Said> {
+    let waiting = draft.item(index)?.noise.waiting.as_ref()?;
+    let Waiting { cause, since, fields, .. } = waiting;
+    let reason = format!("changed since {since}, before it left the document: {fields}");
+    matches!(cause, WaitCause::Cap).then(|| Said::new(EventKind::Updated, reason))
+}
+
 /// Lets come out what waited long enough, of items that are in no document at hand.
 pub(super) fn come_out(draft: &mut Draft<'_>, snapshot: &Snapshot) {
     for (index, known) in snapshot.known.iter().enumerate() {

@@ -46,7 +46,8 @@ impl HistoryPlace {
     pub fn links<'a>(&'a self, current: &'a str) -> Vec<(&'static str, &'a str)> {
         let LinkForms { draft05, rfc5005 } = self.forms;
         let mut links = Vec::new();
-        if self.archive.is_some() && (draft05 || rfc5005) {
+        // Both require it of an archive.
+        if self.archive.is_some() {
             links.push(("current", current));
         }
         if let Some(previous) = &self.previous {
@@ -95,7 +96,7 @@ mod tests {
             [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]
         );
         place.forms = LinkForms { draft05: false, rfc5005: false };
-        assert!(place.links("c").is_empty());
+        assert_eq!(place.links("c"), [("current", "c")], "an archive leads to its feed");
         let complete = HistoryPlace { complete: true, ..HistoryPlace::default() };
         assert!(complete.links("c").is_empty(), "no archive links beside fh:complete");
         assert_eq!(complete.mark(), Some("complete"));

@@ -16,7 +16,7 @@ use super::press::Press;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish, fits};
-use crate::model::{FeedName, FeedRecord, Revision, Tick, Time};
+use crate::model::{Family, FeedName, FeedRecord, Revision, Tick, Time};
 use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
 use axum::response::{IntoResponse, Response};
@@ -47,6 +47,8 @@ struct Key {
     upstream: String,
     kind: ViewKind,
     dialect: Dialect,
+    /// What was asked for, which is refused where it does not fit.
+    container: Option<Family>,
     seen: Option<Tick>,
     at: Time,
     revision: Revision,
@@ -109,6 +111,7 @@ impl Pasts {
             upstream: record.url.clone(),
             kind: wish.kind,
             dialect: wish.dialect,
+            container: wish.container,
             seen: wish.seen,
             at,
             revision: state.revision,

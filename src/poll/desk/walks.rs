@@ -163,6 +163,7 @@ impl Desk {
         let state = memory.poll.clone();
         memory.saved(state.clone());
         self.remember(name, state);
+        self.checkpoint_at = Some(Instant::now());
     }
 
     /// Takes what is to be written down of a feed.

@@ -3,7 +3,7 @@
 use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
 use super::trees::{Class, Trees};
-use crate::model::{Count, FeedName, FeedState, Known, Markup, SyncId, Tick, Time};
+use crate::model::{Count, FeedName, FeedState, Known, Markup, Skeleton, SyncId, Tick, Time};
 use crate::store::assemble::assemble_past;
 use crate::store::record::{HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord};
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
@@ -119,7 +119,8 @@ pub(super) fn past(
     };
     let wrong = |class, error| trees.damaged(class, &keys::feed(feed), error);
     let order = order.read().map_err(|error| wrong(Class::PastOrders, error))?;
-    let skeleton = skeleton.try_into().map_err(|error| wrong(Class::PastSkeletons, error))?;
+    let skeleton: Skeleton =
+        skeleton.try_into().map_err(|error| wrong(Class::PastSkeletons, error))?;
 
     let listed: HashSet<&SyncId> = order.iter().collect();
     let all = match select {
@@ -148,7 +149,8 @@ pub(super) fn past(
     if select == PastSelect::All {
         items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
     }
-    let state = FeedState { shown, tick: last, ..state.clone() };
+    let format = skeleton.format;
+    let state = FeedState { shown, tick: last, format, ..state.clone() };
     Ok(Past::Then(Box::new(View { state, skeleton, items })))
 }
 

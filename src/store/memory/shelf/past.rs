@@ -60,7 +60,8 @@ impl Shelf {
         if select == PastSelect::All {
             items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
         }
-        let state = FeedState { shown, tick: last, ..self.state.clone() };
+        let format = skeleton.format;
+        let state = FeedState { shown, tick: last, format, ..self.state.clone() };
         Past::Then(Box::new(View { state, skeleton: skeleton.clone(), items }))
     }
 
