@@ -191,7 +191,9 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
             let asked = match subscription.standing {
                 Standing::Asked => true,
                 Standing::Waiting => subscription.attempts > 0,
-                Standing::Verified | Standing::Denied => false,
+                // Our answer may have been lost: a hub that is not confirmed then drops us.
+                Standing::Verified => subscription.is_held(now),
+                Standing::Denied => false,
             };
             if !asked || *topic != subscription.topic {
                 return Reply::Unasked;
