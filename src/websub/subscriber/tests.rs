@@ -203,7 +203,7 @@ fn requests_in_a_day_are_counted_whatever_is_discovered() {
             asked += 1;
             // The feed names another hub each time.
             let hub = format!("https://h{second}.example/");
-            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(&it), at(second));
+            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(Requests::of(&it)), at(second));
         }
     }
     assert_eq!(asked, ATTEMPTS_PER_DAY);
