@@ -60,6 +60,7 @@ pub(super) async fn push(
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
         PushOutcome::Unknown => Err(over()),
+        PushOutcome::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushOutcome::Disbelieved | PushOutcome::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
