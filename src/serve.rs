@@ -46,7 +46,7 @@ mod tests;
 mod topics;
 
 pub use auth::{AdminToken, TokenError};
-pub use callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
+pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use hub::{Hub, HubError, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, Server};
@@ -141,6 +141,7 @@ struct Room {
     counted: Counted,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
+    pushing: callback::Pushing,
     log: Arc<Log>,
     sup: Sup,
     doors: Doors,
@@ -202,6 +203,7 @@ impl Room {
             counted,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
+            pushing: callback::Pushing::default(),
             log,
             sup,
             doors: Doors::new(),

@@ -361,6 +361,7 @@ impl Operator for Desk {
             poll::Pushed::Unknown => PushOutcome::Unknown,
             poll::Pushed::Disbelieved => PushOutcome::Disbelieved,
             poll::Pushed::Taken => PushOutcome::Taken,
+            poll::Pushed::Busy => PushOutcome::Busy,
         }
     }
 

@@ -39,7 +39,12 @@ impl Callback {
         !self.told.swap(true, Ordering::AcqRel)
     }
 
-    /// Notes that it was told, or could not be.
+    /// Whether the polling task is to be told.
+    pub(super) fn is_to_be_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// Notes that it was told.
     pub(super) fn told(&self) {
         self.told.store(false, Ordering::Release);
     }

@@ -32,6 +32,7 @@ use crate::model::{
     Backfill, FeedName, FeedRecord, FeedStanding, HubSubscription, PollState, Time,
 };
 use crate::store::{Claim, CommitError, Store};
+use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -88,6 +89,8 @@ struct Feed {
     /// The subscription to its hub, and where the next request to that is.
     subscription: Option<HubSubscription>,
     subscribing: Subscribing,
+    /// The requests for the subscription that it had last.
+    hub_requests: Option<Requests>,
     /// Whether the walk or the subscription has still to be written down.
     aside_is_unsaved: bool,
 }
@@ -266,6 +269,7 @@ impl Desk {
         self.forget_walk(&name);
         self.leave_hub(&name);
         self.board.remove(&name);
+        let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
         let walk = memory.poll.backfill.clone();
         let subscription = memory.poll.subscription.clone();
         let feed = Feed {
@@ -285,6 +289,7 @@ impl Desk {
             walking: Walking::Not,
             subscription,
             subscribing: Subscribing::Not,
+            hub_requests,
             aside_is_unsaved: false,
             hearing: Hearing::default(),
         };

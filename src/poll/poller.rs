@@ -109,6 +109,8 @@ pub enum Pushed {
     Disbelieved,
     /// Its feed is polled as soon as may be.
     Taken,
+    /// Too much waits for the polling task: the hub is to send it again.
+    Busy,
 }
 
 /// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
@@ -188,7 +190,8 @@ impl Poller {
     }
 
     /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
-    /// most one such poll of a feed waits, however many pushes there are.
+    /// most one such poll of a feed waits, however many pushes there are. Where [`MAX_COMMANDS`] wait
+    /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
         let Some(callback) = self.callbacks.of(token) else { return Pushed::Unknown };
         let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
@@ -208,10 +211,18 @@ impl Poller {
             });
             return Pushed::Disbelieved;
         }
-        if callback.tell() && self.commands.try_send(Command::Pushed(token.to_owned())).is_err() {
-            callback.told();
+        // The place is taken before the callback is marked, so that no other push takes the mark of
+        // one that is turned away for the promise of a poll.
+        match self.commands.try_reserve() {
+            Ok(place) => {
+                if callback.tell() {
+                    place.send(Command::Pushed(token.to_owned()));
+                }
+                Pushed::Taken
+            }
+            Err(_) if callback.is_to_be_told() => Pushed::Taken,
+            Err(_) => Pushed::Busy,
         }
-        Pushed::Taken
     }
 
     /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
@@ -267,3 +278,6 @@ impl Poller {
         self.commands.send(command).await.map_err(|_| PollError::Stopped)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,15 +12,27 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit as Place};
+use tokio::time::{Instant, timeout_at};
 
 /// The longest push, in bytes. A longer one cannot be checked, and counts as none.
 pub const PUSH_LIMIT: usize = 8 * 1024 * 1024;
 
-/// How many pushes are read at the same time.
+/// How many pushes longer than [`SHORT_PUSH`] are read at the same time.
 pub const PUSHES_AT_ONCE: usize = 8;
+
+/// The longest push that needs no place among these, in bytes: most are no longer, and are read
+/// though slow ones hold every place.
+pub const SHORT_PUSH: usize = 64 * 1024;
+
+/// How long the body of a push may take, waiting for a place included.
+pub const PUSH_TIME: Duration = Duration::from_secs(5);
 
 /// The route, as it is counted and logged: its last step is a secret.
 pub(super) const ROUTE: &str = "/websub/callback/{token}";
@@ -54,12 +66,14 @@ pub(super) async fn push(
     body: Body,
 ) -> Result<Response, Problem> {
     let token = known(&room, token).ok_or_else(over)?;
-    let later = || Problem::later("too many pushes come at once", RETRY_SOON);
-    let _room = room.pushes.try_acquire().map_err(|_| later())?;
-    let body = read(body).await?;
+    // The other push may prove false, so that this one cannot be answered as taken because of it.
+    let _alone = Alone::with(&room.pushing, &token)
+        .ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
+    let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
         PushOutcome::Unknown => Err(over()),
+        PushOutcome::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushOutcome::Disbelieved | PushOutcome::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
@@ -70,15 +84,57 @@ fn known(room: &Shared, token: Token) -> Option<String> {
     (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token)).then_some(token)
 }
 
-async fn read(body: Body) -> Result<Bytes, Problem> {
-    let read = Limited::new(body, PUSH_LIMIT).collect().await;
-    read.map(|body| body.to_bytes()).map_err(|error| {
-        if error.downcast_ref::<LengthLimitError>().is_some() {
+/// The callbacks at which a push is being read, by token.
+pub(super) type Pushing = Mutex<HashSet<String>>;
+
+/// The only push that is being read at a callback: the hub of one feed cannot fill the gateway.
+struct Alone<'a> {
+    pushing: &'a Pushing,
+    token: &'a str,
+}
+
+impl<'a> Alone<'a> {
+    /// `None` where another one is.
+    fn with(pushing: &'a Pushing, token: &'a str) -> Option<Self> {
+        let mut tokens = pushing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Made only then: what is dropped frees the token.
+        tokens.insert(token.to_owned()).then(|| Self { pushing, token })
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.pushing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.token);
+    }
+}
+
+/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what
+/// is long waits for a place: a slow sender that holds one keeps no short push out.
+async fn read(places: &Semaphore, body: Body) -> Result<(Bytes, Option<Place<'_>>), Problem> {
+    let until = Instant::now() + PUSH_TIME;
+    let (mut body, mut read, mut place) = (body, BytesMut::new(), None);
+    loop {
+        let frame = timeout_at(until, body.frame()).await.map_err(|_| {
+            let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+        })?;
+        let Some(frame) = frame else { return Ok((read.freeze(), place)) };
+        let frame =
+            frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
+        // Trailers say nothing here.
+        let Ok(data) = frame.into_data() else { continue };
+        let length = read.len().saturating_add(data.len());
+        if length > PUSH_LIMIT {
             let said = format!("a push has {PUSH_LIMIT} bytes at most");
-            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said);
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said));
         }
-        Problem::new(StatusCode::BAD_REQUEST, "the body broke off")
-    })
+        if length > SHORT_PUSH && place.is_none() {
+            let free = timeout_at(until, places.acquire()).await.ok().and_then(Result::ok);
+            let later = || Problem::later("too many long pushes come at once", RETRY_SOON);
+            place = Some(free.ok_or_else(later)?);
+        }
+        read.extend_from_slice(&data);
+    }
 }
 
 fn unasked() -> Problem {

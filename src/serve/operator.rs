@@ -72,6 +72,8 @@ pub enum PushOutcome {
     Disbelieved,
     /// The feed is polled as soon as may be.
     Taken,
+    /// It cannot be taken now: the hub is to send it again.
+    Busy,
 }
 
 /// Why an administration action was not done.

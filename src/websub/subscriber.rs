@@ -45,13 +45,32 @@ pub const HEARD_WANTED: u32 = 3;
 /// The longest reason of a failure that is kept, in characters.
 const NOTE_LIMIT: usize = 300;
 
-/// A subscription to what was discovered. The requests of an earlier one count on, or a feed that
-/// names other hubs each time would have us ask without end.
+/// The requests for a feed in a day. They count on whatever becomes of its subscription, or a feed
+/// that names other hubs each time, or its hub now and then, would have us ask without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requests {
+    attempts: u32,
+    day: Time,
+}
+
+impl Requests {
+    /// Those that a subscription counts.
+    pub const fn of(subscription: &Subscription) -> Self {
+        Self { attempts: subscription.attempts, day: subscription.day }
+    }
+
+    /// Moved along with a clock that was set back.
+    pub fn set_back(self, by: Duration) -> Self {
+        Self { day: self.day.minus(by), ..self }
+    }
+}
+
+/// A subscription to what was discovered, after those requests for the feed.
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
     callbacks: &str,
-    before: Option<&Subscription>,
+    before: Option<Requests>,
     now: Time,
 ) -> Subscription {
     Subscription {
@@ -191,7 +210,9 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
             let asked = match subscription.standing {
                 Standing::Asked => true,
                 Standing::Waiting => subscription.attempts > 0,
-                Standing::Verified | Standing::Denied => false,
+                // Our answer may have been lost: a hub that is not confirmed then drops us.
+                Standing::Verified => subscription.is_held(now),
+                Standing::Denied => false,
             };
             if !asked || *topic != subscription.topic {
                 return Reply::Unasked;

@@ -121,7 +121,8 @@ async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confi
     assert_eq!((status, challenge.as_str()), (200, "a challenge & more"));
     let said = until(&stage, |hub| hub["state"] == "subscribed").await;
     assert_eq!(said["lease_until"], stage.now().plus(Duration::from_secs(LEASE)).to_string());
-    assert_eq!(hub.verifies(&stage.net, &request, LEASE).await.0, 404, "it was confirmed already");
+    let again = hub.verifies(&stage.net, &request, LEASE).await;
+    assert_eq!(again, (200, challenge), "the first answer may have been lost");
     assert_eq!(other.requests(), 0);
     // What only the hub and the gateway know is told to nobody.
     let told = stage.status().await.to_string();
@@ -332,4 +333,37 @@ async fn a_hub_that_is_not_named_any_more_is_left() {
     assert_eq!(hub_of(&stage).await, Value::Null);
     assert_eq!(pushes(&stage.net, &request, signed(&request, ""), "").await, 410);
     stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_comes_and_goes_is_asked_no_more_often_than_another() {
+    const MOST: usize = 24;
+    let hub = Hub::start().await;
+    let mut stage = Stage::new(Format::Atom10).await;
+    let topic = stage.publisher.address("/feed");
+    // The same posts in another document each time.
+    let names = |stage: &Stage, turn: usize, is_named: bool| {
+        let text = format!("{}<!-- {turn} {is_named} -->", Format::Atom10.document(&posts(1..=5)));
+        let own = format!("<{topic}>; rel=\"self\"");
+        let links = if is_named { format!("{own}, <{}>; rel=hub", hub.address()) } else { own };
+        stage.answers(Answer::document(Format::Atom10.media_type(), text).with("link", &links));
+    };
+    for turn in 1..=MOST + 2 {
+        names(&stage, turn, true);
+        stage.poll_alone().await;
+        if turn <= MOST {
+            hub.asked(turn).await;
+        }
+        names(&stage, turn, false);
+        stage.poll_alone().await;
+        assert_eq!(hub_of(&stage).await, Value::Null, "{turn}");
+    }
+    names(&stage, 0, true);
+    stage.poll_alone().await;
+    let limit = |hub: &Value| hub["words"].as_str().is_some_and(|it| it.contains("24 times in a"));
+    assert_eq!(until(&stage, limit).await["state"], "waiting");
+    assert_eq!(hub.requests(), MOST);
+    stage.hours(25);
+    hub.asked(MOST + 1).await;
+    stage.stop().await;
 }

@@ -11,7 +11,7 @@ use crate::poll::politeness::{Errand, Host};
 use crate::poll::report::HubNote;
 use crate::poll::round::Found;
 use crate::poll::subscribe::{self, Failed};
-use crate::websub::subscriber::{self, Polled, Reply};
+use crate::websub::subscriber::{self, Polled, Reply, Requests};
 use crate::websub::{Discovery, Intent, Verification};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -72,13 +72,12 @@ impl Desk {
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.clock.now();
-        let before = self.feeds.get(name).and_then(|feed| feed.subscription.clone());
         self.leave_hub(name);
         let (Some(keys), Some(reach)) = (subscribe::mint(), &self.settings.reach) else { return };
         let Some(feed) = self.feeds.get_mut(name) else { return };
         self.callbacks.open(name, &keys);
-        let base = &reach.callbacks;
-        feed.subscription = Some(subscriber::begin(found, keys, base, before.as_ref(), now));
+        let (base, before) = (&reach.callbacks, feed.hub_requests);
+        feed.subscription = Some(subscriber::begin(found, keys, base, before, now));
     }
 
     /// Moves what is to be asked along with a clock that was set back.
@@ -86,6 +85,7 @@ impl Desk {
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
             let Some(feed) = self.feeds.get_mut(name) else { continue };
+            feed.hub_requests = feed.hub_requests.map(|requests| requests.set_back(by));
             let Some(subscription) = &mut feed.subscription else { continue };
             subscriber::set_back(subscription, by);
             self.plan_hub(name);
@@ -342,6 +342,7 @@ impl Desk {
             Subscribing::Asks(_, cancel) => cancel.cancel(),
         }
         let Some(left) = feed.subscription.take() else { return };
+        feed.hub_requests = Some(Requests::of(&left));
         self.callbacks.shut(&left.keys.token);
         feed.hearing.expects = false;
         self.board.change(name, |status| status.hub = None);

@@ -1,7 +1,10 @@
 //! Where hubs of upstreams call.
 
 use super::*;
-use crate::serve::callback::{PUSH_LIMIT, PUSHES_AT_ONCE};
+use crate::serve::callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::{join_all, poll_immediate};
 
 const KNOWN: &str = "/websub/callback/known";
 
@@ -73,14 +76,51 @@ async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed
     problem(site.ask(request("PUT", KNOWN, &[], "")).await, 405).await;
 }
 
-#[tokio::test]
-async fn so_many_pushes_are_read_at_once() {
+/// A push whose body says no more after so many bytes, and never ends.
+fn slow(path: &str, bytes: usize) -> Request<Body> {
+    let begun = Bytes::from(vec![b'x'; bytes]);
+    let begun = futures_util::stream::once(async { Ok::<_, std::io::Error>(begun) });
+    let body = Body::from_stream(begun.chain(futures_util::stream::pending()));
+    Request::builder().method("POST").uri(path).body(body).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_push_keeps_out_nobody_but_its_own_hub() {
     let site = Site::new();
-    let taken: Vec<_> =
-        (0..PUSHES_AT_ONCE).map(|_| site.room.pushes.try_acquire().unwrap()).collect();
-    let answer = site.ask(request("POST", KNOWN, &[], "x")).await;
+    let push = |path: &str| site.ask(request("POST", path, &[], "x"));
+    let other = "/websub/callback/known-2";
+    let slow = site.ask(slow(KNOWN, 1));
+    tokio::pin!(slow);
+    assert!(poll_immediate(slow.as_mut()).await.is_none());
+    let answer = push(KNOWN).await;
     assert_eq!(header(&answer, "retry-after"), "30");
     problem(answer, 503).await;
-    drop(taken);
+    assert_eq!(push(other).await.status(), 202);
+    let begun = tokio::time::Instant::now();
+    problem(slow.await, 408).await;
+    assert_eq!(begun.elapsed().as_secs(), PUSH_TIME.as_secs());
+    assert_eq!(push(KNOWN).await.status(), 202, "it is over");
+    assert!(site.room.pushing.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
+    let site = Site::new();
+    let long = "x".repeat(SHORT_PUSH + 1);
+    let slow: Vec<_> = (0..PUSHES_AT_ONCE)
+        .map(|n| Box::pin(site.ask(slow(&format!("/websub/callback/known-{n}"), SHORT_PUSH + 1))))
+        .collect();
+    let mut slow = join_all(slow);
+    assert!(poll_immediate(&mut slow).await.is_none());
+    assert_eq!(site.room.pushes.available_permits(), 0);
     assert_eq!(site.ask(request("POST", KNOWN, &[], "x")).await.status(), 202);
+    // A long one has its turn when the slow ones have had theirs.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let waits = site.ask(request("POST", KNOWN, &[], &long));
+    let (gone, answer) = tokio::join!(slow, waits);
+    assert_eq!(answer.status(), 202);
+    for answer in gone {
+        problem(answer, 408).await;
+    }
+    assert_eq!(site.room.pushes.available_permits(), PUSHES_AT_ONCE);
 }

@@ -65,7 +65,6 @@ fn a_hub_is_asked_and_asks_back_and_is_asked_again_in_time() {
     assert_eq!(called(&mut it, &subscribe(900), at(2)), confirmed());
     assert_eq!((it.state(at(3)), it.lease.unwrap().until), ("subscribed", at(902)));
     assert_eq!(it.next, at(602));
-    assert_eq!(called(&mut it, &subscribe(900), at(3)), Reply::Unasked, "nothing is pending");
 
     assert!(due(&mut it, at(602)));
     assert_eq!(it.state(at(603)), "renewing");
@@ -86,6 +85,28 @@ fn only_what_was_asked_is_confirmed() {
         assert_eq!(called(&mut it, &other, at(1)), Reply::Unasked, "{other:?}");
     }
     assert_eq!(it.state(at(1)), "asked");
+}
+
+#[test]
+fn what_was_confirmed_is_confirmed_again_while_it_stands() {
+    let mut it = held();
+    // Our first answer was lost; the lease that it gives now is the one that counts.
+    assert_eq!(called(&mut it, &subscribe(1200), at(3)), confirmed());
+    let lease = it.lease.unwrap();
+    assert_eq!((it.state(at(3)), lease.since, lease.until), ("subscribed", at(0), at(1203)));
+    assert_eq!(it.next, at(803));
+    let before = it.clone();
+    for other in [
+        intent(Intent::Subscribe, "https://news.example/other", 900),
+        intent(Intent::Unsubscribe, TOPIC, 900),
+    ] {
+        assert_eq!(called(&mut it, &other, at(4)), Reply::Unasked, "{other:?}");
+    }
+    assert_eq!(it, before);
+    assert_eq!(called(&mut it, &subscribe(900), at(1203)), Reply::Unasked, "it is over");
+    let mut it = held();
+    assert_eq!(called(&mut it, &denied(TOPIC), at(1)), Reply::Noted);
+    assert_eq!(called(&mut it, &subscribe(900), at(2)), Reply::Unasked, "it said no");
 }
 
 #[test]
@@ -182,7 +203,7 @@ fn requests_in_a_day_are_counted_whatever_is_discovered() {
             asked += 1;
             // The feed names another hub each time.
             let hub = format!("https://h{second}.example/");
-            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(&it), at(second));
+            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(Requests::of(&it)), at(second));
         }
     }
     assert_eq!(asked, ATTEMPTS_PER_DAY);

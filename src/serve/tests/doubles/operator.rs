@@ -178,7 +178,7 @@ impl Operator for TestOperator {
         Self::known(feed)
     }
     fn is_callback(&self, token: &str) -> bool {
-        token == "known"
+        token.starts_with("known")
     }
     async fn called(
         &self,

@@ -1,0 +1,42 @@
+//! What a push comes to where polling is behind.
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::model::{SubscriptionKeys, Time};
+use crate::websub::Secret;
+
+/// The polling task takes nothing meanwhile: the queue has room for one command.
+#[tokio::test]
+async fn a_push_that_finds_no_room_is_to_be_sent_again() {
+    let (commands, mut inbox) = mpsc::channel(1);
+    let callbacks = Arc::new(Callbacks::default());
+    for feed in ["ash", "birch"] {
+        let keys = SubscriptionKeys { token: feed.to_owned(), secret: "secret".to_owned() };
+        callbacks.open(&FeedName::new(feed).unwrap(), &keys);
+    }
+    let poller = Poller {
+        commands,
+        board: Arc::default(),
+        claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
+        callbacks: Arc::clone(&callbacks),
+        clock: Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
+    };
+    let signature = Secret::new("secret").unwrap().sign(b"news");
+    let push = async |token: &str| {
+        poller.pushed(token, Some(signature.clone()), Bytes::from_static(b"news")).await
+    };
+    assert_eq!(push("ash").await, Pushed::Taken);
+    assert_eq!(push("birch").await, Pushed::Busy, "nobody would hear of it");
+    assert_eq!(push("ash").await, Pushed::Taken, "that one is heard of anyway");
+
+    let mut heard = || match inbox.try_recv() {
+        Ok(Command::Pushed(token)) => {
+            callbacks.of(&token).unwrap().told();
+            Some(token)
+        }
+        _ => None,
+    };
+    assert_eq!((heard(), heard()), (Some("ash".to_owned()), None));
+    assert_eq!(push("birch").await, Pushed::Taken, "sent again");
+    assert_eq!((heard(), heard()), (Some("birch".to_owned()), None));
+}
