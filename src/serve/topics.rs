@@ -4,7 +4,7 @@
 use super::feeds::{Which, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
-use super::query::Asked;
+use super::query::{Asked, is_plain};
 use super::shelf::{Wish, fits};
 use super::{Room, Shared};
 use crate::model::FeedRecord;
@@ -127,6 +127,11 @@ impl Room {
         let asked = Asked::read(kind, place.query.unwrap_or_default())?;
         if asked.since.is_some() || asked.as_of.is_some() {
             let said = "a topic has neither since nor as-of: subscribe to the view itself";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        }
+        if place.query.is_some_and(|query| !is_plain(query)) {
+            let said =
+                "a topic has no parameters but as and sx, unescaped: subscribe to the view itself";
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
         let dialect = asked.dialect.unwrap_or(self.site.dialect());
