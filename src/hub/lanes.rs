@@ -87,7 +87,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Lets a subscription wait for its turn.
-    pub(super) fn push(&mut self, turn: Turn) {
+    pub(super) fn push(&mut self, turn: &Turn) {
         let lane = self.lanes.entry(Arc::clone(&turn.host)).or_default();
         lane.line(turn.troubled).waiting.push_back(turn.id);
         self.make_ready(&turn.host, turn.troubled);
@@ -179,9 +179,9 @@ mod tests {
         let (slow, quick): (Arc<str>, Arc<str>) = ("slow".into(), "quick".into());
         let mut lanes = Lanes::default();
         for number in 0..100 {
-            lanes.push(turn(&slow, number, number % 3 == 0));
+            lanes.push(&turn(&slow, number, number % 3 == 0));
         }
-        lanes.push(turn(&quick, 100, false));
+        lanes.push(&turn(&quick, 100, false));
         let begun = drain(&mut lanes);
         assert_eq!(begun.iter().filter(|turn| turn.host == slow).count(), AT_ONCE_PER_HOST);
         let of_quick = turn(&quick, 100, false);
@@ -197,8 +197,8 @@ mod tests {
         let mut lanes = Lanes::default();
         let hosts: Vec<Arc<str>> = (0..200).map(|n| format!("host {n}").into()).collect();
         for (number, host) in hosts.iter().enumerate() {
-            lanes.push(turn(host, number, false));
-            lanes.push(turn(host, 200 + number, true));
+            lanes.push(&turn(host, number, false));
+            lanes.push(&turn(host, 200 + number, true));
         }
         let mut running = drain(&mut lanes);
         assert_eq!(running.len(), AT_ONCE);
@@ -219,12 +219,12 @@ mod tests {
         let mut lanes = Lanes::default();
         let hosts: Vec<Arc<str>> = (0..100).map(|n| format!("slow {n}").into()).collect();
         for (number, host) in hosts.iter().enumerate() {
-            lanes.push(turn(host, number, true));
+            lanes.push(&turn(host, number, true));
         }
         let begun = drain(&mut lanes);
         assert_eq!(begun.len(), AT_ONCE_IN_TROUBLE, "none of these ends");
         let quick: Arc<str> = "quick".into();
-        lanes.push(turn(&quick, 100, false));
+        lanes.push(&turn(&quick, 100, false));
         assert_eq!(lanes.next(), Some(turn(&quick, 100, false)));
         assert_eq!(lanes.next(), None);
         lanes.done(&begun[0]);

@@ -155,7 +155,7 @@ impl Worker {
     fn start(&mut self) {
         let now = self.shared.clock.now();
         for turn in self.shared.ledger.due(now) {
-            self.lanes.push(turn);
+            self.lanes.push(&turn);
         }
         while let Some(turn) = self.lanes.next() {
             let id = turn.id;
