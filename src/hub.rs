@@ -36,7 +36,7 @@ pub struct Settings {
     pub leases: Leases,
     /// The most subscriptions.
     pub subscriptions: usize,
-    /// The most subscriptions whose callbacks are of one host (its registrable domain).
+    /// The most subscriptions whose callbacks are of one host (its registrable domain, or its address).
     pub per_host: usize,
 }
 

@@ -48,7 +48,7 @@ fn refused(error: &AskError) -> HubError {
     match error {
         AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
         AskError::Unknown => HubError::Unknown(error.to_string()),
-        AskError::Full { .. } => HubError::Full(error.to_string()),
+        AskError::Pending | AskError::Full { .. } => HubError::Full(error.to_string()),
         AskError::Store(_) => HubError::Internal(error.to_string()),
     }
 }

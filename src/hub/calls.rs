@@ -121,8 +121,10 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
     let failed = |why: String| Outcome::Pushed(Push::Failed { why, after: None }, tick);
     let (mut headers, body) = (document.headers, document.body);
     if body.len() > DOCUMENT_LIMIT {
+        // No fault of the callback's.
         let found = body.len();
-        return failed(format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}"));
+        let said = format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}");
+        return Outcome::PutOff(said);
     }
     let secret = subscription.active.as_ref().and_then(|active| active.secret.as_ref());
     if let Some(secret) = secret {
@@ -166,5 +168,53 @@ fn words(error: &FetchError) -> String {
         }
         FetchError::CutOff { .. } => "the connection to the callback broke".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::fetch::{AllowPrivate, Call};
+    use crate::hub::{Calling, Hub, Parts, Settings};
+    use crate::model::{EndpointId, FeedName, Time};
+    use crate::store::MemoryStore;
+    use crate::websub::Subscription;
+    use std::sync::Arc;
+
+    struct Huge(usize);
+
+    #[async_trait::async_trait]
+    impl Topics for Huge {
+        async fn stands(&self, _: &str) -> Result<(), Absent> {
+            Ok(())
+        }
+
+        async fn document(&self, _: &str) -> Result<Document, Absent> {
+            Ok(Document { headers: HeaderMap::new(), body: vec![b' '; self.0].into() })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
+        let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+        let own = EndpointId::own("gate").unwrap();
+        let store = Arc::new(MemoryStore::new(own, Arc::clone(&clock) as Arc<_>));
+        let gone = tower::service_fn(async |_: CallRequest| {
+            let (body, whole) = (Bytes::new(), true);
+            Ok(Called { status: 410, body, whole, retry_after: None, location: None })
+        });
+        let calling = Calling { call: Call::new(gone), allow_private: AllowPrivate::No };
+        let parts = Parts { store, clock, settings: Settings::default(), calling };
+        let hub = Hub::open(parts).await.unwrap();
+        let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
+        let callback = Url::parse("https://reader.example/").unwrap();
+        let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
+        let task = Task { subscription, duty: Duty::Deliver, serial: 1 };
+        let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT + 1), &task).await;
+        let Outcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
+        assert!(why.contains("the limit is 16777216"), "{why}");
+        let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT), &task).await;
+        assert_eq!(outcome, Outcome::Pushed(Push::Gone, None));
     }
 }

@@ -3,20 +3,20 @@
 //! This is the one writer of subscriptions. Changes are made in memory and written together: whoever
 //! waits for one waits for the write that has it.
 
+mod books;
+
 use super::Settings;
+use super::lanes::{Turn, host_of};
 use crate::fetch::{self, AllowPrivate};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::cloud::CLOUD_LEASE;
 use crate::websub::{Duty, Manner, Request, Subscription, SubscriptionId, Wanted};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use books::Inner;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use url::Url;
 
-/// The most requests of one host that wait for their first verification.
-const UNVERIFIED_PER_HOST: usize = 200;
-/// The most requests that do, all hosts together.
-const UNVERIFIED: usize = 5000;
 /// The most subscriptions that are written in one transaction.
 const BATCH: usize = 256;
 
@@ -29,6 +29,13 @@ pub enum AskError {
     /// There is no such subscription to end.
     #[error("there is no subscription of this topic with this callback")]
     Unknown,
+    /// The end is asked for of what is not verified yet. An end that nobody verifies must not take
+    /// the place of a request that somebody will.
+    #[error(
+        "a subscription of this topic with this callback is being verified; ask for its end after \
+         that"
+    )]
+    Pending,
     /// A limit is reached.
     #[error("{what}, which is the limit of {limit}; ask again later")]
     Full {
@@ -67,41 +74,6 @@ pub(super) struct Task {
     pub(super) serial: u64,
 }
 
-struct Entry {
-    subscription: Subscription,
-    host: Arc<str>,
-    /// Raised by each new request, so that an answer to an earlier one is known as such.
-    serial: u64,
-    due: Option<Time>,
-    /// It waits for its turn, or is being called.
-    busy: bool,
-}
-
-#[derive(Default)]
-struct Feed {
-    ids: HashSet<SubscriptionId>,
-    tick: Option<Tick>,
-}
-
-#[derive(Default)]
-struct Host {
-    all: usize,
-    unverified: usize,
-}
-
-#[derive(Default)]
-struct Inner {
-    entries: HashMap<SubscriptionId, Entry>,
-    feeds: HashMap<FeedName, Feed>,
-    hosts: HashMap<Arc<str>, Host>,
-    unverified: usize,
-    queue: BTreeSet<(Time, SubscriptionId)>,
-    /// What is to be written, as it stood when it last changed.
-    dirty: HashMap<SubscriptionId, Subscription>,
-    delivered: u64,
-    failed: u64,
-}
-
 /// Every subscription.
 pub(super) struct Ledger {
     store: Arc<dyn Store>,
@@ -109,21 +81,6 @@ pub(super) struct Ledger {
     inner: Arc<Mutex<Inner>>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// The host of a callback: its registrable domain, so that a thousand names below it are one.
-fn host_of(callback: &Url) -> Arc<str> {
-    match callback.host() {
-        Some(url::Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            psl::domain_str(name).unwrap_or(name).into()
-        }
-        // Behind one address without a name may be many, each at its port.
-        Some(address) => {
-            format!("{address}:{}", callback.port_or_known_default().unwrap_or_default()).into()
-        }
-        None => Arc::default(),
-    }
 }
 
 impl Ledger {
@@ -204,8 +161,12 @@ impl Ledger {
             if wanted == Wanted::Unsubscribe {
                 return Err(AskError::Unknown);
             }
-            inner.has_room(&host_of(&callback), &self.settings)?;
+            inner.make_room(&host_of(&callback), &self.settings, now)?;
             inner.insert(Subscription::new(manner, feed.clone(), topic, callback), now);
+        }
+        let asked_for = inner.entries.get(&id).is_some_and(|of| of.subscription.is_asked_for());
+        if wanted == Wanted::Unsubscribe && asked_for {
+            return Err(AskError::Pending);
         }
         inner.change(id, now, |entry| {
             let other = entry.subscription.ask(wanted, now);
@@ -288,9 +249,10 @@ impl Ledger {
     }
 
     /// What is due: ends leases, and answers whom to call.
-    pub(super) fn due(&self, now: Time) -> Vec<(Arc<str>, SubscriptionId)> {
+    pub(super) fn due(&self, now: Time) -> Vec<Turn> {
         let mut locked = self.inner();
         let inner = &mut *locked;
+        inner.look(now);
         let mut due = Vec::new();
         while let Some((time, id)) = inner.queue.first().copied() {
             if time > now {
@@ -303,7 +265,9 @@ impl Ledger {
             {
                 inner.queue.remove(&(entry.due.take().unwrap_or(time), id));
                 entry.busy = true;
-                due.push((Arc::clone(&entry.host), id));
+                let (host, troubled) =
+                    (Arc::clone(&entry.host), entry.subscription.is_in_trouble());
+                due.push(Turn { host, id, troubled });
             }
         }
         due
@@ -383,114 +347,6 @@ impl Ledger {
             pending: inner.entries.len().saturating_sub(active),
             delivered: inner.delivered,
             failed: inner.failed,
-        }
-    }
-}
-
-impl Inner {
-    fn has_room(&self, host: &Arc<str>, settings: &Settings) -> Result<(), AskError> {
-        let full = |what, limit| Err(AskError::Full { what, limit });
-        if self.entries.len() >= settings.subscriptions {
-            return full("this hub has no room for another subscription", settings.subscriptions);
-        }
-        let of_host = self.hosts.get(host);
-        if of_host.is_some_and(|host| host.all >= settings.per_host) {
-            return full("this hub has no room for another callback there", settings.per_host);
-        }
-        if of_host.is_some_and(|host| host.unverified >= UNVERIFIED_PER_HOST) {
-            let what = "too many requests with callbacks there are not verified yet";
-            return full(what, UNVERIFIED_PER_HOST);
-        }
-        if self.unverified >= UNVERIFIED {
-            return full("too many requests are not verified yet", UNVERIFIED);
-        }
-        Ok(())
-    }
-
-    fn insert(&mut self, subscription: Subscription, now: Time) {
-        let (id, host) = (subscription.id(), host_of(&subscription.callback));
-        self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
-        self.weigh(&host, subscription.active.is_none(), true);
-        let entry = Entry { subscription, host, serial: 0, due: None, busy: false };
-        self.entries.insert(id, entry);
-        self.schedule(id, now);
-    }
-
-    /// Counts a subscription of a host in, or out.
-    fn weigh(&mut self, host: &Arc<str>, unverified: bool, comes: bool) {
-        let step = |count: &mut usize, by: bool| {
-            *count = if comes { *count + usize::from(by) } else { count.saturating_sub(by.into()) };
-        };
-        let of_host = self.hosts.entry(Arc::clone(host)).or_default();
-        step(&mut of_host.all, true);
-        step(&mut of_host.unverified, unverified);
-        if of_host.all == 0 {
-            self.hosts.remove(host);
-        }
-        step(&mut self.unverified, unverified);
-    }
-
-    /// Changes a subscription: `edit` says whether it did. One of which nothing is left goes.
-    fn change(&mut self, id: SubscriptionId, now: Time, edit: impl FnOnce(&mut Entry) -> bool) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let (host, unverified) = (Arc::clone(&entry.host), entry.subscription.active.is_none());
-        if edit(entry) {
-            let (state, over) = (entry.subscription.clone(), entry.subscription.is_over());
-            self.weigh(&host, unverified, false);
-            if !over {
-                self.weigh(&host, state.active.is_none(), true);
-            }
-            self.dirty.insert(id, state);
-            if over {
-                return self.remove(id);
-            }
-        }
-        self.schedule(id, now);
-    }
-
-    fn remove(&mut self, id: SubscriptionId) {
-        let Some(entry) = self.entries.remove(&id) else { return };
-        if let Some(due) = entry.due {
-            self.queue.remove(&(due, id));
-        }
-        if let Some(feed) = self.feeds.get_mut(&entry.subscription.feed) {
-            feed.ids.remove(&id);
-            if feed.ids.is_empty() {
-                self.feeds.remove(&entry.subscription.feed);
-            }
-        }
-    }
-
-    fn tick_of(&self, id: SubscriptionId) -> Option<Tick> {
-        let entry = self.entries.get(&id)?;
-        self.feeds.get(&entry.subscription.feed).and_then(|feed| feed.tick)
-    }
-
-    /// Puts a subscription into the queue by what is due next.
-    fn schedule(&mut self, id: SubscriptionId, now: Time) {
-        let tick = self.tick_of(id);
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if let Some(due) = entry.due.take() {
-            self.queue.remove(&(due, id));
-        }
-        if entry.busy {
-            return;
-        }
-        if let Some((due, _)) = entry.subscription.next(tick, now) {
-            entry.due = Some(due);
-            self.queue.insert((due, id));
-        }
-    }
-
-    fn raise(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
-        let Some(of_feed) = self.feeds.get_mut(feed) else { return };
-        if tick <= of_feed.tick {
-            return;
-        }
-        of_feed.tick = tick;
-        let ids: Vec<SubscriptionId> = of_feed.ids.iter().copied().collect();
-        for id in ids {
-            self.schedule(id, now);
         }
     }
 }

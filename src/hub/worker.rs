@@ -2,7 +2,7 @@
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
 use super::calls::{self, Outcome};
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Turn};
 use super::ledger::Task;
 use super::{Absent, Shared, Topics};
 use crate::model::Time;
@@ -37,7 +37,7 @@ pub(super) async fn run(shared: Arc<Shared>, topics: Arc<dyn Topics>, cancel: Ca
         stale: true,
         lanes: Lanes::default(),
         calls: JoinSet::new(),
-        hosts: HashMap::new(),
+        turns: HashMap::new(),
     };
     worker.work(&cancel).await;
     let ended = timeout(STOP_WAIT, async {
@@ -63,8 +63,8 @@ struct Worker {
     stale: bool,
     lanes: Lanes,
     calls: JoinSet<()>,
-    /// Whom the calls in flight are to.
-    hosts: HashMap<Id, (Arc<str>, SubscriptionId)>,
+    /// Whose the calls in flight are.
+    turns: HashMap<Id, Turn>,
 }
 
 impl Worker {
@@ -154,12 +154,13 @@ impl Worker {
     /// Starts what is due, as far as there is room.
     fn start(&mut self) {
         let now = self.shared.clock.now();
-        for (host, id) in self.shared.ledger.due(now) {
-            self.lanes.push(&host, id);
+        for turn in self.shared.ledger.due(now) {
+            self.lanes.push(&turn);
         }
-        while let Some((host, id)) = self.lanes.next() {
+        while let Some(turn) = self.lanes.next() {
+            let id = turn.id;
             let Some(task) = self.shared.ledger.begin(id, now) else {
-                self.lanes.done(&host);
+                self.lanes.done(&turn);
                 continue;
             };
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
@@ -170,7 +171,7 @@ impl Worker {
                     tracing::warn!(%error, "what came of a call could not be stored");
                 }
             });
-            self.hosts.insert(call.id(), (host, id));
+            self.turns.insert(call.id(), turn);
         }
     }
 
@@ -179,13 +180,13 @@ impl Worker {
             Ok((id, ())) => (*id, false),
             Err(error) => (error.id(), true),
         };
-        let Some((host, subscription)) = self.hosts.remove(&id) else { return };
+        let Some(turn) = self.turns.remove(&id) else { return };
         if broke {
             let now = self.shared.clock.now();
-            tracing::error!(host = &*host, "a call of the hub broke off");
-            self.shared.ledger.finish(subscription, None, now, |of| of.put_off(now));
+            tracing::error!(host = &*turn.host, "a call of the hub broke off");
+            self.shared.ledger.finish(turn.id, None, now, |of| of.put_off(now));
         }
-        self.lanes.done(&host);
+        self.lanes.done(&turn);
     }
 }
 

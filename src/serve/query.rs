@@ -47,6 +47,13 @@ impl Asked {
     }
 }
 
+/// Whether the query of a topic, as it is written, has nothing but `as` and `sx`, unescaped: whatever else
+/// an address may bear would make many topics of one view.
+pub(super) fn is_plain(query: &str) -> bool {
+    let plain = |pair: &str| pair.starts_with("as=") || pair.starts_with("sx=");
+    !query.contains(['%', '+']) && query.split('&').all(plain)
+}
+
 fn container(value: &str) -> Result<Family, Problem> {
     match value {
         "atom" => Ok(Family::Atom),
@@ -100,6 +107,16 @@ mod tests {
         assert_eq!(asked.container, Some(Family::Rss));
         assert_eq!(asked.dialect, Some(Dialect::FeedSync));
         assert_eq!(asked.since, Some(Tick::at(Time::from_unix(1_795_191_605))));
+    }
+
+    #[test]
+    fn the_query_of_a_topic_has_the_keys_of_its_view_only() {
+        for plain in ["as=atom", "sx=sse", "as=rss&sx=feedsync", "sx=feedsync&as=rss"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for junk in ["", "&", "as=atom&", "as=atom&x=1", "utm_source=x", "%61s=atom", "as=ato%6d"] {
+            assert!(!is_plain(junk), "{junk}");
+        }
     }
 
     #[test]

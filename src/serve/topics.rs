@@ -4,7 +4,7 @@
 use super::feeds::{Which, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
-use super::query::Asked;
+use super::query::{Asked, is_plain};
 use super::shelf::{Wish, fits};
 use super::{Room, Shared};
 use crate::model::FeedRecord;
@@ -35,13 +35,18 @@ pub enum NoTopic {
     Later(String),
 }
 
-impl From<Problem> for NoTopic {
-    fn from(problem: Problem) -> Self {
-        let said = problem.detail().to_owned();
+impl NoTopic {
+    /// What the directory says of a feed: one that is unknown or was removed has gone.
+    fn of_feed(problem: &Problem) -> Self {
         match problem.status() {
-            StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::BAD_REQUEST => Self::Gone(said),
-            _ => Self::Later(said),
+            StatusCode::NOT_FOUND | StatusCode::GONE => Self::Gone(problem.detail().to_owned()),
+            _ => Self::later(problem),
         }
+    }
+
+    /// Everything else may be mended: another public address, a view that is not available now.
+    fn later(problem: &Problem) -> Self {
+        Self::Later(problem.detail().to_owned())
     }
 }
 
@@ -52,15 +57,16 @@ impl Topics {
 
     /// Whether there is a document at this address.
     pub async fn stands(&self, topic: &str) -> Result<(), NoTopic> {
-        self.0.topic(topic).await?;
+        self.found(topic).await?;
         Ok(())
     }
 
     /// The document at this address as it is now, never an earlier one.
     pub async fn document(&self, topic: &str) -> Result<Pushed, NoTopic> {
         let room = &self.0;
-        let (record, wish) = room.topic(topic).await?;
-        let rendition = room.shelf.newest(&record, wish).await?;
+        let (record, wish) = self.found(topic).await?;
+        let newest = room.shelf.newest(&record, wish).await;
+        let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
         let which = Which::View(wish.kind);
         let all = lasting(room, &record.name, which, wish.dialect, &rendition);
         let mut headers = HeaderMap::new();
@@ -70,25 +76,62 @@ impl Topics {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
         Ok(Pushed { headers, body: rendition.body(Encoding::Identity).bytes.clone() })
     }
+
+    async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), NoTopic> {
+        let room = &self.0;
+        let later = |problem: Problem| NoTopic::later(&problem);
+        let place = room.place(topic).map_err(later)?;
+        let served = room.directory.served(place.name).await;
+        let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
+        let wish = room.wish(&record, place).await.map_err(later)?;
+        Ok((record, wish))
+    }
+}
+
+/// What the address of a topic says.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    name: &'a str,
+    kind: ViewKind,
+    query: Option<&'a str>,
 }
 
 impl Room {
     /// The view that a topic is the address of: a reader, sync or complete view, in any container and
     /// dialect that it has. An answer to `?since=` or `?as-of=` is nothing to subscribe to.
     pub(super) async fn topic(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), Problem> {
+        let place = self.place(topic)?;
+        let record = self.directory.served(place.name).await?;
+        let wish = self.wish(&record, place).await?;
+        Ok((record, wish))
+    }
+
+    fn place<'a>(&self, topic: &'a str) -> Result<Place<'a>, Problem> {
         let foreign = || Problem::not_found("the topic is no feed of this gateway");
         let path = topic.strip_prefix(&self.site.at("/feeds/")).ok_or_else(foreign)?;
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
         let (name, kind) = match path.split_once('/') {
             None => (path, ViewKind::Reader),
             Some((name, "sync")) => (name, ViewKind::Sync),
             Some((name, "complete")) => (name, ViewKind::Complete),
             Some(_) => return Err(foreign()),
         };
-        let record = self.directory.served(name).await?;
-        let asked = Asked::read(kind, query)?;
+        Ok(Place { name, kind, query })
+    }
+
+    async fn wish(&self, record: &FeedRecord, place: Place<'_>) -> Result<Wish, Problem> {
+        let kind = place.kind;
+        let asked = Asked::read(kind, place.query.unwrap_or_default())?;
         if asked.since.is_some() || asked.as_of.is_some() {
             let said = "a topic has neither since nor as-of: subscribe to the view itself";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        }
+        if place.query.is_some_and(|query| !is_plain(query)) {
+            let said =
+                "a topic has no parameters but as and sx, unescaped: subscribe to the view itself";
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
         let dialect = asked.dialect.unwrap_or(self.site.dialect());
@@ -96,6 +139,6 @@ impl Room {
         if let Some(state) = self.store.state(&record.name).await? {
             fits(wish, &state)?;
         }
-        Ok((record, wish))
+        Ok(wish)
     }
 }

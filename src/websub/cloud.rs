@@ -14,7 +14,7 @@ const FORM_LIMIT: usize = 16 * 1024;
 const PARAMETERS_LIMIT: usize = 64;
 /// The most feeds of one registration.
 pub const FEEDS_LIMIT: usize = 10;
-/// The longest address, in bytes.
+/// The longest address, of a feed or of a reader, in bytes.
 const ADDRESS_LIMIT: usize = 2048;
 /// How much of a wrong value an error shows, in characters.
 const SHOWN: usize = 64;
@@ -34,6 +34,12 @@ pub enum CloudError {
     /// Host, port and path make no address.
     #[error("domain, port and path make no address of the web: {0:?}")]
     Address(String),
+    /// The address of a feed is too long.
+    #[error("the address of a feed is {found} bytes long, the limit is {ADDRESS_LIMIT}")]
+    Topic {
+        /// Its length in bytes.
+        found: usize,
+    },
     /// Too many feeds.
     #[error("a registration names at most {FEEDS_LIMIT} feeds")]
     Feeds,
@@ -69,6 +75,9 @@ impl Registration {
                 key => {
                     let number = key.strip_prefix("url").and_then(|rest| rest.parse().ok());
                     if let Some(number) = number {
+                        if value.len() > ADDRESS_LIMIT {
+                            return Err(CloudError::Topic { found: value.len() });
+                        }
                         topics.push((number, value.into_owned()));
                     }
                 }

@@ -18,6 +18,10 @@ pub const VERIFICATIONS: u32 = 3;
 /// How long after the first failure it is tried again; each further pause is four times as long.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
+/// The longest pause before a first verification is tried again, also where the callback, of which
+/// nothing is known yet, asks for a longer one.
+const VERIFY_PAUSE_LIMIT: Duration = Duration::from_secs(5 * 60);
+
 /// How often in a row a delivery fails before the hub gives up that change. From then on each newer
 /// change is tried once, until one arrives or the lease ends.
 pub const DELIVERIES: u32 = 10;
@@ -253,6 +257,7 @@ impl Subscription {
     pub fn next(&self, tick: Option<Tick>, now: Time) -> Option<(Time, Duty)> {
         // No pause is longer than the limit: a time beyond it was set by a clock that was ahead.
         let sane = |time: Time| if time.since(now) > PAUSE_LIMIT { now } else { time };
+        let due = |not_before: Option<Time>, since: Time| not_before.map_or(since.min(now), sane);
         let mut next: Option<(Time, Duty)> = None;
         let mut at = |time: Time, duty: Duty| {
             if next.is_none_or(|(earliest, _)| time < earliest) {
@@ -265,7 +270,7 @@ impl Subscription {
                 return next;
             }
             if tick > active.told {
-                at(sane(active.not_before.unwrap_or(active.since)), Duty::Deliver);
+                at(due(active.not_before, active.since), Duty::Deliver);
             }
         }
         if let Some(pending) = &self.pending {
@@ -274,9 +279,46 @@ impl Subscription {
                 Wanted::Unsubscribe => Duty::Verify(Intent::Unsubscribe),
                 Wanted::Denial { .. } => Duty::Deny,
             };
-            at(sane(pending.not_before.unwrap_or(pending.asked)), duty);
+            at(due(pending.not_before, pending.asked), duty);
         }
         next
+    }
+
+    /// Takes note that the clock was set back: no pause ends later than one that began now, by the
+    /// failures there were. Says whether anything changed.
+    pub fn turned_back(&mut self, now: Time) -> bool {
+        let mut changed = false;
+        let mut bound = |not_before: &mut Option<Time>, pause: Duration| {
+            let latest = now.plus(pause.min(PAUSE_LIMIT));
+            if not_before.is_some_and(|time| time > latest) {
+                *not_before = Some(latest);
+                changed = true;
+            }
+        };
+        if let Some(active) = &mut self.active {
+            bound(&mut active.not_before, deliver_again(active.failures));
+        }
+        if let Some(pending) = &mut self.pending {
+            bound(&mut pending.not_before, verify_again(pending.attempts));
+        }
+        changed
+    }
+
+    /// Whether a subscription or a renewal waits to be verified.
+    pub fn is_asked_for(&self) -> bool {
+        let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
+        matches!(wanted, Some(Wanted::Subscribe { .. }))
+    }
+
+    /// Whether nothing is in force and a first verification is waited for.
+    pub fn is_unverified(&self) -> bool {
+        self.active.is_none() && self.is_asked_for()
+    }
+
+    /// Whether the last call of its callback failed.
+    pub fn is_in_trouble(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.attempts > 0)
+            || self.active.as_ref().is_some_and(|active| active.failures > 0)
     }
 
     /// Takes what the callback answered to a verification or a denial.
@@ -306,8 +348,9 @@ impl Subscription {
                 if pending.attempts >= VERIFICATIONS {
                     return;
                 }
-                let grown = VERIFY_AGAIN.saturating_mul(4_u32.saturating_pow(pending.attempts - 1));
-                pending.not_before = Some(now.plus(pause(grown, after)));
+                let limit = if self.active.is_some() { PAUSE_LIMIT } else { VERIFY_PAUSE_LIMIT };
+                let paused = pause(verify_again(pending.attempts), after).min(limit);
+                pending.not_before = Some(now.plus(paused));
                 pending.trouble = Some(clipped(&why));
                 self.pending = Some(Pending { wanted, ..pending });
             }
@@ -335,9 +378,7 @@ impl Subscription {
                     active.not_before = after.map(|after| now.plus(after.min(PAUSE_LIMIT)));
                     return;
                 }
-                let doubled =
-                    DELIVER_AGAIN.saturating_mul(2_u32.saturating_pow(active.failures - 1));
-                active.not_before = Some(now.plus(pause(doubled, after)));
+                active.not_before = Some(now.plus(pause(deliver_again(active.failures), after)));
             }
         }
     }
@@ -369,6 +410,16 @@ impl Subscription {
             (None, None) => "over",
         }
     }
+}
+
+/// The pause after so many verifications that failed.
+fn verify_again(attempts: u32) -> Duration {
+    VERIFY_AGAIN.saturating_mul(4_u32.saturating_pow(attempts.saturating_sub(1)))
+}
+
+/// The pause after so many deliveries that failed.
+fn deliver_again(failures: u32) -> Duration {
+    DELIVER_AGAIN.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
 }
 
 /// A pause, or the longer one that the callback asks for, within the limit.

@@ -62,6 +62,8 @@ async fn what_is_asked_wrongly_is_refused_in_words_and_nobody_is_called() {
             400,
             "neither since",
         ),
+        (form, subscribe(&topic("/feeds/news?junk=1"), &[to]), 400, "but as and sx"),
+        (form, subscribe(&topic("/feeds/news?"), &[to]), 400, "but as and sx"),
         (form, "x".repeat(17_000), 400, "the limit is 16384"),
         (form, "x".repeat(70_000), 413, "limit"),
     ] {

@@ -10,7 +10,7 @@ async fn each_view_is_a_topic_of_its_own() {
         "/feeds/news/sync",
         "/feeds/news/complete",
         "/feeds/news/sync?sx=feedsync",
-        "/feeds/news?as=atom&utm_source=x",
+        "/feeds/news?as=atom",
     ];
     let callback = Callback::start().await;
     for (number, path) in paths.iter().enumerate() {

@@ -238,3 +238,25 @@ async fn subscribers_of_a_feed_that_goes_are_told_why() {
         .await;
     assert_eq!(status, 410, "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_public_address_ends_no_subscription() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
+    stage.stop().await;
+    stage.moves_to("https://mistyped.example");
+    stage.start().await;
+    stage.changes_to(&["two", "one"]).await;
+    // It looks at its topics at each start, and this one is asked after the look.
+    let other = Callback::start().await;
+    stage.subscribes("https://mistyped.example/feeds/news", &other.url("/"), &[]).await;
+    assert_eq!((stage.active().await, callback.verifications().len()), (2, 1), "nobody is denied");
+    assert!(callback.deliveries().is_empty());
+    stage.stop().await;
+    stage.moves_to(PUBLIC);
+    stage.later(31);
+    stage.start().await;
+    stage.delivers(&callback, 1).await;
+    assert!(callback.deliveries()[0].text().contains("<title>two</title>"));
+}

@@ -97,6 +97,11 @@ impl Stage {
         format!("http://{}{path}", self.gateway.as_ref().unwrap().address())
     }
 
+    /// Under another public address from the next start on.
+    pub fn moves_to(&mut self, public: &str) {
+        self.config.server.public_url = Some(public.to_owned());
+    }
+
     pub fn later(&mut self, seconds: u64) {
         self.now = self.now.plus(Duration::from_secs(seconds));
         self.clock.set(self.now);

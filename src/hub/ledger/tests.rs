@@ -1,5 +1,6 @@
 //! The ledger: its limits, what is due, and what is written when the store does not work.
 
+use super::books::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
 use crate::clock::ManualClock;
 use crate::model::EndpointId;
@@ -44,7 +45,7 @@ impl Bench {
     fn begun(&self, now: i64) -> Vec<(SubscriptionId, Task)> {
         let due = self.ledger.due(at(now));
         due.into_iter()
-            .filter_map(|(_, id)| self.ledger.begin(id, at(now)).map(|task| (id, task)))
+            .filter_map(|turn| self.ledger.begin(turn.id, at(now)).map(|task| (turn.id, task)))
             .collect()
     }
 
@@ -128,13 +129,68 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     let (id, task) = bench.begun(1).remove(0);
     // Meanwhile the subscriber changes its mind.
     let callback = Url::parse("https://reader.example/a").unwrap();
-    let request = Request::Unsubscribe { topic: TOPIC.to_owned(), callback };
+    let (topic, lease) = (TOPIC.to_owned(), Some(600));
+    let request = Request::Subscribe { topic, callback, lease, secret: None };
     bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(2)).unwrap();
     assert!(bench.begun(2).is_empty(), "one call at a time");
     let agreed = |of: &mut Subscription| of.heard(Heard::Agreed, at(3));
     bench.ledger.finish(id, Some(task.serial), at(3), agreed);
     assert_eq!(bench.ledger.count().active, 0);
-    assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+    assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
+}
+
+#[test]
+fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
+    let bench = Bench::new(Settings::default());
+    let end = |now| {
+        let callback = Url::parse("https://reader.example/a").unwrap();
+        let request = Request::Unsubscribe { topic: TOPIC.to_owned(), callback };
+        bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
+    };
+    bench.ask("https://reader.example/a", 0).unwrap();
+    assert!(matches!(end(0), Err(AskError::Pending)));
+    bench.agree(1);
+    assert_eq!(bench.ledger.count().active, 1);
+    end(2).unwrap();
+    assert_eq!(bench.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+}
+
+#[test]
+fn when_all_room_is_taken_who_failed_once_gives_way() {
+    let bench = Bench::new(Settings::default());
+    for number in 0..UNVERIFIED {
+        bench.ask(&format!("https://reader{number}.example/"), 0).unwrap();
+    }
+    let full = bench.ask("https://late.example/", 1).unwrap_err();
+    assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
+    let (id, task) = bench.begun(1).remove(0);
+    let failed = Heard::Failed { why: "it hangs".to_owned(), after: None };
+    let edit = |of: &mut Subscription| of.heard(failed, at(2));
+    bench.ledger.finish(id, Some(task.serial), at(2), edit);
+    bench.ask("https://late.example/", 3).unwrap();
+    let kept = bench.ledger.list(None, UNVERIFIED);
+    assert_eq!((kept.len(), kept.iter().any(|of| of.id() == id)), (UNVERIFIED, false));
+    assert!(bench.ask("https://later.example/", 4).is_err(), "nobody else has failed");
+}
+
+#[test]
+fn a_denial_is_no_unverified_request() {
+    let bench = Bench::new(Settings::default());
+    for number in 0..UNVERIFIED_PER_HOST {
+        bench.ask(&format!("https://reader.example/{number}"), 0).unwrap();
+    }
+    bench.agree(1);
+    bench.ledger.deny(&HashMap::from([(TOPIC.to_owned(), "gone".to_owned())]), at(2));
+    assert_eq!(bench.ledger.count().pending, UNVERIFIED_PER_HOST);
+    bench.ask("https://reader.example/one-more", 3).unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nobody() {
+    let bench = Bench::new(Settings::default());
+    bench.ask("https://reader.example/a", 9000).unwrap();
+    assert!(bench.ledger.due(at(8999)).is_empty());
+    assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
 }
 
 #[test]
@@ -170,18 +226,8 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     bench.ask("https://a.example/", 0).unwrap();
     bench.agree(1);
     bench.ledger.saw(&news(), tick(3), at(3));
-    let (_, id) = bench.ledger.due(at(3)).remove(0);
+    let id = bench.ledger.due(at(3)).remove(0).id;
     let end = at(1).plus(Settings::default().leases.usual);
     assert!(bench.ledger.begin(id, end).is_none());
     assert_eq!(bench.ledger.count().active, 0);
-}
-
-#[test]
-fn callbacks_are_told_apart_by_registrable_domain() {
-    let host = |text: &str| host_of(&Url::parse(text).unwrap()).to_string();
-    assert_eq!(host("https://a.b.reader.co.uk/"), "reader.co.uk");
-    assert_eq!(host("https://reader.co.uk./"), "reader.co.uk");
-    assert_eq!(host("http://10.1.2.3:81/"), "10.1.2.3:81");
-    assert_eq!(host("http://[::1]/"), "[::1]:80");
-    assert_eq!(host("http://localhost:8000/"), "localhost");
 }

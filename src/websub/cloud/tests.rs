@@ -47,3 +47,14 @@ fn what_is_sent_keeps_the_callbacks_own_query() {
     assert_eq!(asked.as_str(), expected);
     assert_eq!(changed("http://g/one?a&b"), "url=http%3A%2F%2Fg%2Fone%3Fa%26b");
 }
+
+#[test]
+fn the_address_of_a_feed_has_a_limit() {
+    let form = |length: usize| {
+        let topic = "x".repeat(length);
+        format!("domain=reader.example&port=80&path=/&protocol=http-post&url1={topic}")
+    };
+    assert!(Registration::read(form(ADDRESS_LIMIT).as_bytes()).is_ok());
+    let found = ADDRESS_LIMIT + 1;
+    assert_eq!(Registration::read(form(found).as_bytes()), Err(CloudError::Topic { found }));
+}

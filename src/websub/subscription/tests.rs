@@ -80,10 +80,11 @@ fn a_verification_is_tried_a_few_times_with_growing_pauses() {
     subscription.heard(trouble(None), at(0));
     assert_eq!(subscription.next(None, at(0)).unwrap().0, at(30));
     subscription.heard(trouble(Some(Duration::from_secs(500))), at(30));
-    assert_eq!(subscription.next(None, at(30)).unwrap().0, at(530));
+    // Nothing is known of who asks for a pause yet.
+    assert_eq!(subscription.next(None, at(30)).unwrap().0, at(330));
     let pending = subscription.pending.as_ref().unwrap();
     assert_eq!(pending.trouble.as_ref().map(String::len), Some(200));
-    subscription.heard(trouble(None), at(530));
+    subscription.heard(trouble(None), at(330));
     assert!(subscription.is_over());
 }
 
@@ -209,6 +210,20 @@ fn a_clock_that_went_back_delays_nothing_for_long() {
     let mut subscription = fresh();
     subscription.ask(wanted(None), at(8_000_000));
     assert_eq!(subscription.next(None, at(20)).unwrap().0, at(20));
+}
+
+#[test]
+fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
+    let mut subscription = fresh();
+    subscription.ask(wanted(tick(0)), at(600));
+    assert_eq!(subscription.next(tick(0), at(20)).unwrap().0, at(20));
+    subscription.heard(Heard::Agreed, at(600));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
+    subscription.pushed(failed(Some(900)), tick(9), at(600));
+    assert!(!subscription.turned_back(at(1490)), "it is as long as it would be");
+    assert!(subscription.turned_back(at(20)));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(50), Duty::Deliver)));
+    assert!(!subscription.turned_back(at(20)));
 }
 
 #[test]
