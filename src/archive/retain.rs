@@ -40,6 +40,12 @@ pub fn retain(chain: &mut Chain, sealed: &Sealed<'_>, policy: &Policy, now: Time
     moved
 }
 
+/// Whether the limits would drop an archive at all: where they would not, what is sealed need not be
+/// gathered. `oldest` is [`Sealed::oldest`].
+pub fn is_over(chain: &Chain, oldest: &[ArchiveNote], policy: &Policy, now: Time) -> bool {
+    wanted(chain, oldest, policy, now) > chain.first
+}
+
 /// Whether everything that lives is to be sealed anew, so that archives can be dropped.
 pub fn is_worth_it(chain: &Chain, sealed: &Sealed<'_>, policy: &Policy, now: Time) -> bool {
     let blocked = wanted(chain, sealed.oldest, policy, now)

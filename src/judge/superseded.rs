@@ -31,7 +31,7 @@ pub(super) fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Opti
         is_new || (is_preliminary && date.is_some() && dated(entry) > date)
     });
     let mut above = above.by_ref().take(LOOKED_AT);
-    let like = above.find(|(_, entry)| {
+    let is_replaced = above.any(|(_, entry)| {
         let new = dated(entry);
         let title = entry.title.as_deref().unwrap_or_default();
         let is_late = matches!((date, new), (Some(old), Some(new)) if new.since(old) > REWRITTEN);
@@ -41,7 +41,7 @@ pub(super) fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Opti
     });
     // What took its place is not named: reasons are kept for as long as the item, and titles are to
     // go with what is redacted.
-    like.map(|_| Objection::Settled("a newer one like it took its place".to_owned()))
+    is_replaced.then(|| Objection::Settled("a newer one like it took its place".to_owned()))
 }
 
 /// Words that tell that a version is not the last of its kind.

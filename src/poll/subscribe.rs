@@ -103,7 +103,7 @@ fn said(called: &Called) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{HubTrust, SubscriptionStanding};
+    use crate::websub::{Discovery, subscriber};
     use std::sync::{Arc, Mutex};
 
     const NOW: Time = Time::from_unix(1_795_191_605);
@@ -171,26 +171,12 @@ mod tests {
         assert!(one.token != other.token && one.secret != other.secret);
         assert_eq!((one.token.len(), one.secret.len()), (32, 64));
         assert!(!format!("{one:?}").contains(&one.secret));
-        let subscription = HubSubscription {
-            topic: "https://news.example/feed".to_owned(),
+        let found = Discovery {
             hubs: vec!["https://hub.example/".to_owned()],
-            hub: 0,
-            keys: one.clone(),
-            callbacks: "https://gateway.example/websub/callback".to_owned(),
-            standing: SubscriptionStanding::Waiting,
-            next: NOW,
-            lease: None,
-            failures: 0,
-            attempts: 0,
-            day: NOW,
-            note: None,
-            trust: HubTrust::Unproven,
-            heard: 0,
-            silent: 0,
-            suspect: None,
-            last_push: None,
-            pushes: 0,
+            topic: "https://news.example/feed".to_owned(),
         };
+        let callbacks = "https://gateway.example/websub/callback";
+        let subscription = subscriber::begin(&found, one.clone(), callbacks, None, NOW);
         let text = request(&subscription, true).unwrap().write();
         assert_eq!(Request::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");

@@ -5,7 +5,7 @@ use crate::archive::{self, Unsealed};
 use crate::model::{Chain, Known, Seal, SyncId, Tick};
 use std::collections::HashSet;
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
     /// Seals what must be sealed with this commit, which makes `made` versions, and drops archives
     /// that need not be kept.
     pub(super) fn seal(&mut self, made: u32) -> Vec<Seal> {
@@ -21,9 +21,9 @@ impl Draft<'_> {
         }
         let mut seals = Vec::new();
         let left = self.left(&chain);
-        let again = {
-            let (sealed, now) = (self.sealed(&chain, first_new), self.round.now);
-            archive::is_worth_it(&chain, &sealed, &policy, now)
+        let again = self.is_over(&chain) && {
+            let sealed = self.sealed(&chain, first_new);
+            archive::is_worth_it(&chain, &sealed, &policy, self.round.now)
         };
         let is_due = self.seals_now || again || archive::is_due(&chain, &policy, left);
         if let (Some(tick), true) = (self.state.tick, is_due) {
@@ -54,16 +54,22 @@ impl Draft<'_> {
     /// Drops the archives that need not be kept; `end` is the number of the first one that this
     /// commit seals. Says whether any is dropped.
     pub(super) fn drop_archives(&mut self, end: u64) -> bool {
-        let mut chain = self.state.archives.clone();
+        if !self.is_over(&self.state.archives) {
+            return false;
+        }
         // What was sealed before this commit.
         let sealed = self.sealed(&self.snapshot.state.archives, end);
-        let moved = archive::retain(&mut chain, &sealed, &self.round.archives, self.round.now);
-        self.state.archives = chain;
-        moved
+        let policy = &self.round.archives;
+        archive::retain(&mut self.state.archives, &sealed, policy, self.round.now)
+    }
+
+    /// Whether the limits would drop any of `chain`.
+    fn is_over(&self, chain: &Chain) -> bool {
+        archive::is_over(chain, &self.snapshot.archives, &self.round.archives, self.round.now)
     }
 
     /// What `chain` has of the items as they stand in this draft.
-    fn sealed(&self, chain: &Chain, end: u64) -> archive::Sealed<'_> {
+    fn sealed(&self, chain: &Chain, end: u64) -> archive::Sealed<'a> {
         let lives = |known: &&Known| !known.is_deleted() && chain.is_sealed(known.tick);
         let (mut living, mut lowest) = (0_u64, None::<Tick>);
         for known in self.ledger().filter(lives) {
