@@ -26,7 +26,7 @@ pub use admin::{
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use backfill::{Backfill, Trail, WalkStanding};
-pub use change::{Change, Event, EventKind, NewVersion};
+pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
     Older, UpdateHints, Warning,
@@ -44,8 +44,8 @@ pub use noise::{
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
-    Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Revision, Snapshot,
-    Standing,
+    Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Origin, Revision,
+    Snapshot, Standing,
 };
 pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
 pub use time::{Tick, Time, TimeError};

@@ -167,7 +167,11 @@ impl Archive {
     /// What a seal holds: its items as they stand, the tombstones among them as deletions.
     pub fn of(upstream: String, skeleton: Skeleton, items: Vec<Item>) -> Self {
         // Since when it is shown as it is says nothing of an item that does not change any more.
-        let items = items.into_iter().map(|item| Item { touched: 0, ..item });
+        // Nor is what is in conflict with it told: that is for those who share it.
+        let items = items.into_iter().map(|mut item| {
+            item.shared.conflicts.clear();
+            Item { touched: 0, ..item }
+        });
         let (deleted, items): (Vec<Item>, Vec<Item>) =
             items.partition(|item| item.shared.winner.deleted);
         Self { upstream, skeleton, items, deleted: deleted.iter().map(Deletion::from).collect() }

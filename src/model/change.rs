@@ -1,7 +1,7 @@
 //! What one poll adds to the store: all of it or nothing.
 
 use super::{
-    FeedName, FeedState, Kept, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time,
+    FeedName, FeedState, Kept, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time, Version,
 };
 
 /// What happened to an item.
@@ -88,6 +88,21 @@ pub struct NewVersion {
     pub reason: String,
 }
 
+/// The versions that are in conflict with an item's current one, after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflicting {
+    /// The item.
+    pub id: SyncId,
+    /// The versions; none where nothing is in conflict any more. One without bytes has the newest
+    /// ones that the item had before the change, as whose current version it was shown until now.
+    pub versions: Vec<Version<Option<Markup>>>,
+}
+
+impl Conflicting {
+    /// The most versions in conflict with one item's current one.
+    pub const LIMIT: usize = 100;
+}
+
 /// One commit to one feed: applied whole or not at all, durable before it is acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -112,6 +127,9 @@ pub struct Change {
     /// Newest bytes of items that did not make a version; each item at most once, and none that is
     /// in `versions`.
     pub latest: Vec<(SyncId, Markup)>,
+    /// What is in conflict, of items of which that changes. Each has a ledger entry here that bears
+    /// the number of them.
+    pub conflicts: Vec<Conflicting>,
     /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
     pub kept: Option<Vec<Kept>>,
     /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of

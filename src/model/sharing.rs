@@ -157,6 +157,20 @@ pub struct Version<D> {
     pub data: D,
 }
 
+impl<D> Version<D> {
+    /// The same state with other data.
+    pub fn with<E>(&self, data: E) -> Version<E> {
+        Version {
+            id: self.id.clone(),
+            updates: self.updates,
+            deleted: self.deleted,
+            noconflicts: self.noconflicts,
+            history: self.history.clone(),
+            data,
+        }
+    }
+}
+
 /// A shared item: the winning version, and the versions in conflict with it as a flat, unordered
 /// list (SSE 1.0 sections 2.6 and 3.3). All have one id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,9 +1,10 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Chain, Doubts, EndpointId, FeedNoise, Format, History, Kept, Lineage, Markup,
-    Noise, Probe, Shared, SyncId, Tick, Time,
+    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, History, Kept, Lineage,
+    Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
 };
+use std::collections::BTreeMap;
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -97,6 +98,29 @@ pub enum Standing {
     },
 }
 
+/// Who keeps an item: what its versions come from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Origin {
+    /// Its publisher writes plain entries: this gateway compares them and makes the versions.
+    #[default]
+    Observed,
+    /// Its publisher shares it: its versions come with it, and are merged (SSE 1.0 section 3.3).
+    Upstream,
+    /// It was made here, by a person or a program.
+    Local,
+    /// Another feed of this gateway, which it was taken over from. The first one owns its id: others
+    /// change it only where the operator says that they share.
+    Feed(FeedName),
+}
+
+impl Origin {
+    /// Whether its versions come with it, so that nothing is concluded from how it looks or from its
+    /// absence.
+    pub const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Observed)
+    }
+}
+
 /// An item as the ledger knows it: identity, fingerprints, history; no body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Known {
@@ -125,6 +149,12 @@ pub struct Known {
     pub updates: super::Count,
     /// The update history of the current version.
     pub history: History,
+    /// `noconflicts` as its creator set it (SSE 1.0 section 2.4).
+    pub noconflicts: Option<bool>,
+    /// How many versions are in conflict with the current one.
+    pub conflicts: u32,
+    /// Who keeps it.
+    pub origin: Origin,
     /// The tick of the current version.
     pub tick: Tick,
     /// When it was first seen.
@@ -159,6 +189,18 @@ impl Known {
     /// Whether its text was removed by the operator.
     pub const fn is_redacted(&self) -> bool {
         matches!(self.standing, Standing::Redacted { .. })
+    }
+
+    /// What `sx:sync` says of its current version, with `data` for what it says itself.
+    pub fn version<D>(&self, data: D) -> Version<D> {
+        Version {
+            id: self.id.clone(),
+            updates: self.updates,
+            deleted: self.is_deleted(),
+            noconflicts: self.noconflicts,
+            history: self.history.clone(),
+            data,
+        }
     }
 }
 
@@ -281,6 +323,9 @@ pub struct FeedState {
     /// since: before it something changed that no list of entries can say, such as the order of
     /// entries that stayed as they were.
     pub deltas_from: u64,
+    /// Up to where the upstream's shared items are known: its `sx:sharing/@until` as it stood when
+    /// its items were last merged (SSE 1.0 section 4.1). Never parsed.
+    pub upstream_until: Option<String>,
     /// Under which openings of the store it changed. Set by the store on commit.
     pub lineage: Lineage,
 }
@@ -312,6 +357,7 @@ impl FeedState {
             minted: 0,
             archives: Chain::default(),
             deltas_from: 0,
+            upstream_until: None,
             lineage: Lineage::default(),
         }
     }
@@ -330,6 +376,8 @@ pub struct Snapshot {
     pub kept: Vec<Kept>,
     /// The oldest archives kept, oldest first, at most [`Snapshot::OLDEST_ARCHIVES`].
     pub archives: Vec<ArchiveNote>,
+    /// The versions in conflict with the current one, of the items that have any.
+    pub conflicts: BTreeMap<SyncId, Vec<Version<Markup>>>,
 }
 
 impl Snapshot {

@@ -2,8 +2,8 @@
 
 use super::{Round, Verdict, shown, waiting, window};
 use crate::model::{
-    Change, Count, Event, EventKind, FeedState, History, Kept, Known, Markup, NewVersion, Shared,
-    Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
+    Change, Conflicting, Count, Event, EventKind, FeedState, History, Kept, Known, Markup,
+    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
 use crate::sync;
 use std::collections::{BTreeMap, HashSet};
@@ -21,6 +21,8 @@ pub(super) struct Draft<'a> {
     versions: Vec<NewVersion>,
     latest: Vec<(SyncId, Markup)>,
     pub(super) redacted: Vec<SyncId>,
+    /// What is in conflict, where that changes.
+    pub(super) conflicts: BTreeMap<SyncId, Vec<Version<Option<Markup>>>>,
     events: Vec<Event>,
     pub(super) order: Option<Vec<SyncId>>,
     pub(super) skeleton: Option<Skeleton>,
@@ -70,6 +72,7 @@ impl<'a> Draft<'a> {
             versions: Vec::new(),
             latest: Vec::new(),
             redacted: Vec::new(),
+            conflicts: BTreeMap::new(),
             events: Vec::new(),
             order: None,
             skeleton: None,
@@ -283,6 +286,11 @@ impl<'a> Draft<'a> {
             known: self.known.into_values().collect(),
             versions: self.versions,
             latest: self.latest,
+            conflicts: self
+                .conflicts
+                .into_iter()
+                .map(|(id, versions)| Conflicting { id, versions })
+                .collect(),
             kept: self.kept,
             redacted: self.redacted,
             events: self.events,
@@ -311,14 +319,7 @@ pub(super) fn first_history(id: &SyncId, stamp: Stamp) -> (Count, History) {
 
 /// The next update of an item (SSE 1.0 section 3.2); `None` at the end of the numbers.
 fn updated(known: &Known, stamp: Stamp) -> Option<(Count, History)> {
-    let mut shared = Shared::new(Version {
-        id: known.id.clone(),
-        updates: known.updates,
-        deleted: known.is_deleted(),
-        noconflicts: None,
-        history: known.history.clone(),
-        data: (),
-    });
+    let mut shared = Shared::new(known.version(()));
     sync::update(&mut shared, (), stamp).ok()?;
     Some((shared.winner.updates, shared.winner.history))
 }

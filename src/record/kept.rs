@@ -122,5 +122,6 @@ fn ledger(kept: &[Kept], draft: &Draft<'_>) -> Snapshot {
         order: Vec::new(),
         kept: Vec::new(),
         archives: Vec::new(),
+        conflicts: std::collections::BTreeMap::new(),
     }
 }

@@ -15,7 +15,7 @@ use crate::model::{
     Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Snapshot, Standing,
     SyncId,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
@@ -29,6 +29,7 @@ pub fn take_in(
         order: Vec::new(),
         kept: Vec::new(),
         archives: Vec::new(),
+        conflicts: BTreeMap::new(),
     };
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);

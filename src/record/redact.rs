@@ -44,6 +44,10 @@ pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
         draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
         draft.order = Some(order);
     }
+    if known.conflicts > 0 {
+        draft.conflicts.insert(id.clone(), Vec::new());
+        draft.change(at, |item| item.conflicts = 0);
+    }
     draft.redacted.push(id.clone());
     draft.shown_changed = true;
     Redaction::Commit(Box::new(draft.into_verdict(None)))

@@ -5,19 +5,19 @@ use crate::model::{
     Event, History, Item, Known, Markup, NewVersion, Shared, Standing, Time, Version,
 };
 
-/// The item of a ledger entry and its newest bytes.
-pub(super) fn assemble(known: Known, newest: Markup) -> Item {
+/// The item of a ledger entry, its newest bytes and what is in conflict with it.
+pub(super) fn assemble(known: Known, newest: Markup, conflicts: Vec<Version<Markup>>) -> Item {
     let deleted = known.is_deleted();
     let winner = Version {
         id: known.id,
         updates: known.updates,
         deleted,
-        noconflicts: None,
+        noconflicts: known.noconflicts,
         history: known.history,
         data: newest,
     };
     Item {
-        shared: Shared::new(winner),
+        shared: Shared { winner, conflicts },
         published_id: known.published_id,
         tick: known.tick,
         standing: known.standing,
@@ -72,7 +72,7 @@ pub(super) fn assemble_past(known: Known, note: &VersionNote, bytes: Markup, lis
         id: known.id,
         updates: note.updates,
         deleted: note.deleted,
-        noconflicts: None,
+        noconflicts: known.noconflicts,
         history: history.unwrap_or_else(|| History::new(note.update.clone())),
         data: bytes,
     };

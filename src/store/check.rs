@@ -2,7 +2,7 @@
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
-use crate::model::{Change, FeedState, Known, Revision, SyncId, Tick};
+use crate::model::{Change, Conflicting, FeedState, Known, Revision, SyncId, Tick};
 use std::collections::{HashMap, HashSet};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
@@ -28,6 +28,7 @@ pub(super) fn check(
     redacted(change, &known).map_err(|what| invalid(change, what))?;
     seals::check(change, before).map_err(|what| invalid(change, what))?;
     touched(change, &known).map_err(|what| invalid(change, what))?;
+    conflicts(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -42,6 +43,13 @@ pub(super) fn check(
     for version in change.versions.iter().filter(|version| version.markup.is_none()) {
         if !stored(&version.id)? {
             let what = format!("the version of {} has no bytes to keep", version.id);
+            return Err(invalid(change, what));
+        }
+    }
+    for conflicting in &change.conflicts {
+        let needs = conflicting.versions.iter().any(|version| version.data.is_none());
+        if needs && !stored(&conflicting.id)? {
+            let what = format!("a conflict of {} has no bytes to keep", conflicting.id);
             return Err(invalid(change, what));
         }
     }
@@ -73,7 +81,11 @@ fn sizes(change: &Change) -> Result<(), StoreError> {
     let versions = change.versions.iter();
     let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
     let latest = change.latest.iter().map(|(id, markup)| (id, markup));
-    for (id, markup) in versions.chain(latest) {
+    let conflicts = change.conflicts.iter().flat_map(|conflicting| {
+        let bytes = conflicting.versions.iter().filter_map(|version| version.data.as_ref());
+        bytes.map(|markup| (&conflicting.id, markup))
+    });
+    for (id, markup) in versions.chain(latest).chain(conflicts) {
         bounded(markup.xml.len(), || format!("the item {id} of the feed {feed}"))?;
     }
     let skeleton = change.skeleton.as_ref().map_or(0, |skeleton| skeleton.text.len());
@@ -161,6 +173,27 @@ fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), Stri
         if entry.touched != change.state.render {
             let (found, render) = (entry.touched, change.state.render);
             return Err(format!("{id} is shown anew since {render} and says since {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// The ledger says how many conflicts an item has, and they are versions of that item.
+fn conflicts(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+    let mut seen = HashSet::with_capacity(change.conflicts.len());
+    for Conflicting { id, versions } in &change.conflicts {
+        if !seen.insert(id) {
+            return Err(format!("it says twice what is in conflict with {id}"));
+        }
+        let noted = known.get(id).map(|known| known.conflicts);
+        if noted.and_then(|noted| usize::try_from(noted).ok()) != Some(versions.len()) {
+            return Err(format!("the ledger does not bear the conflicts of {id}"));
+        }
+        if versions.len() > Conflicting::LIMIT {
+            return Err(format!("{id} has more than {} conflicts", Conflicting::LIMIT));
+        }
+        if versions.iter().any(|version| version.id != *id) {
+            return Err(format!("another item's version is in conflict with {id}"));
         }
     }
     Ok(())

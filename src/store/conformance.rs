@@ -3,6 +3,7 @@
 mod admin;
 mod archives;
 mod cases;
+mod conflicts;
 mod kept;
 mod limits;
 mod make;

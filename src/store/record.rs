@@ -5,6 +5,7 @@
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
 mod archive;
+mod conflict;
 pub(super) mod delta;
 mod event;
 mod feed;
@@ -27,6 +28,7 @@ mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
+pub(super) use self::conflict::ConflictsRecord;
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;
 pub(super) use self::history::HistoryRecord;

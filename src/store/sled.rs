@@ -8,6 +8,7 @@ mod archives;
 mod barrier;
 mod chain;
 mod committer;
+mod conflicts;
 #[cfg(test)]
 mod faults;
 mod folder;

@@ -31,6 +31,9 @@ fn known(name: &str, link: &str) -> Known {
         updates: Count::new(1).unwrap(),
         history: History::clone(&made.history),
         tick: Tick::at(at(0)),
+        noconflicts: None,
+        conflicts: 0,
+        origin: crate::model::Origin::default(),
         first_seen: at(0),
         came: at(0),
         standing: Standing::Current,
@@ -63,7 +66,14 @@ fn snapshot(others: Vec<Known>) -> Snapshot {
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     state.ripens = Some(at(60));
-    Snapshot { state, known, order, kept: Vec::new(), archives: Vec::new() }
+    Snapshot {
+        state,
+        known,
+        order,
+        kept: Vec::new(),
+        archives: Vec::new(),
+        conflicts: Default::default(),
+    }
 }
 
 fn asking() -> FeedOptions {

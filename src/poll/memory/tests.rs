@@ -44,6 +44,7 @@ fn blank() -> FeedState {
         minted: 0,
         archives: crate::model::Chain::default(),
         deltas_from: 0,
+        upstream_until: None,
         lineage: crate::model::Lineage::default(),
     }
 }

@@ -79,7 +79,10 @@ impl Shelf {
         let order = change.order.unwrap_or_default();
         let (kept, archives) = (Vec::new(), Vec::new());
         let known = change.known;
-        self.snapshots.insert(change.feed, Snapshot { state, known, order, kept, archives });
+        self.snapshots.insert(
+            change.feed,
+            Snapshot { state, known, order, kept, archives, conflicts: Default::default() },
+        );
         revision
     }
 }
@@ -245,6 +248,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         minted: 1,
         archives: Chain::default(),
         deltas_from: 0,
+        upstream_until: None,
         lineage: crate::model::Lineage::default(),
     }
 }
@@ -352,6 +356,7 @@ fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
         known: Vec::new(),
         versions: Vec::new(),
         latest: Vec::new(),
+        conflicts: Vec::new(),
         kept: None,
         seals: Vec::new(),
         redacted: Vec::new(),

@@ -97,6 +97,7 @@ impl Gate {
             latest: Vec::new(),
             events: Vec::new(),
             seals,
+            conflicts: Vec::new(),
             kept: None,
             redacted: Vec::new(),
         };
@@ -121,6 +122,7 @@ impl Gate {
             latest: Vec::new(),
             events: Vec::new(),
             seals: Vec::new(),
+            conflicts: Vec::new(),
             kept: None,
             redacted: Vec::new(),
         };
@@ -186,6 +188,9 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Kn
         updates,
         history: History::new(Update { sequence: updates, stamp }),
         tick,
+        noconflicts: None,
+        conflicts: 0,
+        origin: crate::model::Origin::default(),
         first_seen: since,
         came: since,
         standing: if gone { Standing::Deleted { since } } else { Standing::Current },
@@ -324,6 +329,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
                 latest: Vec::new(),
                 events: Vec::new(),
                 seals: Vec::new(),
+                conflicts: Vec::new(),
                 kept: None,
                 redacted: Vec::new(),
             };

@@ -120,6 +120,7 @@ pub(super) fn state(format: Format) -> FeedState {
         minted: 4,
         archives: Chain::default(),
         deltas_from: 0,
+        upstream_until: None,
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }
@@ -169,6 +170,9 @@ fn known(item: &Item) -> Known {
         updates: winner.updates,
         history: winner.history.clone(),
         tick: item.tick,
+        noconflicts: None,
+        conflicts: 0,
+        origin: crate::model::Origin::default(),
         first_seen: item.tick.time(),
         came: item.tick.time(),
         standing: item.standing.clone(),
@@ -286,6 +290,7 @@ impl Store for TestStore {
             order: feed.order,
             kept: Vec::new(),
             archives: Vec::new(),
+            conflicts: Default::default(),
         }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {

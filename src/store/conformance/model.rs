@@ -112,7 +112,7 @@ impl Told {
             let version = version.and_then(|version| version.markup.as_ref());
             latest.map(|(_, markup)| markup).or(version).cloned()
         });
-        Some(assemble(known, bytes.unwrap()))
+        Some(assemble(known, bytes.unwrap(), Vec::new()))
     }
 
     fn items(&self, after: Option<Tick>) -> Vec<Item> {

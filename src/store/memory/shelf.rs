@@ -3,8 +3,9 @@
 mod past;
 
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, Event, FeedState, Item,
-    Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, Event, FeedState,
+    Item, Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick,
+    Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 struct Kept {
     known: Known,
     newest: Markup,
+    /// What is in conflict with the current version.
+    conflicts: Vec<Version<Markup>>,
     /// Newest first.
     versions: VecDeque<KeptVersion>,
 }
@@ -85,11 +88,17 @@ impl Shelf {
         for id in &change.redacted {
             self.redact(id);
         }
+        let conflicts = self.conflicts(change.conflicts);
         let mut versions: HashMap<SyncId, NewVersion> =
             change.versions.into_iter().map(|version| (version.id.clone(), version)).collect();
         for known in change.known {
             let version = versions.remove(&known.id);
             self.put(known, version);
+        }
+        for (id, conflicts) in conflicts {
+            if let Some(kept) = self.items.get_mut(&id) {
+                kept.conflicts = conflicts;
+            }
         }
         for (id, markup) in change.latest {
             if let Some(kept) = self.items.get_mut(&id) {
@@ -107,6 +116,20 @@ impl Shelf {
         }
         self.events.truncate(EVENTS_KEPT);
         self.seal(&change.seals, &change.redacted);
+    }
+
+    /// What is in conflict from now on, with the bytes that items have until now where it has none.
+    fn conflicts(&self, said: Vec<Conflicting>) -> Vec<(SyncId, Vec<Version<Markup>>)> {
+        let whole = |conflicting: Conflicting| {
+            let newest = self.items.get(&conflicting.id).map(|kept| &kept.newest);
+            let versions = conflicting.versions.iter().filter_map(|version| {
+                let data = version.data.as_ref().or(newest)?;
+                Some(version.with(data.clone()))
+            });
+            let versions = versions.collect();
+            (conflicting.id, versions)
+        };
+        said.into_iter().map(whole).collect()
     }
 
     /// The published ids of the items that live, but for those.
@@ -174,7 +197,8 @@ impl Shelf {
         } else if let Some(newest) = markup {
             self.by_tick.insert((known.tick, id.clone()));
             let versions = kept_version.into_iter().collect();
-            self.items.insert(id, Kept { known, newest, versions });
+            let conflicts = Vec::new();
+            self.items.insert(id, Kept { known, newest, conflicts, versions });
         }
     }
 
@@ -186,6 +210,12 @@ impl Shelf {
             order: self.order.clone(),
             kept: self.kept.clone(),
             archives: self.kept().take(Snapshot::OLDEST_ARCHIVES).cloned().collect(),
+            conflicts: self
+                .items
+                .iter()
+                .filter(|(_, kept)| !kept.conflicts.is_empty())
+                .map(|(id, kept)| (id.clone(), kept.conflicts.clone()))
+                .collect(),
         }
     }
 
@@ -228,7 +258,8 @@ impl Shelf {
 
     /// One item.
     pub(super) fn item(&self, id: &SyncId) -> Option<Item> {
-        self.items.get(id).map(|kept| assemble(kept.known.clone(), kept.newest.clone()))
+        let kept = self.items.get(id)?;
+        Some(assemble(kept.known.clone(), kept.newest.clone(), kept.conflicts.clone()))
     }
 
     /// What the ledger has of an item.

@@ -111,7 +111,7 @@ struct SealedItem {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SealedVersion {
+pub(super) struct SealedVersion {
     updates: u32,
     deleted: bool,
     noconflicts: Option<bool>,
@@ -222,7 +222,7 @@ impl From<&Version<Markup>> for SealedVersion {
 }
 
 impl SealedVersion {
-    fn read(self, id: SyncId) -> Result<Version<Markup>, RecordError> {
+    pub(super) fn read(self, id: SyncId) -> Result<Version<Markup>, RecordError> {
         Ok(Version {
             id,
             updates: Count::new(self.updates)?,

@@ -3,7 +3,9 @@
 use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Absence, Count, Doubts, Evidence, Heard, Known, Probe, Standing, SyncId};
+use crate::model::{
+    Absence, Count, Doubts, Evidence, FeedName, Heard, Known, Origin, Probe, Standing, SyncId,
+};
 use serde::{Deserialize, Serialize};
 
 /// A [`Known`].
@@ -37,23 +39,69 @@ pub(in crate::store) struct KnownRecord {
     probe: Option<ProbeRecord>,
     /// When it last came into the document; nothing where it never left it.
     came: Option<Seconds>,
+    /// Who keeps it, and what is in conflict.
+    shared: SharedRecord,
 }
 
+/// What is kept of an item that is shared; the default of one that is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SharedRecord {
+    origin: OriginRecord,
+    noconflicts: Option<bool>,
+    conflicts: u32,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum OriginRecord {
+    #[default]
+    Observed,
+    Upstream,
+    Local,
+    Feed(String),
+}
+
+impl From<&Origin> for OriginRecord {
+    fn from(origin: &Origin) -> Self {
+        match origin {
+            Origin::Observed => Self::Observed,
+            Origin::Upstream => Self::Upstream,
+            Origin::Local => Self::Local,
+            Origin::Feed(feed) => Self::Feed(feed.as_str().to_owned()),
+        }
+    }
+}
+
+impl TryFrom<OriginRecord> for Origin {
+    type Error = RecordError;
+
+    fn try_from(record: OriginRecord) -> Result<Self, RecordError> {
+        Ok(match record {
+            OriginRecord::Observed => Self::Observed,
+            OriginRecord::Upstream => Self::Upstream,
+            OriginRecord::Local => Self::Local,
+            OriginRecord::Feed(feed) => Self::Feed(FeedName::new(&feed)?),
+        })
+    }
+}
+
+/// What the fourth layout lacks: nobody shared an item then.
+type Sharing = SharedRecord;
 /// What the third layout lacks.
-type Came = Option<Seconds>;
+type Came = (Option<Seconds>, Sharing);
 /// What the second lacks.
 type Probed = (Option<ProbeRecord>, Came);
 /// What the first lacks.
 type Since = (NoiseRecord, String, u8, u64, Probed);
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => fields_and(payload, &Since::default()),
             2 => fields_and(payload, &Probed::default()),
             3 => fields_and(payload, &Came::default()),
+            4 => fields_and(payload, &Sharing::default()),
             _ => newest(version, payload),
         }
     }
@@ -226,6 +274,11 @@ impl From<&Known> for KnownRecord {
             touched: known.touched,
             probe: known.absence.as_ref().and_then(|a| a.probe.as_ref()).map(Into::into),
             came: (known.came != known.first_seen).then(|| known.came.into()),
+            shared: SharedRecord {
+                origin: (&known.origin).into(),
+                noconflicts: known.noconflicts,
+                conflicts: known.conflicts,
+            },
         }
     }
 }
@@ -247,6 +300,9 @@ impl TryFrom<KnownRecord> for Known {
             updated: record.updated.map(Into::into),
             updates: Count::new(record.updates)?,
             history: history(record.history)?,
+            noconflicts: record.shared.noconflicts,
+            conflicts: record.shared.conflicts,
+            origin: record.shared.origin.try_into()?,
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),
             came: record.came.unwrap_or(record.first_seen).into(),

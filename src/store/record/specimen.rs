@@ -140,6 +140,15 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         },
     );
     let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise(), any::<u64>());
+    let origin = prop_oneof![
+        Just(Origin::Observed),
+        Just(Origin::Upstream),
+        Just(Origin::Local),
+        feed().prop_map(Origin::Feed),
+    ];
+    let shared = (of(any::<bool>()), any::<u32>(), origin);
+    let (prints, bytes, noise, touched) = prints;
+    let prints = (prints, bytes, noise, touched, shared);
     (names, more, versions, standing, of(absence), prints).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
@@ -147,7 +156,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             (updates, history, tick, first_seen, came),
             standing,
             absence,
-            (prints, bytes, noise, touched),
+            (prints, bytes, noise, touched, (noconflicts, conflicts, origin)),
         )| Known {
             id,
             native,
@@ -162,6 +171,9 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             updates,
             history: History::from_newest_first(history).unwrap(),
             tick,
+            noconflicts,
+            conflicts,
+            origin,
             first_seen,
             came,
             standing,
@@ -207,7 +219,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             bytes,
         },
     );
-    let deltas = (any::<u64>(), vec((any::<u32>(), any::<u64>()), 0..4));
+    let deltas = (any::<u64>(), of(text()), vec((any::<u32>(), any::<u64>()), 0..4));
     let more = (deltas, chain);
     (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
         |(
@@ -217,7 +229,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            ((deltas_from, lineage), archives),
+            ((deltas_from, upstream_until, lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
@@ -260,6 +272,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 minted,
                 archives,
                 deltas_from,
+                upstream_until,
                 lineage: Lineage::new(
                     lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
                 ),

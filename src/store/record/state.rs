@@ -44,22 +44,26 @@ pub(in crate::store) struct StateRecord {
     archives: ChainRecord,
     /// The first archive that has the last state of an item that lives, as far as is known.
     free: u64,
+    /// Up to where the upstream's shared items are known.
+    upstream_until: Option<String>,
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => {}
             // The second lacks what is known of archives and items that live.
-            2 => return fields_and(payload, &0_u64),
+            2 => return fields_and(payload, &(0_u64, None::<String>)),
+            // The third lacks how far a sharing upstream is known.
+            3 => return fields_and(payload, &None::<String>),
             _ => return newest(version, payload),
         }
         // The first layout ends with the number of the next event.
         let judged = (FeedNoiseRecord::default(), SourcesRecord::default(), [0_u32; 4]);
         let shown = (0_u64, Vec::<(u32, u64)>::new(), ChainRecord::default());
-        let mut first: Self = fields_and(payload, &(judged, shown, 0_u64))?;
+        let mut first: Self = fields_and(payload, &(judged, shown, (0_u64, None::<String>)))?;
         // Everything that is known is to be sealed.
         first.archives.unsealed = first.living.saturating_add(first.tombstones);
         Ok(first)
@@ -247,6 +251,7 @@ impl StateRecord {
             came: came(&state.character),
             archives: (&state.archives).into(),
             free: state.archives.free,
+            upstream_until: state.upstream_until.clone(),
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
@@ -280,6 +285,7 @@ impl TryFrom<StateRecord> for FeedState {
             tombstones: record.tombstones,
             minted: record.minted,
             deltas_from: record.deltas_from,
+            upstream_until: record.upstream_until,
             lineage: Lineage::new(
                 record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
             ),

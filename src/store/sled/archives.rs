@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
     fn item(&self, trees: &Trees, id: &SyncId, stored: bool) -> Result<Option<Item>, StoreError> {
         let known = self.known.get(id).copied();
         if let (Some(known), Some(markup)) = (known, self.markup.get(id)) {
-            return Ok(Some(assemble(known.clone(), (*markup).clone())));
+            return Ok(Some(assemble(known.clone(), (*markup).clone(), Vec::new())));
         }
         let item = if stored { read::item(trees, &self.change.feed, id)? } else { None };
         Ok(item.map(|mut item| {
@@ -143,7 +143,7 @@ impl<'a> Source<'a> {
                 item.shared.winner.data = (*markup).clone();
             }
             match known {
-                Some(known) => assemble(known.clone(), item.shared.winner.data),
+                Some(known) => assemble(known.clone(), item.shared.winner.data, Vec::new()),
                 None => item,
             }
         }))

@@ -4,7 +4,7 @@ use super::archives::{self, Segment};
 use super::shared::Shared;
 use super::supersede::{Older, older};
 use super::trees::{Class, Trees, Writes};
-use super::{keys, redact};
+use super::{conflicts, keys, redact};
 use crate::model::{
     Change, Event, FeedName, FeedState, Known, Markup, NewVersion, Revision, SyncId, Time,
 };
@@ -123,6 +123,7 @@ pub(super) fn plan(
         trees.remove(&mut writes, Class::Kept, keys::feed(feed))?;
     }
     prepared.older.plan(trees, change, &mut writes)?;
+    conflicts::plan(trees, change, &mut writes)?;
     items(trees, prepared, &mut writes)?;
     redact::redact(trees, change, &mut writes)?;
     let next_event = events(trees, feed, &change.events, place.next_event, &mut writes)?;

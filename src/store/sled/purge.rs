@@ -19,6 +19,7 @@ const REST: &[Class] = &[
     Class::Versions,
     Class::Bodies,
     Class::Latest,
+    Class::Conflicts,
     Class::Events,
     Class::Kept,
     Class::Histories,

@@ -1,6 +1,7 @@
 //! Answers from the trees. Whoever calls holds the gate of what is read.
 
 use super::archives;
+use super::conflicts;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
@@ -59,12 +60,14 @@ pub(super) fn snapshot(
     state: &FeedState,
 ) -> Result<Option<Snapshot>, StoreError> {
     let known = values::<KnownRecord, _>(trees, Class::Ledger, keys::feed(feed));
+    let known: Vec<Known> = known.collect::<Result<_, _>>()?;
     Ok(Some(Snapshot {
         state: state.clone(),
-        known: known.collect::<Result<_, _>>()?,
         order: order(trees, feed)?,
         kept: if state.hold.is_some() { kept(trees, feed)? } else { Vec::new() },
         archives: archives::oldest(trees, feed, state)?,
+        conflicts: conflicts::all(trees, feed, &known)?,
+        known,
     }))
 }
 
@@ -150,13 +153,19 @@ fn with_bytes(
 ) -> Result<Item, StoreError> {
     let key = keys::item(feed, id);
     let known: Known = value(trees, Class::Ledger, &key, known)?;
+    let conflicts = conflicts::of(trees, feed, &known)?;
+    Ok(assemble(known, newest(trees, feed, id)?, conflicts))
+}
+
+/// The newest bytes of an item.
+pub(super) fn newest(trees: &Trees, feed: &FeedName, id: &SyncId) -> Result<Markup, StoreError> {
+    let key = keys::item(feed, id);
     let head: HeadRecord = trees.expected(Class::Heads, &key)?;
-    let newest = if head.latest {
+    if head.latest {
         markup(trees, Class::Latest, &key)
     } else {
         markup(trees, Class::Bodies, &keys::version(feed, id, head.body()))
-    };
-    Ok(assemble(known, newest?))
+    }
 }
 
 fn markup(trees: &Trees, class: Class, key: &[u8]) -> Result<Markup, StoreError> {

@@ -94,6 +94,8 @@ classes! {
     Floors floors 15
     /// Entries of held documents.
     Kept kept 23
+    /// What is in conflict with current versions, by item.
+    Conflicts conflicts 25
     /// Subscriptions of the hub, by id. Each is far smaller than a piece.
     Subscriptions subscriptions 24
     /// Since when the present orders and skeletons are in force.

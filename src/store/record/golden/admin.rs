@@ -120,3 +120,10 @@ pub(super) fn subscription() -> SubscriptionRecord {
         }),
     })
 }
+
+pub(super) fn history_record() -> HistoryRecord {
+    let mut history = HistoryRecord::default();
+    history.set_order(at(30), 3);
+    history.set_skeleton(at(20), 0);
+    history
+}

@@ -5,7 +5,7 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{feed, hub, poll, poll_and_hub, subscription, walk};
+use super::admin::{feed, history_record, hub, poll, poll_and_hub, subscription, walk};
 use super::*;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn context() -> Context {
     }
 }
 
-fn markup(xml: &str) -> MarkupRecord {
+pub(super) fn markup(xml: &str) -> MarkupRecord {
     MarkupRecord::from(&Markup {
         format: Format::Atom10,
         xml: xml.to_owned(),
@@ -71,11 +71,11 @@ fn skeleton() -> SkeletonRecord {
     })
 }
 
-fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownRecord {
+pub(super) fn known(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> KnownRecord {
     KnownRecord::from(&item(seen, noise, touched, probe))
 }
 
-fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> Known {
+pub(super) fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> Known {
     Known {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
@@ -90,6 +90,9 @@ fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> Known {
         updates: Count::new(3).unwrap(),
         history: history(),
         tick: Tick::at(at(30)),
+        noconflicts: None,
+        conflicts: 0,
+        origin: Origin::Observed,
         first_seen: at(-31),
         came: at(-31),
         standing: Standing::Deleted { since: at(30) },
@@ -110,9 +113,9 @@ fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>) -> Known {
 }
 
 /// One that went and came back.
-fn returned() -> KnownRecord {
+pub(super) fn returned() -> Known {
     let item = item("gone while older items stay", noise(), 9, Some(probe()));
-    KnownRecord::from(&Known { came: at(18), ..item })
+    Known { came: at(18), ..item }
 }
 
 fn probe() -> Probe {
@@ -156,7 +159,7 @@ fn noise() -> Noise {
     }
 }
 
-fn feed_noise() -> FeedNoise {
+pub(super) fn feed_noise() -> FeedNoise {
     FeedNoise {
         spans: vec![SharedSpan {
             path: "title".to_owned(),
@@ -178,7 +181,7 @@ fn feed_noise() -> FeedNoise {
     }
 }
 
-fn state(noise: FeedNoise) -> FeedState {
+pub(super) fn state(noise: FeedNoise) -> FeedState {
     FeedState {
         revision: Revision(12),
         tick: Some(Tick::at(at(30))),
@@ -235,6 +238,7 @@ fn state(noise: FeedNoise) -> FeedState {
             bytes: 4096,
         },
         deltas_from: 8,
+        upstream_until: None,
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
             Stretch { mark: u32::MAX, after: 5 },
@@ -299,7 +303,7 @@ fn log() -> LogRecord {
 }
 
 /// The bytes in a file: hexadecimal, white space ignored.
-fn golden(name: &str, written: &[u8]) -> Vec<u8> {
+pub(super) fn golden(name: &str, written: &[u8]) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store").join(name);
     if std::env::var_os("TIDEGATE_GOLDEN").is_some() && !path.exists() {
         let digits = data_encoding::HEXLOWER.encode(written);
@@ -313,7 +317,7 @@ fn golden(name: &str, written: &[u8]) -> Vec<u8> {
     data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap()
 }
 
-macro_rules! golden {
+macro_rules! specimens {
     ($($test:ident: $file:literal, $value:expr, $record:ty;)+) => {
         $(
             #[test]
@@ -331,13 +335,13 @@ macro_rules! golden {
     };
 }
 
-golden! {
+pub(super) use specimens;
+
+specimens! {
     markup_1: "markup-1.hex", markup("<entry><id>urn:x</id></entry>"), MarkupRecord;
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), MarkupRecord;
     skeleton_1: "skeleton-1.hex", skeleton(), SkeletonRecord;
-    known_4: "known-4.hex", returned(), KnownRecord;
-    state_3: "state-3.hex", StateRecord::new(&state(feed_noise()), 40), StateRecord;
     kept_1: "kept-1.hex", kept(), KeptRecord;
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
@@ -437,13 +441,6 @@ fn a_difference_is_read() {
     let base = delta::payload(&newer, None).unwrap();
     let payload = delta::payload(&stored, Some(&base)).unwrap();
     assert_eq!(delta::read::<MarkupRecord>(&stored, &payload).unwrap(), markup(&xml("one")));
-}
-
-fn history_record() -> HistoryRecord {
-    let mut history = HistoryRecord::default();
-    history.set_order(at(30), 3);
-    history.set_skeleton(at(20), 0);
-    history
 }
 
 fn archive_note() -> ArchiveNote {

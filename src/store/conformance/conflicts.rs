@@ -1,0 +1,111 @@
+//! What is in conflict with an item's current version: stored with it, answered with it.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    conflicts_are_answered_with_their_item
+    a_loser_may_have_the_bytes_that_the_item_had
+    conflicts_go_with_the_item
+    conflicts_that_contradict_the_ledger_are_refused
+}
+
+fn losing(name: &str, updates: u32, data: Option<Markup>) -> Version<Option<Markup>> {
+    known(name, updates, tick(i64::from(updates))).version(data)
+}
+
+/// Makes a second version of the item `a` of the feed, with these versions in conflict.
+async fn contest(
+    store: &dyn Store,
+    seconds: i64,
+    versions: Vec<Version<Option<Markup>>>,
+) -> Change {
+    let mut change = Draft::on(store, "news", seconds).await.item("a", "B").done();
+    let count = u32::try_from(versions.len()).unwrap();
+    for known in &mut change.known {
+        known.conflicts = count;
+        known.noconflicts = Some(false);
+        known.origin = Origin::Upstream;
+    }
+    change.conflicts = vec![Conflicting { id: id("a"), versions }];
+    change
+}
+
+async fn begun(store: &dyn Store, claim: &Claim) {
+    let change = Draft::on(store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    store.commit(claim, change).await.unwrap();
+}
+
+async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    begun(&*store, &claim).await;
+    // Large enough to be cut into pieces.
+    let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
+    let versions = vec![losing("a", 1, Some(markup(&long))), losing("a", 1, Some(markup("other")))];
+    let change = contest(&*store, 2, versions.clone()).await;
+    store.commit(&claim, change).await.unwrap();
+    let whole: Vec<Version<Markup>> =
+        versions.into_iter().map(|v| v.with(v.data.clone().unwrap())).collect();
+
+    drop(store);
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.conflicts, whole);
+    assert_eq!(item.shared.winner.noconflicts, Some(false));
+    let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
+    assert_eq!(view.items, [item]);
+    let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
+    assert_eq!(snapshot.conflicts.get(&id("a")), Some(&whole));
+    assert_eq!(snapshot.known[0].origin, Origin::Upstream);
+
+    let change = contest(&*store, 3, Vec::new()).await;
+    store.commit(&claim, change).await.unwrap();
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.conflicts, []);
+    assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().conflicts.is_empty());
+}
+
+async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    begun(&*store, &claim).await;
+    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    store.commit(&claim, change).await.unwrap();
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    let (new, old) = (&item.shared.winner.data, &item.shared.conflicts[0].data);
+    assert_eq!((new, old), (&markup("B"), &markup("A")));
+}
+
+async fn conflicts_go_with_the_item(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    begun(&*store, &claim).await;
+    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    store.commit(&claim, change).await.unwrap();
+    store.purge_feed(&feed("news")).await.unwrap();
+    begun(&*store, &claim).await;
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.shared.conflicts, []);
+}
+
+async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    begun(&*store, &claim).await;
+    let mut fewer = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    fewer.known[0].conflicts = 2;
+    let foreign = contest(&*store, 2, vec![losing("b", 1, Some(markup("x")))]).await;
+    let mut twice = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    twice.conflicts.push(twice.conflicts[0].clone());
+    let mut many = contest(&*store, 2, vec![losing("a", 1, None); Conflicting::LIMIT + 1]).await;
+    many.known[0].conflicts = u32::try_from(Conflicting::LIMIT + 1).unwrap();
+    let mut first = Draft::on(&*store, "news", 2).await.item("new", "N").done();
+    first.known[0].conflicts = 1;
+    first.conflicts = vec![Conflicting { id: id("new"), versions: vec![losing("new", 1, None)] }];
+    for change in [fewer, foreign, twice, many, first] {
+        let refused = store.commit(&claim, change).await;
+        assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
+    }
+    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    store.commit(&claim, change).await.unwrap();
+}

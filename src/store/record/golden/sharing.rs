@@ -1,0 +1,66 @@
+//! Specimens of what is kept of shared items.
+
+use super::files::{self, at, golden, specimens};
+use super::*;
+use crate::store::record::ConflictsRecord;
+
+fn contested() -> KnownRecord {
+    KnownRecord::from(&Known {
+        noconflicts: Some(false),
+        conflicts: 2,
+        origin: Origin::Feed(FeedName::new("news").unwrap()),
+        ..files::returned()
+    })
+}
+
+fn caught_up() -> StateRecord {
+    let until = Some("2026-11-20T16:20:05Z".to_owned());
+    StateRecord::new(&FeedState { upstream_until: until, ..files::state(files::feed_noise()) }, 40)
+}
+
+fn conflicts() -> ConflictsRecord {
+    let by = EndpointId::new("JEO2000").unwrap();
+    let update = Update { sequence: Count::ONE, stamp: Stamp::Both { when: at(1), by } };
+    ConflictsRecord::new(&[Version {
+        id: SyncId::new("gate.example.abc").unwrap(),
+        updates: Count::ONE,
+        deleted: true,
+        noconflicts: Some(false),
+        history: History::new(update),
+        data: Markup::try_from(files::markup("<entry/>")).unwrap(),
+    }])
+}
+
+specimens! {
+    known_5: "known-5.hex", contested(), KnownRecord;
+    state_4: "state-4.hex", caught_up(), StateRecord;
+    conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
+}
+
+/// Layouts of before items were shared are still read.
+#[test]
+fn what_nobody_shared_is_read() {
+    let stored = golden("known-4.hex", &[]);
+    let fourth = KnownRecord::from(&files::returned());
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), fourth);
+    let stored = golden("state-3.hex", &[]);
+    let third = StateRecord::new(&files::state(files::feed_noise()), 40);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), third);
+}
+
+/// The number of each origin is part of the layout.
+#[test]
+fn origins_keep_their_numbers() {
+    let feed = Origin::Feed(FeedName::new("news").unwrap());
+    for (number, origin) in
+        [(0, Origin::Observed), (1, Origin::Upstream), (2, Origin::Local), (3, feed)]
+    {
+        let plain = KnownRecord::from(&Known { origin: Origin::Observed, ..files::returned() });
+        let other = KnownRecord::from(&Known { origin, ..files::returned() });
+        let (plain, other) =
+            (postcard::to_stdvec(&plain).unwrap(), postcard::to_stdvec(&other).unwrap());
+        // It is followed by two fields of one byte each.
+        let place = plain.len() - 3;
+        assert_eq!((plain[place], other[place]), (0, number));
+    }
+}
