@@ -11,6 +11,7 @@ mod document;
 mod doubts;
 mod id;
 mod ignore;
+mod incoming;
 mod kept;
 mod lineage;
 mod markup;
@@ -34,6 +35,7 @@ pub use document::{
 pub use doubts::{Doubt, Doubts};
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
+pub use incoming::{EntrySync, Incoming, Sharing};
 pub use kept::Kept;
 pub use lineage::{Lineage, Stretch};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};

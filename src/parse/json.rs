@@ -257,6 +257,7 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         link: feed.head.link.clone().filter(|link| has_scheme(link)),
     };
     Ok(FeedDocument {
+        sharing: None,
         format: Format::JsonFeed,
         text,
         head: feed.head,

@@ -275,7 +275,12 @@ pub struct JudgeDouble {
 }
 
 impl Judge for JudgeDouble {
-    fn take_in(&self, round: &Round<'_>, seen: &Seen) -> Result<Judged, JudgeError> {
+    fn take_in(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        _beside: &Beside,
+    ) -> Result<Judged, JudgeError> {
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
         if text.contains("login") {
