@@ -99,15 +99,16 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
 /// read, which only a fault of this program can bring about.
 pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
+    let fields = entry_again(markup)?.fields.into_iter();
+    Some(fields.collect())
+}
+
+/// The same of all that an entry says.
+pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
     let text = again::document(markup)?;
     let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
     let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
-    let fields = document.entries.into_iter().next()?.fields.into_iter();
-    let owned = fields.map(|field| Field {
-        path: field.path.into_owned().into(),
-        value: field.value.into_owned().into(),
-    });
-    Some(owned.collect())
+    Some(document.entries.into_iter().next()?.detached())
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.

@@ -1,17 +1,17 @@
 //! Incorporating what a document shares (SSE 1.0 section 3.3).
 
 use super::super::draft::{Draft, Said};
-use super::super::mint;
 use super::super::newcomer::{describe, newcomer};
 use super::{Issued, LEAP_LIMIT, Parts, Peers};
 use crate::diff;
 use crate::identity;
 use crate::model::{
     Conflicting, Count, EndpointId, Entry, EntrySync, EventKind, FeedDocument, Incoming, Known,
-    Markup, Origin, Shared, Standing, SyncId, Version,
+    Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
 };
 use crate::record::ITEMS_LIMIT;
 use crate::sync::{self, Canonical};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// What was noted of entries that were not taken, at most this many.
@@ -61,8 +61,6 @@ pub(in crate::record) struct Merged {
     /// Items that bear this gateway's name and that this feed does not know: whether another feed
     /// does is to be asked.
     pub(in crate::record) asks: Vec<SyncId>,
-    /// Items of the document that were taken, for its order.
-    pub(in crate::record) taken: HashSet<SyncId>,
 }
 
 impl Merged {
@@ -80,62 +78,135 @@ pub(in crate::record) fn merge(
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
 ) -> Merged {
-    let mut merged = Merged::default();
-    let is_local = parts.whole.known.iter().any(|known| known.origin == Origin::Local);
-    let mut merging = Merging {
-        draft,
-        parts,
-        issued: peers.issued,
-        is_local,
-        fresh: HashMap::new(),
-        merged: &mut merged,
-    };
+    let listed: HashSet<&SyncId> =
+        document.entries.iter().filter_map(|entry| said(entry).map(Incoming::id)).collect();
+    let mut merging = Merging::new(draft, &parts.whole, &parts.shared);
+    merging.issued = peers.issued;
+    merging.replaced = Some(&parts.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
     // stands above, the newer, is made later.
-    for (source, is_listed) in
-        peers.complete.map(|c| (c, false)).into_iter().chain([(document, true)])
-    {
+    for source in peers.complete.into_iter().chain([document]) {
         for entry in source.entries.iter().rev() {
-            if let Some(EntrySync::Valid(said)) = &entry.sync {
-                merging.entry(source, entry, said, is_listed);
-            }
+            let Some(said) = said(entry) else { continue };
+            let is_listed = listed.contains(said.id());
+            let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
+            merging.take(&Offer { said, body, published_id: None, origin, is_listed });
         }
     }
-    merged
+    merging.merged
 }
 
-struct Merging<'m, 'd> {
+fn said<'a>(entry: &'a Entry<'_>) -> Option<&'a Incoming> {
+    match &entry.sync {
+        Some(EntrySync::Valid(said)) => Some(said),
+        _ => None,
+    }
+}
+
+/// A version that somebody offers.
+pub(in crate::record) struct Offer<'a> {
+    /// What it says of itself.
+    pub(in crate::record) said: &'a Incoming,
+    /// What it is.
+    pub(in crate::record) body: Body<'a>,
+    /// The id that it is published with where it comes from, if that is for ever.
+    pub(in crate::record) published_id: Option<&'a str>,
+    /// Where it comes from.
+    pub(in crate::record) origin: Origin,
+    /// Whether it stands in a document that shows what is current.
+    pub(in crate::record) is_listed: bool,
+}
+
+/// What an offered version is.
+#[derive(Clone, Copy)]
+pub(in crate::record) enum Body<'a> {
+    /// An entry of a document.
+    Entry(&'a FeedDocument<'a>, &'a Entry<'a>),
+    /// An item of another feed of this gateway.
+    Item(&'a Markup),
+}
+
+impl Body<'_> {
+    fn print(&self) -> u64 {
+        match self {
+            Self::Entry(_, entry) => diff::bytes_print(entry),
+            Self::Item(markup) => diff::markup_print(markup),
+        }
+    }
+
+    fn markup(&self) -> Markup {
+        match self {
+            Self::Entry(document, entry) => crate::parse::own(document, entry),
+            Self::Item(markup) => (*markup).clone(),
+        }
+    }
+
+    /// `None` where it cannot be read, which only a fault of this program can bring about.
+    fn entry(&self) -> Option<Cow<'_, Entry<'_>>> {
+        match self {
+            Self::Entry(_, entry) => Some(Cow::Borrowed(entry)),
+            Self::Item(markup) => crate::parse::entry_again(markup).map(Cow::Owned),
+        }
+    }
+}
+
+/// A merge that is being made.
+pub(in crate::record) struct Merging<'m, 'd> {
     draft: &'m mut Draft<'d>,
-    parts: &'m Parts<'m>,
+    whole: &'m Snapshot,
+    /// Where the items of the snapshot stand that can be merged.
+    places: &'m HashMap<SyncId, usize>,
+    /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
+    /// Items that were compared until now and are shared from now on, by native id.
+    replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
     is_local: bool,
+    /// Whether histories that bear this gateway's name are its own: they come from another feed of
+    /// it.
+    pub(in crate::record) is_ours: bool,
     /// Where the items stand that were taken in just now.
     fresh: HashMap<SyncId, usize>,
-    merged: &'m mut Merged,
+    /// What it says beside its changes.
+    pub(in crate::record) merged: Merged,
 }
 
-impl Merging<'_, '_> {
-    fn entry(
-        &mut self,
-        document: &FeedDocument<'_>,
-        entry: &Entry<'_>,
-        said: &Incoming,
-        is_listed: bool,
-    ) {
-        let id = said.id();
-        let index = self.fresh.get(id).or_else(|| self.parts.shared.get(id)).copied();
-        let known = index.and_then(|index| self.draft.item(index)).cloned();
-        if known.as_ref().is_some_and(Known::is_redacted) || !self.is_believed(known.as_ref(), said)
-        {
+impl<'m, 'd> Merging<'m, 'd> {
+    /// A merge into a draft over `whole`, in which the items stand at `places`.
+    pub(in crate::record) fn new(
+        draft: &'m mut Draft<'d>,
+        whole: &'m Snapshot,
+        places: &'m HashMap<SyncId, usize>,
+    ) -> Self {
+        Self {
+            draft,
+            whole,
+            places,
+            issued: None,
+            replaced: None,
+            is_local: whole.known.iter().any(|known| known.origin == Origin::Local),
+            is_ours: false,
+            fresh: HashMap::new(),
+            merged: Merged::default(),
+        }
+    }
+
+    /// The item as it stands in the draft.
+    pub(in crate::record) fn known(&self, id: &SyncId) -> Option<(usize, &Known)> {
+        let index = self.fresh.get(id).or_else(|| self.places.get(id)).copied()?;
+        Some((index, self.draft.item(index)?))
+    }
+
+    /// Merges what is offered into the item of its id (section 3.3).
+    pub(in crate::record) fn take(&mut self, offer: &Offer<'_>) {
+        let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
+        let known = found.as_ref().map(|(_, known)| known);
+        if known.is_some_and(Known::is_redacted) || !self.is_believed(known, offer.said) {
             return;
         }
-        self.merged.taken.insert(id.clone());
-        match (index, known) {
-            (Some(index), Some(known)) => {
-                self.known(index, known, document, entry, said, is_listed)
-            }
-            _ => self.new(document, entry, said, is_listed),
+        match found {
+            Some((index, known)) => self.update(index, known, offer),
+            None => self.add(offer),
         }
     }
 
@@ -154,6 +225,9 @@ impl Merging<'_, '_> {
                 updates.value()
             ));
             return false;
+        }
+        if self.is_ours {
+            return true;
         }
         let own = self.draft.round.endpoint;
         let claimed = versions().flat_map(|(_, history)| history.iter());
@@ -180,51 +254,49 @@ impl Merging<'_, '_> {
 
     /// The greatest sequence of this gateway's own updates of an item.
     fn issued_here(&self, known: &Known, own: &EndpointId) -> Option<Count> {
-        let conflicts = self.parts.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
+        let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
         let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
         let updates = histories.flat_map(|history| history.iter());
         updates.filter(|update| update.stamp.by() == Some(own)).map(|update| update.sequence).max()
     }
 
     /// Step 1 of section 3.3: nothing local has this id.
-    fn new(
-        &mut self,
-        document: &FeedDocument<'_>,
-        entry: &Entry<'_>,
-        said: &Incoming,
-        is_listed: bool,
-    ) {
+    fn add(&mut self, offer: &Offer<'_>) {
         if self.draft.size() >= ITEMS_LIMIT {
             self.merged.note(format!(
                 "the feed has {ITEMS_LIMIT} items, which is the limit; no more are taken in"
             ));
             return;
         }
-        let native = identity::native(entry);
-        let replaced = self.parts.replaced.get(&native.shown).copied();
+        let (said, id) = (offer.said, offer.said.id());
+        let Some(entry) = offer.body.entry() else {
+            self.merged.note(format!("the item {id} cannot be read again; it is not taken in"));
+            return;
+        };
+        let native = identity::native(&entry);
+        let replaced = self.replaced.and_then(|replaced| replaced.get(&native.shown)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
-        let (now, id) = (self.draft.round.now, said.id().clone());
+        let now = self.draft.round.now;
         let key = format!("{}##{id}", native.shown);
-        let mut known = newcomer(entry, &native, &key, id.clone(), |_| false, self.draft);
-        if let Some(old) = replaced.and_then(|at| self.draft.item(at)) {
-            known.published_id.clone_from(&old.published_id);
-        } else {
-            known.published_id = mint::published_id(entry, &id, |_| false);
+        let mut known = newcomer(&entry, &native, &key, id.clone(), |_| false, self.draft);
+        let old = replaced.and_then(|at| self.draft.item(at));
+        if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
+            published.clone_into(&mut known.published_id);
         }
-        known.origin = Origin::Upstream;
+        known.origin = offer.origin.clone();
         bear(&mut known, &said.version);
-        known.standing = self.standing(said.version.deleted, is_listed);
+        known.bytes = offer.body.print();
+        known.standing = self.standing(said.version.deleted, offer.is_listed);
         let words = history_words(&said.version);
-        let (kind, reason) = match said.version.deleted {
-            true => {
-                (EventKind::Deleted, format!("its publisher shares that it is deleted, {words}"))
-            }
-            false => (EventKind::Created, format!("its publisher shares it, {words}")),
+        let (kind, reason) = if said.version.deleted {
+            (EventKind::Deleted, format!("{} that it is deleted, {words}", shares(&offer.origin)))
+        } else {
+            (EventKind::Created, format!("{} it, {words}", shares(&offer.origin)))
         };
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
-        let markup = crate::parse::own(document, entry);
-        let said = Said::new(kind, reason);
-        let index = self.draft.incorporate(None, known, Some(markup), conflicts, said);
+        let markup = offer.body.markup();
+        let words = Said::new(kind, reason);
+        let index = self.draft.incorporate(None, known, Some(markup), conflicts, words);
         self.fresh.insert(id.clone(), index);
         if let Some(at) = replaced {
             let reason = format!("its publisher shares it as {id} now");
@@ -242,16 +314,9 @@ impl Merging<'_, '_> {
         }
     }
 
-    fn known(
-        &mut self,
-        index: usize,
-        known: Known,
-        document: &FeedDocument<'_>,
-        entry: &Entry<'_>,
-        said: &Incoming,
-        is_listed: bool,
-    ) {
-        let print = diff::bytes_print(entry);
+    fn update(&mut self, index: usize, known: Known, offer: &Offer<'_>) {
+        let (said, is_listed) = (offer.said, offer.is_listed);
+        let print = offer.body.print();
         let kept = self.draft.conflicts_of(&known.id);
         let local = Shared {
             winner: known.version(Datum::new(Place::Ours, known.bytes)),
@@ -278,24 +343,25 @@ impl Merging<'_, '_> {
             merged.conflicts.truncate(Conflicting::LIMIT);
         }
         if sync::same_item(&bare(&merged), &before) {
-            self.same(index, &known, document, entry, &merged.winner, is_listed);
+            self.same(index, &known, offer, &merged.winner);
             return;
         }
         // The bytes of a version that stays are newer only where its publisher has them.
-        let stays = merged.winner.with(()) == before.winner && known.origin != Origin::Upstream;
+        let stays = merged.winner.with(()) == before.winner && known.origin != offer.origin;
         if stays {
             merged.winner.data.place = Place::Ours;
         }
         let data = |datum: Datum| match datum.place {
             Place::Ours => None,
             Place::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
-            Place::Entry => Some(crate::parse::own(document, entry)),
+            Place::Entry => Some(offer.body.markup()),
             Place::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
         };
         let winner = &merged.winner;
         let markup = data(winner.data);
         let mut next = known.clone();
-        if winner.data.place == Place::Entry {
+        let entry = if winner.data.place == Place::Entry { offer.body.entry() } else { None };
+        if let Some(entry) = &entry {
             describe(&mut next, entry);
             next.prints = diff::portrait(entry, &self.draft.round.options.ignore).prints;
             next.bytes = print;
@@ -308,7 +374,7 @@ impl Merging<'_, '_> {
         }
         bear(&mut next, winner);
         if next.origin == Origin::Observed {
-            next.origin = Origin::Upstream;
+            next.origin = offer.origin.clone();
         }
         next.absence = None;
         let lives = known.is_deleted() || matches!(known.standing, Standing::Current);
@@ -332,16 +398,8 @@ impl Merging<'_, '_> {
 
     /// The version is known. Its publisher may have newer bytes of it all the same, which are served
     /// where the publisher is the one that the item comes from.
-    fn same(
-        &mut self,
-        index: usize,
-        known: &Known,
-        document: &FeedDocument<'_>,
-        entry: &Entry<'_>,
-        winner: &Version<Datum>,
-        is_listed: bool,
-    ) {
-        let is_back = is_listed && matches!(known.standing, Standing::Retired { .. });
+    fn same(&mut self, index: usize, known: &Known, offer: &Offer<'_>, winner: &Version<Datum>) {
+        let is_back = offer.is_listed && matches!(known.standing, Standing::Retired { .. });
         if is_back {
             let now = self.draft.round.now;
             self.draft.change(index, |item| {
@@ -353,22 +411,29 @@ impl Merging<'_, '_> {
         }
         let is_newest = winner.data.place == Place::Entry
             && winner.data.print != known.bytes.to_be_bytes()
-            && known.origin == Origin::Upstream
+            && known.origin == offer.origin
             && !known.is_deleted()
-            && is_listed;
-        if is_newest {
-            let portrait = diff::portrait(entry, &self.draft.round.options.ignore);
-            let print = diff::bytes_print(entry);
-            let is_other = portrait.prints != known.prints;
-            self.draft.change(index, |item| {
-                describe(item, entry);
-                item.prints = portrait.prints;
-                item.bytes = print;
-            });
-            if is_other {
-                self.draft.keep_latest(known.id.clone(), crate::parse::own(document, entry));
-            }
+            && offer.is_listed;
+        let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
+        let portrait = diff::portrait(&entry, &self.draft.round.options.ignore);
+        let print = offer.body.print();
+        let is_other = portrait.prints != known.prints;
+        self.draft.change(index, |item| {
+            describe(item, &entry);
+            item.prints = portrait.prints;
+            item.bytes = print;
+        });
+        if is_other {
+            self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
+    }
+}
+
+/// Who shares an item, in words.
+fn shares(origin: &Origin) -> String {
+    match origin {
+        Origin::Feed(feed) => format!("the feed {feed} has"),
+        _ => "its publisher shares".to_owned(),
     }
 }
 
