@@ -18,7 +18,8 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     let mut channel = Element::new("", "channel");
     let mut push = |name: &str, text: &str| channel.push(Element::new("", name).text(text));
     let said = |name| feed.find(ATOM, name).map(|element| element.content().trim().to_owned());
-    let title = said("title").unwrap_or_else(|| skeleton.title.clone());
+    let known = Some(skeleton.title.clone()).filter(|title| !title.is_empty());
+    let title = known.or_else(|| said("title")).unwrap_or_default();
     let link = skeleton.link.as_deref().unwrap_or(&addresses.upstream);
     // RSS 2.0 requires these three.
     push("title", &title);
