@@ -1,5 +1,5 @@
 //! Bytes of an upstream to a [`FeedDocument`]: charset, Atom 1.0 and 0.3, RSS 2.0, 0.9x and 1.0,
-//! JSON Feed.
+//! JSON Feed, and collections of FeedSync, which become Atom as they are decoded.
 //!
 //! Entries are exact slices of the decoded text; what has to be repaired so that they can be
 //! republished is repaired in copies. No element is matched by its prefix, no DTD is processed, no
@@ -9,6 +9,7 @@
 
 mod again;
 mod attributes;
+pub mod collection;
 mod date;
 mod decode;
 mod dialect;

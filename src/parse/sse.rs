@@ -15,9 +15,12 @@ mod tests;
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
-pub use sync091::Kept;
-pub use tree::{ATOM, Tree};
+pub use sync091::{Kept, converted};
+pub use tree::{ATOM, Id, Tree};
 pub use values::Values;
+
+pub(super) use payload::needs;
+pub(super) use values::rfc822;
 
 /// The most bytes of a document.
 pub const BYTES_LIMIT: usize = 32 << 20;
@@ -35,6 +38,14 @@ pub const ITEM_LIMIT: usize = 100_000;
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
+
+/// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
+/// read, too.
+pub fn mentions_sync_markup(text: &str) -> bool {
+    ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
+        .iter()
+        .any(|namespace| text.contains(namespace))
+}
 
 /// The dialects of sync markup that are told apart by their namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
