@@ -13,13 +13,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
 
-/// What every namespace of sync markup has in it, so that most documents are looked at no further.
-const SIGNS: [&[u8]; 2] = [b"microsoft.com/schemas/", b"feedsync.org/2007/feedsync"];
-
 /// Adds what a document says of sharing.
 pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     let text = document.text;
-    if !SIGNS.iter().any(|sign| memchr::memmem::find(text.as_bytes(), sign).is_some()) {
+    if !sse::mentions_sync_markup(text) {
         return;
     }
     let feed = match sse::read(text) {
@@ -71,10 +68,7 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
 
 /// What an item's `sx:sync` says, or what is wrong with it; `None` where it has none.
 fn of(item: &SseItem) -> Option<Result<Incoming, String>> {
-    match item.shared.as_ref()? {
-        Ok(shared) => Some(incoming(shared)),
-        Err(error) => Some(Err(error.to_string())),
-    }
+    Some(item.any()?.map_err(|error| error.to_string()).and_then(|shared| incoming(&shared)))
 }
 
 fn incoming(shared: &Shared<Payload>) -> Result<Incoming, String> {
@@ -159,8 +153,14 @@ pub(super) fn sharing(feed: &SseFeed<'_>, url: Option<&Url>) -> Option<Sharing> 
         }
     });
     let bounds = attribute("since").zip(attribute("until"));
+    // SSE 0.91 writes dates, whose letters are in no order.
+    let is_dated = SseDialect::of(tree.name(id).0) == Some(SseDialect::Sse091);
+    let bound = |text: &str| match is_dated {
+        true => sse::values::rfc822(text).map(|time| time.to_string()),
+        false => Some(text.to_owned()),
+    };
     Some(Sharing {
-        bounds: bounds.map(|(since, until)| (since.to_owned(), until.to_owned())),
+        bounds: bounds.and_then(|(since, until)| bound(since).zip(bound(until))),
         complete: complete.map(|mut link| {
             // What a document says of credentials is not followed; it fails only for addresses that
             // cannot have any.

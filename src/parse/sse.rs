@@ -7,7 +7,7 @@ mod payload;
 mod sync;
 mod sync091;
 mod tree;
-mod values;
+pub(super) mod values;
 
 #[cfg(test)]
 mod tests;
