@@ -10,6 +10,7 @@ mod draft;
 mod held;
 mod kept;
 mod kept_out;
+pub mod local;
 mod mint;
 mod newcomer;
 mod next;

@@ -88,6 +88,7 @@ impl Gateway {
             public_url.clone(),
             hub.clone(),
         ));
+        desk.open_all().await;
         let settings = serve::Settings {
             public_url,
             admin_token,

@@ -200,7 +200,10 @@ fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
         out.push_str("/>");
     };
     push("self", Some(media), own_address(page));
-    push("via", None, &page.addresses.upstream);
+    // A feed that has no upstream comes from here.
+    if page.addresses.upstream != page.addresses.reader {
+        push("via", None, &page.addresses.upstream);
+    }
     for (relation, address) in page.history.links(&page.addresses.reader) {
         push(relation, Some(media), address);
     }

@@ -128,6 +128,15 @@ impl Site {
         Some(Cloud { domain, port, path: url.path().to_owned() })
     }
 
+    /// Where a feed comes from: its upstream, or this gateway where it has none.
+    pub(super) fn upstream(&self, record: &FeedRecord, dialect: Dialect) -> String {
+        if record.has_upstream() {
+            without_credentials(&record.url)
+        } else {
+            self.view(&record.name, ViewKind::Reader, dialect)
+        }
+    }
+
     /// What a document of this feed names.
     pub(super) fn addresses(&self, record: &FeedRecord, dialect: Dialect) -> Addresses {
         let feed = &record.name;
@@ -135,7 +144,7 @@ impl Site {
             reader: self.view(feed, ViewKind::Reader, dialect),
             sync: self.view(feed, ViewKind::Sync, dialect),
             complete: self.view(feed, ViewKind::Complete, dialect),
-            upstream: without_credentials(&record.url),
+            upstream: self.upstream(record, dialect),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
             cloud: self.cloud.then(|| self.registrar()).flatten(),
