@@ -4,6 +4,7 @@ mod demo;
 mod error;
 mod feeds;
 mod gateway;
+mod gather;
 mod hub;
 mod keep;
 mod operator;

@@ -15,6 +15,7 @@ mod polling;
 mod publish;
 mod section;
 mod server;
+mod sharing;
 mod sheet;
 mod size;
 mod store;
@@ -114,9 +115,8 @@ fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
     let publish = publish::read(&mut top.table("publish", publish::KEYS));
     let sup = sup::read(&mut top.table("sup", sup::KEYS));
     let websub = websub::read(&mut top.table("websub", websub::KEYS));
-    let feeds = feeds::read_feeds(&mut top, &polling);
-    let aggregates = feeds::read_aggregates(&mut top, &feeds);
-    Config { server, store, polling, publish, sup, websub, feeds: feeds.checked, aggregates }
+    let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling);
+    Config { server, store, polling, publish, sup, websub, feeds, aggregates }
 }
 
 /// The tables of the file.

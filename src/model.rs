@@ -16,6 +16,7 @@ mod kept;
 mod lineage;
 mod markup;
 mod noise;
+mod policy;
 mod probe;
 mod sharing;
 mod snapshot;
@@ -43,6 +44,7 @@ pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
     Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
 };
+pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

@@ -11,10 +11,12 @@ mod auth;
 mod callback;
 mod cloud;
 mod conditional;
+mod conflicts;
 mod dashboard;
 mod delta;
 mod directory;
 mod doors;
+mod edit;
 mod explain;
 mod feeds;
 mod html;
@@ -68,6 +70,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use conflicts::Contested;
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
 use keeping::Counted;
@@ -139,6 +142,7 @@ struct Room {
     pasts: Pasts,
     keeping: Keeping,
     counted: Counted,
+    contested: Contested,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
     pushing: callback::Pushing,
@@ -183,6 +187,7 @@ impl Room {
             metrics.clone(),
         );
         let counted = Counted::new(Arc::clone(&store));
+        let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(Log::new(Arc::clone(&store)));
         let links =
             Links { sup: !settings.periods.is_empty(), hub: settings.hub, cloud: settings.cloud };
@@ -201,6 +206,7 @@ impl Room {
             pasts,
             keeping: settings.keeping,
             counted,
+            contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_AT_ONCE)),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             pushing: callback::Pushing::default(),
@@ -219,15 +225,21 @@ pub fn router(parts: Parts) -> Router {
 }
 
 fn routes(room: Shared) -> Router {
+    let items = Router::new()
+        .route("/feeds/{name}/items", post(edit::create))
+        .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
+        .route("/feeds/{name}/items/{id}/restore", post(edit::restore))
+        .route("/feeds/{name}/items/{id}/resolve", post(edit::resolve))
+        .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
     let administration = Router::new()
+        .merge(items)
         .route("/feeds", get(admin::list))
         .route("/subscriptions", get(hub::list))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
-        .route("/feeds/{name}/items/{id}", get(admin::item))
         .route("/feeds/{name}/backfill", post(admin::backfill))
-        .route("/feeds/{name}/items/{id}/resolve", post(admin::resolve))
+        .route("/feeds/{name}/conflicts", get(edit::conflicts))
         .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -241,7 +253,11 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/complete", get(feeds::complete))
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/feeds/{name}/items/{id}", get(items::item))
-        .route("/feeds/{name}/conflicts", get(items::conflicts))
+        .route("/feeds/{name}/conflicts", get(conflicts::show))
+        .route(
+            "/feeds/{name}/conflicts",
+            post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
+        )
         .route("/feeds/{name}/about", get(about::page))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(sup::document))

@@ -7,6 +7,7 @@ mod assemble;
 mod check;
 #[cfg(test)]
 mod conformance;
+pub mod endpoint;
 mod floor;
 mod limits;
 mod lineage;

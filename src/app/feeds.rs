@@ -3,7 +3,7 @@
 use super::operator::Desk;
 use super::{AppError, keep};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, VERSIONS_PER_DAY};
 use crate::record::{self, Round};
 use crate::store::{CommitError, Store, StoreError};
@@ -27,9 +27,9 @@ pub(super) async fn reconcile(
     let mut stored: BTreeMap<_, _> =
         store.feeds().await.map_err(failed)?.into_iter().map(|f| (f.name.clone(), f)).collect();
     let mut changed = Vec::new();
-    for feed in &config.feeds {
-        let record = feed.record();
-        if stored.remove(&feed.name).as_ref() != Some(&record) {
+    let feeds = config.feeds.iter().map(config::Feed::record);
+    for record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
+        if stored.remove(&record.name).as_ref() != Some(&record) {
             store.put_feed(&record).await.map_err(failed)?;
             changed.push(record);
         }

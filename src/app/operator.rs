@@ -1,7 +1,11 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod gather;
 mod hub;
+mod local;
 mod redact;
+
+pub(super) use gather::Gathered;
 
 use super::{AppError, feeds, translate};
 use crate::archive;
@@ -13,6 +17,7 @@ use crate::model::{
     Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
+use crate::record::local::{Act, Acted};
 use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
@@ -129,6 +134,7 @@ impl Desk {
         for record in feeds::reconcile(self.store.as_ref(), config).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
+        self.open_all().await;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config.clone();
         Ok(restart)
     }
@@ -263,8 +269,19 @@ impl Operator for Desk {
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
         let _one = self.changing.lock().await;
-        let url = config::feed_address(&put.url)
-            .map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?;
+        let sharing = &put.options.sharing;
+        let url = if sharing.local && put.url.is_empty() {
+            String::new()
+        } else {
+            let url = config::feed_address(&put.url);
+            url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
+        };
+        let all = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let unknown = |name: &&FeedName| *name == feed || !all.iter().any(|r| r.name == **name);
+        if let Some(name) = sharing.shares_with.iter().find(unknown) {
+            let said = format!("shares_with: there is no other feed {name}");
+            return Err(OperatorError::BadRequest(said));
+        }
         let before = match self.record(feed).await {
             Ok(record) => Some(record),
             Err(OperatorError::UnknownFeed(_)) => None,
@@ -275,13 +292,14 @@ impl Operator for Desk {
         }
         let record = FeedRecord {
             name: feed.clone(),
-            url: url.to_string(),
+            url,
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: put.options,
         };
         self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
-        self.poller.put(record).await.map_err(stopped)?;
+        self.poller.put(record.clone()).await.map_err(stopped)?;
+        self.open(&record).await?;
         Ok(if before.is_some() { Put::Changed } else { Put::Created })
     }
 
@@ -307,6 +325,10 @@ impl Operator for Desk {
         if record.standing != FeedStanding::Active {
             return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
         }
+        if !record.has_upstream() {
+            let said = format!("the feed {feed} is not polled: it has no url");
+            return Err(OperatorError::Conflict(said));
+        }
         let report = self.poller.poll_now(feed).await.map_err(|error| match error {
             PollError::TooMany { .. } => OperatorError::Conflict(error.to_string()),
             _ => stopped(error),
@@ -323,6 +345,10 @@ impl Operator for Desk {
         })
     }
 
+    async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError> {
+        self.act(feed, &act).await
+    }
+
     async fn redact(
         &self,
         feed: &FeedName,
@@ -336,6 +362,10 @@ impl Operator for Desk {
         let record = self.record(feed).await?;
         if record.standing != FeedStanding::Active {
             return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
+        }
+        if !record.has_upstream() {
+            let said = format!("the feed {feed} has no url, so nobody has older documents of it");
+            return Err(OperatorError::Conflict(said));
         }
         let order = match action {
             BackfillAction::Start => WalkOrder::Start,

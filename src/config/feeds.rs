@@ -1,14 +1,15 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
 use super::ignore;
-use super::nearest::nearest;
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
+use super::sharing::{self, Named, circle, known};
 use super::web::feed_address;
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, Without,
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, SharingOptions,
+    Without,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use url::Url;
 
 pub(super) const FEED_KEYS: &[&str] = &[
@@ -22,8 +23,13 @@ pub(super) const FEED_KEYS: &[&str] = &[
     "ignore",
     "min_interval",
     "max_interval",
+    "local",
+    "title",
+    "shares_with",
+    "conflicts",
 ];
-pub(super) const AGGREGATE_KEYS: &[&str] = &["name", "sources"];
+pub(super) const AGGREGATE_KEYS: &[&str] =
+    &["name", "sources", "title", "shares_with", "conflicts"];
 
 /// The most feeds in one file.
 pub const FEED_LIMIT: usize = 100_000;
@@ -37,8 +43,8 @@ pub const SOURCE_LIMIT: usize = 10_000;
 pub struct Feed {
     /// Its name.
     pub name: FeedName,
-    /// The upstream's address.
-    pub url: Url,
+    /// The upstream's address; only a local feed may have none.
+    pub url: Option<Url>,
     /// What the operator says of it.
     pub options: FeedOptions,
     /// Who added it: the file or the command line.
@@ -50,7 +56,7 @@ impl Feed {
     pub fn record(&self) -> FeedRecord {
         FeedRecord {
             name: self.name.clone(),
-            url: self.url.to_string(),
+            url: self.url.as_ref().map(Url::to_string).unwrap_or_default(),
             source: self.source,
             standing: FeedStanding::Active,
             options: self.options.clone(),
@@ -58,32 +64,120 @@ impl Feed {
     }
 }
 
-/// Several feeds as one. Checked, not served yet.
+/// Several feeds as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Aggregate {
     /// Its name, of the same kind as those of feeds.
     pub name: FeedName,
-    /// The feeds that it gathers, in the order of the file.
-    pub sources: Vec<FeedName>,
+    /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
+    pub sharing: SharingOptions,
 }
 
-/// The feeds that stood the check, and every name that is taken, with the line where it is.
+impl Aggregate {
+    /// The record that the store keeps of it.
+    pub fn record(&self) -> FeedRecord {
+        FeedRecord {
+            name: self.name.clone(),
+            url: String::new(),
+            source: FeedSource::File,
+            standing: FeedStanding::Active,
+            options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
+        }
+    }
+}
+
+/// The feeds and aggregates that stood the check, and every name that is taken, with the line where
+/// it is.
 pub(super) struct Feeds {
     pub(super) checked: Vec<Feed>,
-    names: BTreeMap<FeedName, usize>,
+    pub(super) aggregates: Vec<Aggregate>,
+    pub(super) names: BTreeMap<FeedName, usize>,
+    /// Where each name is given away, for messages about what it is used for.
+    places: BTreeMap<FeedName, usize>,
 }
 
-pub(super) fn read_feeds(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
-    let mut feeds = Feeds { checked: Vec::new(), names: BTreeMap::new() };
+/// The names that a table refers to, to be looked up when all are known.
+struct Refers {
+    /// Its own name, where that is good.
+    name: Option<FeedName>,
+    shares_with: Named,
+    sources: Named,
+}
+
+pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
+    let mut feeds = Feeds {
+        checked: Vec::new(),
+        aggregates: Vec::new(),
+        names: BTreeMap::new(),
+        places: BTreeMap::new(),
+    };
+    let mut refers = Vec::new();
     top.tables("feed", FEED_KEYS, FEED_LIMIT, |section| {
         let name = new_name(section, &mut feeds.names);
-        let url = section.required("url", feed_address);
-        let options = options(section, polling);
-        if let (Some(name), Some(url)) = (name, url) {
-            feeds.checked.push(Feed { name, url, options, source: FeedSource::File });
-        }
+        let local = section.boolean("local");
+        // Who meant to say it and slipped is told of that slip alone.
+        let may_be_local = local.unwrap_or_else(|| section.has("local"));
+        let local = local.unwrap_or_default();
+        let url = if may_be_local {
+            section.text("url", feed_address)
+        } else {
+            section.required("url", feed_address)
+        };
+        let sharing = sharing::read(section, local);
+        let options = options(section, polling, sharing.options);
+        let shares_with = sharing.shares_with;
+        refers.push(Refers { name: name.clone(), shares_with, sources: Named::new() });
+        let (Some(name), true) = (name, local || url.is_some()) else { return };
+        feeds.checked.push(Feed { name, url, options, source: FeedSource::File });
     });
+    top.tables("aggregate", AGGREGATE_KEYS, AGGREGATE_LIMIT, |section| {
+        let name = new_name(section, &mut feeds.names);
+        let sharing = sharing::read(section, false);
+        if !section.has("sources") {
+            let message = "is missing; each [[aggregate]] names the feeds that it gathers";
+            section.fault("sources", message.to_owned());
+        }
+        let sources = sharing::names(section, "sources", SOURCE_LIMIT);
+        if section.is_empty_list("sources") {
+            let message = "is empty; an aggregate gathers one feed at least";
+            section.fault("sources", message.to_owned());
+        }
+        let shares_with = sharing.shares_with;
+        refers.push(Refers { name: name.clone(), shares_with, sources });
+        let Some(name) = name else { return };
+        feeds.places.insert(name.clone(), section.place("sources"));
+        feeds.aggregates.push(Aggregate { name, sharing: sharing.options });
+    });
+    look_up(top, &mut feeds, refers);
     feeds
+}
+
+/// Puts the feeds that are meant in the place of names, where there are such feeds.
+fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>) {
+    let mut found = BTreeMap::new();
+    for Refers { name, shares_with, sources } in refers {
+        let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
+        let table = if is_aggregate { "aggregate" } else { "feed" };
+        let shares_with = known(top.sheet(), &format!("{table}.shares_with"), shares_with, feeds);
+        let sources = known(top.sheet(), "aggregate.sources", sources, feeds);
+        found.extend(name.map(|name| (name, (shares_with, sources))));
+    }
+    let names = |sharing: &mut SharingOptions, name: &FeedName| {
+        (sharing.shares_with, sharing.sources) = found.get(name).cloned().unwrap_or_default();
+    };
+    for feed in &mut feeds.checked {
+        names(&mut feed.options.sharing, &feed.name);
+    }
+    for aggregate in &mut feeds.aggregates {
+        names(&mut aggregate.sharing, &aggregate.name);
+    }
+    let sources = feeds.aggregates.iter().map(|a| (&a.name, a.sharing.sources.as_slice()));
+    if let Some(path) = circle(&sources.collect()) {
+        let at = path.first().and_then(|name| feeds.places.get(name)).copied().unwrap_or_default();
+        let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");
+        let message = format!("an aggregate cannot gather itself: {path}");
+        top.sheet().fault(at, "aggregate.sources".to_owned(), message);
+    }
 }
 
 /// The name of a table, where it is well made; noted as taken, a fault where it was taken before.
@@ -101,7 +195,11 @@ fn new_name(
     Some(name)
 }
 
-fn options(section: &mut Section<'_, '_, '_>, polling: &Polling) -> FeedOptions {
+fn options(
+    section: &mut Section<'_, '_, '_>,
+    polling: &Polling,
+    sharing: SharingOptions,
+) -> FeedOptions {
     let complete = section.boolean("complete").unwrap_or_default();
     let words = [("safe", Deletions::Safe), ("eager", Deletions::Eager), ("off", Deletions::Off)];
     let deletions = section.choice("deletions", &words).unwrap_or_default();
@@ -124,43 +222,7 @@ fn options(section: &mut Section<'_, '_, '_>, polling: &Polling) -> FeedOptions 
         probe: section.boolean("probe").unwrap_or_default(),
         backfill: section.boolean("backfill").unwrap_or_default(),
         ignore: ignore::read(section),
+        sharing,
         without: Without::default(),
     }
-}
-
-pub(super) fn read_aggregates(top: &mut Section<'_, '_, '_>, feeds: &Feeds) -> Vec<Aggregate> {
-    let mut taken = feeds.names.clone();
-    let mut aggregates = Vec::new();
-    top.tables("aggregate", AGGREGATE_KEYS, AGGREGATE_LIMIT, |section| {
-        let name = new_name(section, &mut taken);
-        let sources = sources(section, feeds);
-        section.warn("name", "aggregates are checked but not served yet".to_owned());
-        aggregates.extend(name.map(|name| Aggregate { name, sources }));
-    });
-    aggregates
-}
-
-fn sources(section: &mut Section<'_, '_, '_>, feeds: &Feeds) -> Vec<FeedName> {
-    const KEY: &str = "sources";
-    let mut names = BTreeSet::new();
-    let mut sources = Vec::new();
-    for (span, text) in section.list(KEY, SOURCE_LIMIT, "a list of feed names").unwrap_or_default()
-    {
-        let known = FeedName::new(text).ok().filter(|name| feeds.names.contains_key(name));
-        let Some(name) = known else {
-            let near = nearest(text, feeds.names.keys().map(FeedName::as_str));
-            let meant = near.map_or_else(
-                || "name feeds of this file".to_owned(),
-                |near| format!("did you mean {near:?}?"),
-            );
-            section.fault_at(&span, KEY, format!("there is no feed {text:?}; {meant}"));
-            continue;
-        };
-        if !names.insert(name.clone()) {
-            section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
-            continue;
-        }
-        sources.push(name);
-    }
-    sources
 }

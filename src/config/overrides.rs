@@ -44,7 +44,7 @@ impl Overrides {
 
 /// Adds a feed, unless its address is polled already.
 fn add(config: &mut Config, url: &Url) {
-    if config.feeds.iter().any(|feed| feed.url == *url) {
+    if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(url)) {
         return;
     }
     let feeds = &config.feeds;
@@ -54,7 +54,7 @@ fn add(config: &mut Config, url: &Url) {
             || aggregates.iter().any(|aggregate| aggregate.name == *name)
     });
     if let Some(name) = name {
-        let (url, options) = (url.clone(), FeedOptions::default());
+        let (url, options) = (Some(url.clone()), FeedOptions::default());
         config.feeds.push(Feed { name, url, options, source: FeedSource::CommandLine });
     }
 }

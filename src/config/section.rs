@@ -132,6 +132,22 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         self.value(key).is_some()
     }
 
+    /// The byte offset of a key; that of the head of the table where the key is absent.
+    pub(super) fn place(&self, key: &'static str) -> usize {
+        self.key_start(key).unwrap_or(self.start)
+    }
+
+    /// Whether a key is a list of nothing.
+    pub(super) fn is_empty_list(&self, key: &'static str) -> bool {
+        let list = self.value(key).and_then(|value| value.get_ref().as_array());
+        list.is_some_and(|list| list.is_empty())
+    }
+
+    /// The file under examination, for what is found when all tables were read.
+    pub(super) fn sheet(&mut self) -> &mut Sheet<'t> {
+        self.sheet
+    }
+
     /// The line of the table's head, for messages that point back at it.
     pub(super) fn line(&self) -> usize {
         self.sheet.line(self.start)

@@ -1,5 +1,7 @@
 use super::*;
-use crate::model::{Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order};
+use crate::model::{
+    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, SharingOptions,
+};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -61,6 +63,10 @@ fn the_annotated_file_shows_every_key() {
         "ignore =",
         "min_interval =",
         "max_interval =",
+        "local =",
+        "title =",
+        "shares_with =",
+        "conflicts =",
         "sources =",
     ];
     let in_force: Vec<&str> = annotated
@@ -74,7 +80,9 @@ fn the_annotated_file_shows_every_key() {
     assert_eq!(config.aggregates.len(), 1);
     let options = &config.feeds[0].options;
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
-    let shown = FeedOptions { min_interval: None, max_interval: None, ..options.clone() };
+    let sharing =
+        SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
+    let shown = FeedOptions { min_interval: None, max_interval: None, sharing, ..options.clone() };
     assert_eq!(shown, FeedOptions::default());
     assert!(matches!(config.server.admin_token, AdminToken::File(_)));
 }
@@ -98,7 +106,7 @@ fn the_contract_s_own_example() {
     assert_eq!(config.publish.history_links, Publish::default().history_links);
     assert_eq!(config.publish.window, Duration::from_secs(30 * 86_400));
     assert_eq!(config.publish.tombstones, Duration::from_secs(180 * 86_400));
-    assert_eq!(config.aggregates[0].sources.len(), 2);
+    assert_eq!(config.aggregates[0].sharing.sources.len(), 2);
 }
 
 #[test]
@@ -185,19 +193,57 @@ fn what_the_operator_says_of_one_feed() {
 }
 
 #[test]
+fn local_feeds_and_aggregates_say_how_they_share() {
+    let text = "[[feed]]\nname=\"notes\"\nlocal=true\ntitle=\"Our notes\"\n\
+                shares_with=[\"news\"]\nconflicts=\"prefer:gate.example\"\n\
+                [[feed]]\nname=\"news\"\nurl=\"http://a\"\nconflicts=\"winner\"\n\
+                [[aggregate]]\nname=\"inner\"\nsources=[\"news\"]\n\
+                [[aggregate]]\nname=\"all\"\nsources=[\"notes\",\"inner\"]\ntitle=\"All\"";
+    let config = good(text);
+    let (notes, news) = (config.feeds[0].record(), config.feeds[1].record());
+    assert!(!notes.has_upstream() && notes.options.sharing.local);
+    assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
+    assert_eq!(notes.options.sharing.shares_with, [news.name.clone()]);
+    assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
+    assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
+    let all = config.aggregates[1].record();
+    assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
+    assert_eq!(all.options.sharing.sources.len(), 2);
+    for (text, said) in [
+        ("[[feed]]\nname=\"a\"\nlocal=false", "f:1: feed.url: is missing"),
+        ("[[feed]]\nname=\"a\"\nlocal=1", "f:3: feed.local: is a number"),
+        ("[[feed]]\nname=\"a\"\nlocal=true\ntitle=\"\"", "f:4: feed.title: a title is"),
+        ("[[feed]]\nname=\"a\"\nlocal=true\nconflicts=\"loser\"", "f:4: feed.conflicts: \"loser\""),
+        (
+            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]",
+            "f:4: feed.shares_with: there is no",
+        ),
+        ("[[aggregate]]\nname=\"a\"", "f:1: aggregate.sources: is missing"),
+        ("[[aggregate]]\nname=\"a\"\nsources=[]", "f:3: aggregate.sources: is empty"),
+        (
+            "[[aggregate]]\nname=\"a\"\nsources=[\"a\"]",
+            "f:3: aggregate.sources: an aggregate cannot gather itself: a > a",
+        ),
+        (
+            "[[aggregate]]\nname=\"a\"\nsources=[\"b\"]\n[[aggregate]]\nname=\"b\"\nsources=[\"c\"]\n\
+          [[aggregate]]\nname=\"c\"\nsources=[\"b\"]",
+            "f:6: aggregate.sources: an aggregate cannot gather itself: b > c > b",
+        ),
+    ] {
+        let found = check("f", text).map_or_else(|faults| faults.to_string(), |_| String::new());
+        assert!(found.starts_with(said), "{text}: {found}");
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+}
+
+#[test]
 fn warnings_do_not_stop_anything() {
     let text = "[server]\nadmin_token = \"short\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
     let Checked { config, warnings } = check("f", text).unwrap();
-    assert_eq!(config.aggregates[0].sources, [FeedName::new("a").unwrap()]);
+    assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(
-        said,
-        [
-            "f:2: server.admin_token: is shorter than 16 characters and may be guessed",
-            "f:7: aggregate.name: aggregates are checked but not served yet",
-        ]
-    );
+    assert_eq!(said, ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn host(address: SocketAddr) -> String {
 fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<Feed> {
     Some(Feed {
         name: FeedName::new(name).ok()?,
-        url: Url::parse(&format!("http://{publisher}{path}")).ok()?,
+        url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
         options: FeedOptions { deletions: Deletions::Eager, ..FeedOptions::default() },
         source: FeedSource::File,
     })

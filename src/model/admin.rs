@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{Backfill, FeedName, HubSubscription, Ignore, Time};
+use super::{Backfill, FeedName, HubSubscription, Ignore, SharingOptions, Time};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -68,6 +68,8 @@ pub struct FeedOptions {
     pub backfill: bool,
     /// What is noise in this feed, at most [`IGNORE_LIMIT`](super::IGNORE_LIMIT) entries.
     pub ignore: Vec<Ignore>,
+    /// How it takes part in sharing.
+    pub sharing: SharingOptions,
     /// Rules of judgement that are switched off, which only a replay does.
     pub without: Without,
 }
@@ -110,7 +112,8 @@ pub enum FeedStanding {
 pub struct FeedRecord {
     /// Its name.
     pub name: FeedName,
-    /// The upstream's address, as configured; never rewritten.
+    /// The upstream's address, as configured; never rewritten. Empty where it has none: an
+    /// aggregate, and a local feed that nobody else shares.
     pub url: String,
     /// Who added it.
     pub source: FeedSource,
@@ -118,6 +121,13 @@ pub struct FeedRecord {
     pub standing: FeedStanding,
     /// What the operator says of it.
     pub options: FeedOptions,
+}
+
+impl FeedRecord {
+    /// Whether there is an upstream to poll.
+    pub const fn has_upstream(&self) -> bool {
+        !self.url.is_empty()
+    }
 }
 
 /// What polling must remember over a restart; written only when it changes.

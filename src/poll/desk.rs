@@ -214,8 +214,9 @@ impl Desk {
         let states = self.bench.store.poll_states().await?;
         let mut states: HashMap<FeedName, PollState> =
             states.into_iter().map(|state| (state.feed.clone(), state)).collect();
-        let active: Vec<_> =
-            records.into_iter().filter(|r| r.standing == FeedStanding::Active).collect();
+        let active =
+            records.into_iter().filter(|r| r.standing == FeedStanding::Active && r.has_upstream());
+        let active: Vec<_> = active.collect();
         let spread = START_STEP.saturating_mul(u32::try_from(active.len()).unwrap_or(u32::MAX));
         let spread = spread.min(self.settings.min_interval).as_secs().max(1);
         let now = self.clock.now();

@@ -205,6 +205,34 @@ impl<'a> Draft<'a> {
         true
     }
 
+    /// Makes a version of what the sharing algebra made of an item (SSE 1.0 sections 3.2 to 3.4). A
+    /// winner without bytes keeps the newest that the item has.
+    pub(super) fn share(
+        &mut self,
+        index: usize,
+        item: Shared<Option<Markup>>,
+        standing: Standing,
+        said: Said,
+    ) {
+        let tick = self.tick;
+        let Some(mut known) = self.item(index).cloned() else { return };
+        let Shared { winner, conflicts } = item;
+        let id = winner.id;
+        known.updates = winner.updates;
+        known.history = winner.history;
+        known.tick = tick;
+        known.standing = standing;
+        known.absence = None;
+        if known.conflicts > 0 || !conflicts.is_empty() {
+            known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
+            self.conflicts.insert(id.clone(), conflicts);
+        }
+        waiting::made(&mut known.noise, self.round.now);
+        self.known.insert(index, known);
+        self.version(id, winner.data, &said.reason);
+        self.event(index, said);
+    }
+
     fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
         self.versions.push(NewVersion { id, markup, reason: reason.to_owned() });
         self.shown_changed = true;

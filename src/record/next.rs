@@ -374,7 +374,7 @@ fn set_order(draft: &mut Draft<'_>, listed: &Listed, is_whole: bool, judged: boo
 }
 
 /// What the skeleton says, without the stamp that the gateway replaces.
-fn head_print(document: &FeedDocument<'_>) -> u64 {
+pub(super) fn head_print(document: &FeedDocument<'_>) -> u64 {
     let skeleton = &document.skeleton;
     let text = skeleton.text.as_str();
     let mut hash = xxhash_rust::xxh3::Xxh3::new();

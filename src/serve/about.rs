@@ -2,10 +2,10 @@
 
 use super::address::without_credentials;
 use super::admin::EVENTS_SHOWN;
-use super::dashboard::{last, standing};
+use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
-use super::html::{self, outward, text};
+use super::html::{self, text};
 use super::operator::{DocumentNote, FeedStatus, HubNote, PollNote};
 use super::problem::{Problem, RETRY_SOON};
 use super::{Shared, keeping};
@@ -37,26 +37,33 @@ pub(super) async fn page(
         }
         _ => html! {},
     };
-    let content = content(&status, state.as_ref(), &kept, &quiet, &events);
+    let contested = room.contested.of(&record.name).await?;
+    let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
     Ok(html::page(&format!("About {}", record.name), &content))
 }
 
 fn content(
     status: &FeedStatus,
     state: Option<&FeedState>,
+    contested: u32,
     kept: &Markup,
     quiet: &[Quiet],
     events: &[Event],
 ) -> Markup {
-    let upstream = without_credentials(&status.url);
     let hold = state.and_then(|state| state.hold.as_ref());
     html! {
         p { (standing(status, state)) }
         p { (text(&why(status, state))) "." }
         p.quiet {
-            a href={ "/feeds/" (status.name) } { "feed" } " of " (outward(Some(&upstream), &upstream))
+            a href={ "/feeds/" (status.name) } { "feed" } ": " (origin(status))
             @if let Some(next) = &status.next_poll {
                 "; polled next at " time { (next.at) } ": " (text(&next.why))
+            }
+        }
+        @if contested > 0 {
+            p.bad {
+                (contested) @if contested == 1 { " item is" } @else { " items are" } " in conflict: "
+                a href={ "/feeds/" (status.name) "/conflicts" } { "look and decide" } "."
             }
         }
         @if let Some(hub) = &status.hub { (told_by(hub)) }

@@ -175,6 +175,15 @@ impl Site {
         Some(Cloud { domain, port, path: url.path().to_owned() })
     }
 
+    /// Where a feed comes from: its upstream, or this gateway where it has none.
+    pub(super) fn upstream(&self, record: &FeedRecord, form: Form) -> String {
+        if record.has_upstream() {
+            without_credentials(&record.url)
+        } else {
+            self.view(&record.name, ViewKind::Reader, form)
+        }
+    }
+
     /// What a document of this feed names.
     pub(super) fn addresses(&self, record: &FeedRecord, form: Form) -> Addresses {
         let feed = &record.name;
@@ -182,9 +191,16 @@ impl Site {
             reader: self.view(feed, ViewKind::Reader, form),
             sync: self.view(feed, ViewKind::Sync, form),
             complete: self.view(feed, ViewKind::Complete, form),
-            upstream: without_credentials(&record.url),
+            upstream: self.upstream(record, form),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
+            aggregated: record
+                .options
+                .sharing
+                .sources
+                .iter()
+                .map(|source| (source.to_string(), self.view(source, ViewKind::Sync, form)))
+                .collect(),
             cloud: self.cloud.then(|| self.registrar()).flatten(),
         }
     }

@@ -31,6 +31,7 @@ pub(super) async fn list(State(room): State<Shared>) -> Result<Response, Problem
         let mut feed = json::status(&status);
         let state = room.store.state(&status.name).await?;
         feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
+        feed.insert("conflicts".to_owned(), room.contested.of(&status.name).await?.into());
         feeds.push(Value::Object(feed));
     }
     Ok(answer(StatusCode::OK, json!({ "feeds": feeds })))
@@ -56,6 +57,7 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let mut feed = json::status(&status);
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
+    feed.insert("conflicts".to_owned(), room.contested.of(name).await?.into());
     let pending: Vec<Value> = status.pending.iter().map(json::pending).collect();
     let snapshot = room.store.snapshot(name).await?;
     let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
@@ -77,6 +79,7 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
         "reader": at(""),
         "sync": at("/sync"),
         "complete": at("/complete"),
+        "conflicts": at("/conflicts"),
         "archive": newest,
     });
     feed.insert("views".to_owned(), views);
@@ -104,7 +107,12 @@ pub(super) async fn item(
         let pending = Pending::of(&known, &status.options, status.same);
         object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
     }
-    Ok(answer(StatusCode::OK, object))
+    let mut response = answer(StatusCode::OK, object);
+    // What `If-Match` of a change says.
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", known.updates.value())) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
 }
 
 /// `PUT /api/v1/feeds/NAME`.
@@ -226,14 +234,6 @@ pub(super) async fn backfill(
     Ok(answer(StatusCode::ACCEPTED, described(&room, &name).await?))
 }
 
-/// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`.
-pub(super) async fn resolve(path: Result<Path<(String, String)>, PathRejection>) -> Problem {
-    match path {
-        Ok(_) => Problem::not_built("resolving conflicts"),
-        Err(error) => unreadable(error),
-    }
-}
-
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
 pub(super) async fn redact(
     State(room): State<Shared>,
@@ -286,7 +286,7 @@ pub(super) async fn redact(
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:
 /// half an action is worse than one whose end nobody waited for.
-async fn to_the_end<T: Send + 'static>(
+pub(super) async fn to_the_end<T: Send + 'static>(
     action: impl Future<Output = Result<T, OperatorError>> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::spawn(action).await {
@@ -297,7 +297,8 @@ async fn to_the_end<T: Send + 'static>(
     }
 }
 
-fn feed(name: NameInPath) -> Result<FeedName, Problem> {
+/// The name of a feed in an address.
+pub(super) fn feed(name: NameInPath) -> Result<FeedName, Problem> {
     let name = name.map_err(unreadable)?.0;
     FeedName::new(&name).map_err(|_| Problem::not_found("there is no feed of that name"))
 }
@@ -315,7 +316,8 @@ fn whole(body: Body) -> Result<Bytes, Problem> {
     })
 }
 
-fn answer(status: StatusCode, value: Value) -> Response {
+/// An answer that nobody keeps.
+pub(super) fn answer(status: StatusCode, value: Value) -> Response {
     let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     (status, keep, Json(value)).into_response()
 }

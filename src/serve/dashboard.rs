@@ -13,6 +13,8 @@ use maud::{Markup, html};
 
 /// How many feeds the dashboard shows; the API lists all of them.
 const FEEDS_SHOWN: usize = 500;
+/// How many sources of an aggregate a page names.
+const SOURCES_SHOWN: usize = 8;
 
 /// `GET /`.
 pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem> {
@@ -22,16 +24,21 @@ pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem
     let mut rows = Vec::with_capacity(feeds.len());
     for status in feeds {
         let state = room.store.state(&status.name).await?;
-        rows.push((status, state));
+        let contested = room.contested.of(&status.name).await?;
+        rows.push(Row { status, state, contested });
     }
     Ok(html::page("Feeds", &table(&rows, all, room.operator.ready())))
 }
 
-fn table(
-    rows: &[(FeedStatus, Option<FeedState>)],
-    all: usize,
-    ready: Result<(), String>,
-) -> Markup {
+/// A feed with what is said of it.
+struct Row {
+    status: FeedStatus,
+    state: Option<FeedState>,
+    /// How many of its items are in conflict.
+    contested: u32,
+}
+
+fn table(rows: &[Row], all: usize, ready: Result<(), String>) -> Markup {
     html! {
         @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
         @if rows.is_empty() {
@@ -43,7 +50,7 @@ fn table(
                     th { "Feed" } th { "State" } th { "Last poll" } th { "Next poll" }
                     th { "Current" } th { "Kept" } th { "Tombstones" } th { "Archives" } th { "Until" }
                 } }
-                tbody { @for (status, state) in rows { (row(status, state.as_ref())) } }
+                tbody { @for one in rows { (row(one)) } }
             } }
         }
         @if all > rows.len() {
@@ -56,9 +63,10 @@ fn table(
     }
 }
 
-fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+fn row(row: &Row) -> Markup {
+    let Row { status, state, contested } = row;
+    let state = state.as_ref();
     let name = &status.name;
-    let upstream = without_credentials(&status.url);
     html! { tr {
         td {
             a href={ "/feeds/" (name) } { (name) } " "
@@ -69,12 +77,17 @@ fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
                 a href={ "/feeds/" (name) "/about" } { "why" }
             }
             br;
-            span.quiet { (outward(Some(&upstream), &upstream)) }
+            span.quiet { (origin(status)) }
             @if let Some(moved) = &status.moved_to {
                 br; span.quiet { "moved to " (text(&without_credentials(moved))) }
             }
         }
-        td { (standing(status, state)) }
+        td {
+            (standing(status, state))
+            @if *contested > 0 {
+                br; a.bad href={ "/feeds/" (name) "/conflicts" } { (contested) " in conflict" }
+            }
+        }
         td { @match status.last_polls.first() {
             Some(note) => (last(note)),
             None => span.quiet { "not yet" },
@@ -94,6 +107,29 @@ fn row(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
             None => { td colspan="5" { span.quiet { "no document yet" } } },
         }
     } }
+}
+
+/// Where a feed's items come from.
+pub(super) fn origin(status: &FeedStatus) -> Markup {
+    let sharing = &status.options.sharing;
+    let upstream = without_credentials(&status.url);
+    html! {
+        @if sharing.is_aggregate() {
+            "gathers "
+            @for (at, source) in sharing.sources.iter().take(SOURCES_SHOWN).enumerate() {
+                @if at > 0 { ", " }
+                a href={ "/feeds/" (source) } { (source) }
+            }
+            @if sharing.sources.len() > SOURCES_SHOWN {
+                " and " (sharing.sources.len() - SOURCES_SHOWN) " more"
+            }
+        } @else if status.url.is_empty() {
+            "made here"
+        } @else {
+            @if sharing.local { "made here, and shared with " }
+            (outward(Some(&upstream), &upstream))
+        }
+    }
 }
 
 /// How a feed stands.

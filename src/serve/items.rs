@@ -9,8 +9,12 @@ mod difference;
 mod page;
 mod words;
 
+pub(super) use self::compare::Differences;
+pub(super) use self::described::fields as told;
+pub(super) use self::page::fields as differing;
+
 use self::asked::{Asked, Which};
-use super::feeds::{NameInPath, unreadable};
+use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::{Room, Shared, html};
@@ -21,8 +25,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use maud::html;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// How many versions are shown, newest first.
@@ -156,19 +159,13 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
     })
 }
 
-/// `GET /feeds/NAME/conflicts`: this version takes in nothing that could be in conflict.
-pub(super) async fn conflicts(
-    State(room): State<Shared>,
-    name: NameInPath,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
-    if wants_json(&headers) {
-        return Ok(as_json(json!({ "feed": record.name.as_str(), "conflicts": [] })));
-    }
-    let content = html! { p { "No item of this feed is in conflict." } };
-    Ok(html::page(&format!("Conflicts in {}", record.name), &content))
+/// What differs between two versions, where both can be read.
+pub(super) async fn compared(
+    room: &Room,
+    old: Markup,
+    new: Markup,
+) -> Result<Option<Differences>, Problem> {
+    aside(room, move || compare::versions(&old, &new)).await
 }
 
 fn as_json(value: Value) -> Response {

@@ -6,8 +6,8 @@ use super::operator::{
 };
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Backfill, Chain, Character, Decision, Deletions, Event, FeedOptions, FeedSource, FeedStanding,
-    FeedState, Hold, Known, Probe, Tick, Time, Trail,
+    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedSource,
+    FeedStanding, FeedState, Hold, Known, Probe, Tick, Time, Trail,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -65,7 +65,16 @@ fn options(options: &FeedOptions) -> Value {
         "ignore": super::ignore::written(&options.ignore),
         "min_interval": duration(options.min_interval),
         "max_interval": duration(options.max_interval),
+        "local": options.sharing.local,
+        "title": options.sharing.title,
+        "sources": names(&options.sharing.sources),
+        "shares_with": names(&options.sharing.shares_with),
+        "conflicts": options.sharing.conflicts.to_string(),
     })
+}
+
+fn names(names: &[FeedName]) -> Vec<&str> {
+    names.iter().map(FeedName::as_str).collect()
 }
 
 fn counts(counts: &Counts) -> Map<String, Value> {

@@ -40,6 +40,7 @@ struct Meters {
     fetched: Counter,
     subscriptions: Family<Standing, Gauge>,
     deliveries: Family<Outcome, Counter>,
+    contested: Gauge,
 }
 
 /// The meters of this room, and those that are read from the operator's side at each scrape.
@@ -88,6 +89,7 @@ impl Metrics {
             "Subscriptions of the hub by standing",
             m.subscriptions,
         );
+        registry.register("items_in_conflict", "Items with unresolved conflicts", m.contested);
         registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
         Self { meters, registry: Arc::new(registry) }
     }
@@ -128,6 +130,11 @@ impl Metrics {
     pub(super) fn feeds(&self, standing: &'static str, number: usize) {
         let gauge = self.meters.feeds.get_or_create(&Standing { standing });
         gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    /// Sets how many items are in conflict.
+    pub(super) fn contested(&self, number: u32) {
+        self.meters.contested.set(i64::from(number));
     }
 
     /// Takes over what the operator's side counted; its counters only grow.

@@ -4,6 +4,7 @@ use crate::judge::Pending;
 use crate::model::{
     Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, HubTrust, SyncId, Tick, Time,
 };
+use crate::record::local::{Act, ActError, Acted};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -32,6 +33,9 @@ pub trait Operator: Send + Sync + 'static {
 
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
     async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError>;
+
+    /// Makes, changes or deletes an item, or resolves what is in conflict with it. Durable on return.
+    async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError>;
 
     /// Takes the text of an item out of everything that is kept, and keeps it out. `reason`: what is
     /// shown as the reason. Durable on return.
@@ -94,9 +98,9 @@ pub enum OperatorError {
     /// The feed's state does not allow it (nothing is held, the feed is deleted); says why.
     #[error("{0}")]
     Conflict(String),
-    /// It is not built yet; says what.
-    #[error("{0}")]
-    Unsupported(String),
+    /// What was asked of an item was not done; says why.
+    #[error(transparent)]
+    Item(ActError),
     /// It failed here; says why.
     #[error("{0}")]
     Internal(String),
@@ -105,7 +109,7 @@ pub enum OperatorError {
 /// A feed as an operator wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PutFeed {
-    /// The upstream's address: absolute, http or https.
+    /// The upstream's address: absolute, http or https; empty where a local feed has none.
     pub url: String,
     /// Everything else.
     pub options: FeedOptions,

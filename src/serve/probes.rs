@@ -42,6 +42,11 @@ pub(super) async fn metrics(State(room): State<Shared>) -> Result<Response, Prob
         let number = listing.values().filter(|record| record.standing == standing).count();
         room.metrics.feeds(json::standing(standing), number);
     }
+    let mut contested = 0_u32;
+    for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
+        contested = contested.saturating_add(room.contested.of(&record.name).await?);
+    }
+    room.metrics.contested(contested);
     room.metrics.totals(room.operator.totals());
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());

@@ -1,7 +1,9 @@
 //! Problem documents (RFC 9457): what every error answer of this room is.
 
 use super::operator::OperatorError;
+use crate::record::local::ActError;
 use crate::store::StoreError;
+use crate::sync::SyncError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -60,11 +62,6 @@ impl Problem {
     /// 404.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
-    }
-
-    /// 501: an address that the contract names and this version does not answer yet.
-    pub(super) fn not_built(what: &str) -> Self {
-        Self::new(StatusCode::NOT_IMPLEMENTED, format!("{what} is not available yet"))
     }
 
     /// 503 with `Retry-After`.
@@ -127,13 +124,31 @@ impl From<OperatorError> for Problem {
             OperatorError::UnknownFeed(_) | OperatorError::UnknownItem(_) => StatusCode::NOT_FOUND,
             OperatorError::ConfiguredByFile(_) | OperatorError::Conflict(_) => StatusCode::CONFLICT,
             OperatorError::BadRequest(_) => StatusCode::BAD_REQUEST,
-            OperatorError::Unsupported(_) => StatusCode::NOT_IMPLEMENTED,
+            OperatorError::Item(error) => of_item(error),
             OperatorError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = &error as &dyn std::error::Error, "administration failed");
         }
         Self::new(status, error.to_string())
+    }
+}
+
+const fn of_item(error: &ActError) -> StatusCode {
+    match error {
+        ActError::Unknown(_) => StatusCode::NOT_FOUND,
+        ActError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
+        ActError::Entry(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        ActError::Sync(SyncError::NoSuchConflict { .. }) => StatusCode::BAD_REQUEST,
+        ActError::NotLocal(_)
+        | ActError::Redacted
+        | ActError::Taken { .. }
+        | ActError::Deleted
+        | ActError::Lives
+        | ActError::NoConflict
+        | ActError::Sync(_)
+        | ActError::Id(_)
+        | ActError::Full => StatusCode::CONFLICT,
     }
 }
 

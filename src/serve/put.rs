@@ -3,7 +3,7 @@
 use super::ignore;
 use super::operator::PutFeed;
 use super::problem::Problem;
-use crate::model::{Deletions, FeedOptions, Order};
+use crate::model::{ConflictPolicy, Deletions, FeedName, FeedOptions, Order, SharingOptions};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use url::Url;
@@ -19,7 +19,12 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
     let mut options = FeedOptions::default();
     for (key, value) in object(body)? {
         match key.as_str() {
+            "url" if value.is_null() => {}
             "url" => url = Some(address(&value)?),
+            "local" => options.sharing.local = boolean("local", &value)?,
+            "title" => options.sharing.title = title(&value)?,
+            "shares_with" => options.sharing.shares_with = names("shares_with", &value)?,
+            "conflicts" => options.sharing.conflicts = policy(&value)?,
             "complete" => options.complete = boolean("complete", &value)?,
             "deletions" => options.deletions = deletions(&value)?,
             "order" => options.order = order(&value)?,
@@ -37,7 +42,15 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
         let said = "min_interval is longer than max_interval";
         return Err(Problem::parameter("min_interval", said));
     }
-    let url = url.ok_or_else(|| Problem::parameter("url", "url, the feed to poll, is missing"))?;
+    let missing = || {
+        let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
+        Problem::parameter("url", said)
+    };
+    let url = match url {
+        Some(url) => url,
+        None if options.sharing.local => String::new(),
+        None => return Err(missing()),
+    };
     Ok(PutFeed { url, options })
 }
 
@@ -73,6 +86,36 @@ fn address(value: &Value) -> Result<String, Problem> {
 fn boolean(key: &str, value: &Value) -> Result<bool, Problem> {
     let said = || Problem::parameter(key, format!("{key} is true or false"));
     value.as_bool().ok_or_else(said)
+}
+
+fn title(value: &Value) -> Result<Option<String>, Problem> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let text = value.as_str().ok_or_else(|| Problem::parameter("title", "title is a text"))?;
+    let read = SharingOptions::title(text);
+    read.map(Some).map_err(|said| Problem::parameter("title", said))
+}
+
+fn policy(value: &Value) -> Result<ConflictPolicy, Problem> {
+    let text = value.as_str().unwrap_or_default();
+    text.parse().map_err(|error| Problem::parameter("conflicts", format!("conflicts: {error}")))
+}
+
+/// A list of names of feeds, each once.
+fn names(key: &str, value: &Value) -> Result<Vec<FeedName>, Problem> {
+    let limit = SharingOptions::SHARES_LIMIT;
+    let said = || Problem::parameter(key, format!("{key} is a list of at most {limit} feed names"));
+    let list = value.as_array().filter(|list| list.len() <= limit).ok_or_else(said)?;
+    let mut names = Vec::with_capacity(list.len());
+    for value in list {
+        let name = FeedName::new(value.as_str().ok_or_else(said)?);
+        let name = name.map_err(|error| Problem::parameter(key, format!("{key}: {error}")))?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 fn order(value: &Value) -> Result<Order, Problem> {

@@ -43,7 +43,7 @@ pub(super) use self::subscription::SubscriptionRecord;
 pub(super) use self::version::{HeadRecord, NoteRecord};
 
 use super::limits::VALUE_LIMIT;
-use crate::model::{CountError, IdError, IgnoreError};
+use crate::model::{CountError, IdError, IgnoreError, PolicyError};
 use crate::websub::SignatureError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -120,6 +120,9 @@ pub(super) enum RecordError {
     /// A field holds what no checked value holds.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// What is to become of conflicts is none of the words for it.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// A field or pattern to ignore is not taken any more.
     #[error(transparent)]
     Ignore(#[from] IgnoreError),

@@ -36,7 +36,7 @@ impl Desk {
 
     fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
         let name = record.name.clone();
-        if record.standing != FeedStanding::Active {
+        if record.standing != FeedStanding::Active || !record.has_upstream() {
             return self.remove(&name, reply);
         }
         let now = self.clock.now();

@@ -10,26 +10,26 @@ const FIELDS_LIMIT: usize = 60;
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(in crate::serve) struct Difference {
     /// What it is, for people.
-    pub(super) name: &'static str,
+    pub(in crate::serve) name: &'static str,
     /// Its path in the entry; the name where several are one.
-    pub(super) path: String,
+    pub(in crate::serve) path: String,
     /// What differs.
     pub(super) compared: Compared,
     /// Whether only markup differs that a reader does not see; the pieces are then markup.
-    pub(super) is_markup: bool,
+    pub(in crate::serve) is_markup: bool,
 }
 
 /// What differs between two versions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Differences {
+pub(in crate::serve) struct Differences {
     /// The fields, in the order to show them.
-    pub(super) fields: Vec<Difference>,
+    pub(in crate::serve) fields: Vec<Difference>,
     /// Fields that differ and are not shown because there are too many.
-    pub(super) more: usize,
+    pub(in crate::serve) more: usize,
     /// Fields that are the same.
-    pub(super) same: usize,
+    pub(in crate::serve) same: usize,
 }
 
 /// The kinds of fields, in the order to show them: a name, and whether it is a text for people.

@@ -1,5 +1,6 @@
 //! The JSON of items and of what differs between their versions.
 
+use super::compare::Differences;
 use super::difference::{Difference, name};
 use super::words::Fate;
 use super::{Subject, standing};
@@ -72,32 +73,34 @@ fn version(address: &str, subject: &Subject, note: &VersionNote) -> Value {
 
 /// What differs between two versions.
 pub(super) fn difference(subject: &Subject, difference: &Difference) -> Value {
-    let fields = difference.differences.as_ref().map(|differences| {
-        let fields = differences.fields.iter().map(|field| {
-            let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
-                Fate::Same => json!({ "same": piece.text }),
-                Fate::Gone => json!({ "deleted": piece.text }),
-                Fate::New => json!({ "inserted": piece.text }),
-                Fate::Skipped(words) => json!({ "skipped_words": words }),
-            });
-            json!({
-                "name": field.name,
-                "path": field.path,
-                "is_markup": field.is_markup,
-                "limit": field.compared.limit,
-                "pieces": pieces.collect::<Vec<_>>(),
-            })
-        });
-        fields.collect::<Vec<_>>()
-    });
     let differences = difference.differences.as_ref();
     json!({
         "feed": subject.feed.as_str(),
         "sync_id": subject.known.id.as_str(),
         "old": name(difference.old.as_ref()),
         "new": name(difference.new.as_ref()),
-        "fields": fields,
+        "fields": differences.map(fields),
         "same_fields": differences.map(|differences| differences.same),
         "more_fields": differences.map(|differences| differences.more),
     })
+}
+
+/// What differs, field by field.
+pub(in crate::serve) fn fields(differences: &Differences) -> Vec<Value> {
+    let fields = differences.fields.iter().map(|field| {
+        let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
+            Fate::Same => json!({ "same": piece.text }),
+            Fate::Gone => json!({ "deleted": piece.text }),
+            Fate::New => json!({ "inserted": piece.text }),
+            Fate::Skipped(words) => json!({ "skipped_words": words }),
+        });
+        json!({
+            "name": field.name,
+            "path": field.path,
+            "is_markup": field.is_markup,
+            "limit": field.compared.limit,
+            "pieces": pieces.collect::<Vec<_>>(),
+        })
+    });
+    fields.collect()
 }

@@ -43,6 +43,12 @@ pub(super) fn item(subject: &Subject) -> Markup {
                 (counted(absence.observations, "time")) ". Nothing is concluded yet."
             }
         }
+        @if known.conflicts > 0 {
+            p.note {
+                (counted(known.conflicts, "version")) " in conflict with this item: "
+                a href={ "/feeds/" (subject.feed) "/conflicts" } { "look and decide" } "."
+            }
+        }
         @if known.is_redacted() {
             p.note {
                 "The text of this item was removed here. It stays out of the feed, even while its \
@@ -159,7 +165,8 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
     } }
 }
 
-fn fields(differences: &Differences) -> Markup {
+/// What differs, field by field.
+pub(in crate::serve) fn fields(differences: &Differences) -> Markup {
     html! {
         @for field in &differences.fields { (field_difference(field)) }
         @if differences.more > 0 {

@@ -8,6 +8,7 @@ use self::log::TestLog;
 pub(super) use self::operator::*;
 use crate::judge::{Conclusion, Pending};
 use crate::model::*;
+use crate::record::local::{Act, ActError, Acted};
 use crate::serve::operator::*;
 use crate::store::*;
 use crate::websub::{Subscription, Verification};
@@ -171,7 +172,7 @@ fn known(item: &Item) -> Known {
         history: winner.history.clone(),
         tick: item.tick,
         noconflicts: None,
-        conflicts: 0,
+        conflicts: u32::try_from(item.shared.conflicts.len()).unwrap(),
         origin: crate::model::Origin::default(),
         first_seen: item.tick.time(),
         came: item.tick.time(),
@@ -284,13 +285,16 @@ impl Store for TestStore {
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
         let Some(feed) = self.feed(feed)? else { return Ok(None) };
         let known = feed.items.iter().map(known).collect();
+        let contested = feed.items.iter().filter(|item| !item.shared.conflicts.is_empty());
+        let contested =
+            contested.map(|item| (item.shared.winner.id.clone(), item.shared.conflicts.clone()));
         Ok(Some(Snapshot {
             state: feed.state,
             known,
             order: feed.order,
             kept: Vec::new(),
             archives: Vec::new(),
-            conflicts: Default::default(),
+            conflicts: contested.collect(),
         }))
     }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {

@@ -2,7 +2,8 @@
 
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order, Without,
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
+    SharingOptions, Without,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -22,18 +23,65 @@ pub(in crate::store) struct FeedRow {
     probe: bool,
     ignore: Vec<(String, Option<String>)>,
     backfill: bool,
+    sharing: SharingRow,
+}
+
+/// The [`SharingOptions`] of a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct SharingRow {
+    local: bool,
+    title: Option<String>,
+    sources: Vec<String>,
+    shares_with: Vec<String>,
+    conflicts: String,
+}
+
+impl From<&SharingOptions> for SharingRow {
+    fn from(sharing: &SharingOptions) -> Self {
+        let names = |names: &[FeedName]| names.iter().map(|n| n.as_str().to_owned()).collect();
+        Self {
+            local: sharing.local,
+            title: sharing.title.clone(),
+            sources: names(&sharing.sources),
+            shares_with: names(&sharing.shares_with),
+            conflicts: sharing.conflicts.to_string(),
+        }
+    }
+}
+
+impl TryFrom<SharingRow> for SharingOptions {
+    type Error = RecordError;
+
+    fn try_from(row: SharingRow) -> Result<Self, RecordError> {
+        let names = |names: &[String]| {
+            names.iter().map(|name| FeedName::new(name)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            local: row.local,
+            title: row.title,
+            sources: names(&row.sources)?,
+            shares_with: names(&row.shares_with)?,
+            conflicts: row.conflicts.parse()?,
+        })
+    }
 }
 
 /// No noise of the operator's own.
 const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 
+/// A feed that takes no part in sharing.
+fn unshared() -> SharingRow {
+    SharingRow::from(&SharingOptions::default())
+}
+
 impl Record for FeedRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING, false)),
-            2 => fields_and(payload, &false),
+            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING, false, unshared())),
+            2 => fields_and(payload, &(false, unshared())),
+            3 => fields_and(payload, &unshared()),
             _ => newest(version, payload),
         }
     }
@@ -101,6 +149,7 @@ impl From<&FeedRecord> for FeedRow {
             },
             probe: feed.options.probe,
             backfill: feed.options.backfill,
+            sharing: SharingRow::from(&feed.options.sharing),
             ignore: (feed.options.ignore.iter())
                 .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
                 .collect(),
@@ -147,6 +196,7 @@ impl TryFrom<FeedRow> for FeedRecord {
                 ignore: (row.ignore.iter())
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,
+                sharing: row.sharing.try_into()?,
             },
         })
     }

@@ -377,6 +377,19 @@ fn any_backfill() -> impl Strategy<Value = Backfill> {
     )
 }
 
+fn any_sharing() -> impl Strategy<Value = SharingOptions> {
+    let policy = select(vec!["keep", "winner", "prefer:gate.example"]);
+    (any::<bool>(), of(text()), vec(feed(), 0..3), vec(feed(), 0..3), policy).prop_map(
+        |(local, title, sources, shares_with, policy)| SharingOptions {
+            local,
+            title,
+            sources,
+            shares_with,
+            conflicts: policy.parse().unwrap(),
+        },
+    )
+}
+
 pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let source = select(vec![FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
     let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
@@ -385,8 +398,9 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
         .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
     let noise = (select(Order::ALL.to_vec()), any::<[bool; 2]>(), vec(ignore, 0..4));
-    let options = (any::<bool>(), deletions, interval(), interval(), noise).prop_map(
-        |(complete, deletions, min_interval, max_interval, (order, [probe, backfill], ignore))| {
+    let options = (any::<bool>(), deletions, interval(), interval(), noise, any_sharing())
+        .prop_map(|(complete, deletions, min_interval, max_interval, noise, sharing)| {
+            let (order, [probe, backfill], ignore) = noise;
             FeedOptions {
                 complete,
                 deletions,
@@ -396,10 +410,10 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 probe,
                 backfill,
                 ignore,
+                sharing,
                 without: Without::default(),
             }
-        },
-    );
+        });
     (feed(), text(), source, standing, options).prop_map(
         |(name, url, source, standing, options)| FeedRecord {
             name,

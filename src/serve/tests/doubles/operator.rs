@@ -154,6 +154,16 @@ impl Operator for TestOperator {
             error: None,
         })
     }
+    async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError> {
+        Self::known(feed)?;
+        let id = act.id().cloned().unwrap_or_else(|| id("made"));
+        self.note(format!("item {feed} {act:?}"));
+        if id.as_str() == "nothing" {
+            return Err(OperatorError::Item(ActError::Unknown(feed.clone())));
+        }
+        let updates = Count::new(3).unwrap();
+        Ok(Acted { id, updates, tick: tick(0), deleted: false, conflicts: 1 })
+    }
     async fn redact(
         &self,
         feed: &FeedName,

@@ -1,6 +1,6 @@
 //! Specimens of feeds and of what polling remembers of them.
 
-use super::files::{URL, at};
+use super::files::{URL, at, golden};
 use super::*;
 use crate::websub::{Active, Manner, Pending, Secret, Wanted};
 
@@ -73,7 +73,45 @@ pub(super) fn hub() -> HubSubscription {
     }
 }
 
-pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: bool) -> FeedRow {
+/// What a feed ignores in the specimens.
+fn noise() -> Vec<Ignore> {
+    vec![
+        Ignore::new("media:keywords", None).unwrap(),
+        Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+    ]
+}
+
+/// A feed that says how it takes part in sharing.
+pub(super) fn shared_feed() -> FeedRow {
+    let sharing = SharingOptions {
+        local: true,
+        title: Some("What we read".to_owned()),
+        sources: vec![FeedName::new("a").unwrap(), FeedName::new("b").unwrap()],
+        shares_with: vec![FeedName::new("c").unwrap()],
+        conflicts: ConflictPolicy::Prefer(EndpointId::new("gate.example").unwrap()),
+    };
+    feed(Order::OldestFirst, true, noise(), true, sharing)
+}
+
+#[test]
+fn feeds_of_earlier_layouts_take_no_part_in_sharing() {
+    let unshared = SharingOptions::default;
+    for (name, expected) in [
+        ("feed-3.hex", feed(Order::OldestFirst, true, noise(), true, unshared())),
+        ("feed-2.hex", feed(Order::OldestFirst, true, noise(), false, unshared())),
+        ("feed-1.hex", feed(Order::Auto, false, Vec::new(), false, unshared())),
+    ] {
+        assert_eq!(decode::<FeedRow>(&golden(name, &[])).unwrap(), expected, "{name}");
+    }
+}
+
+fn feed(
+    order: Order,
+    probe: bool,
+    ignore: Vec<Ignore>,
+    backfill: bool,
+    sharing: SharingOptions,
+) -> FeedRow {
     FeedRow::from(&FeedRecord {
         name: FeedName::new("news").unwrap(),
         url: URL.to_owned(),
@@ -88,6 +126,7 @@ pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: boo
             probe,
             backfill,
             ignore,
+            sharing,
             without: Without::default(),
         },
     })

@@ -1,0 +1,88 @@
+//! Items that are made here, and conflicts that are resolved.
+
+use super::{DECIDE_ATTEMPTS, Desk, internal};
+use crate::model::{FeedName, FeedRecord, FeedStanding, Snapshot, VERSIONS_PER_DAY};
+use crate::record::local::{self, Act, Acted};
+use crate::record::{Round, Verdict};
+use crate::serve::OperatorError;
+use crate::store::CommitError;
+
+impl Desk {
+    /// Does what is asked of an item. Durable on return.
+    pub(super) async fn act(&self, feed: &FeedName, act: &Act) -> Result<Acted, OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing == FeedStanding::Gone {
+            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+        }
+        if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
+            let said =
+                format!("the feed {feed} is an aggregate: make the item in one of its sources");
+            return Err(OperatorError::Conflict(said));
+        }
+        for _ in 0..DECIDE_ATTEMPTS {
+            let snapshot = self.store.snapshot(feed).await.map_err(|e| internal(&e))?;
+            let (verdict, acted) = local::act(&self.round(&record, snapshot.as_ref()), act)
+                .map_err(OperatorError::Item)?;
+            if self.store_it(verdict).await? {
+                return Ok(acted);
+            }
+        }
+        let said = format!("the feed {feed} changed while this was done; try again");
+        Err(OperatorError::Internal(said))
+    }
+
+    /// Opens a local feed or an aggregate, so that it is served before it has an item. Nothing for
+    /// others, and for one that is open.
+    pub(super) async fn open(&self, record: &FeedRecord) -> Result<(), OperatorError> {
+        let sharing = &record.options.sharing;
+        let is_ours = sharing.local || sharing.is_aggregate();
+        if !is_ours || record.standing != FeedStanding::Active {
+            return Ok(());
+        }
+        for _ in 0..DECIDE_ATTEMPTS {
+            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
+            let verdict = local::open(&self.round(record, snapshot.as_ref()));
+            if verdict.change.is_none() || self.store_it(verdict).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for every feed; what cannot be opened now is opened with its first item.
+    pub(in crate::app) async fn open_all(&self) {
+        let feeds = match self.store.feeds().await {
+            Ok(feeds) => feeds,
+            Err(error) => return tracing::warn!(%error, "local feeds could not be opened"),
+        };
+        for record in feeds {
+            if let Err(error) = self.open(&record).await {
+                tracing::warn!(feed = %record.name, %error, "a local feed could not be opened");
+            }
+        }
+    }
+
+    fn round<'a>(&'a self, record: &'a FeedRecord, snapshot: Option<&'a Snapshot>) -> Round<'a> {
+        Round {
+            feed: &record.name,
+            url: &record.url,
+            endpoint: self.store.endpoint(),
+            options: &record.options,
+            snapshot,
+            now: self.clock.now(),
+            window: self.window(),
+            versions_per_day: VERSIONS_PER_DAY,
+            archives: self.archives(),
+        }
+    }
+
+    /// Commits; false where the feed changed meanwhile and it has to be decided anew.
+    async fn store_it(&self, verdict: Verdict) -> Result<bool, OperatorError> {
+        let Some(change) = verdict.change else { return Ok(false) };
+        match self.store.commit(&self.claim(), change).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Conflict(_)) => Ok(false),
+            Err(error) => Err(OperatorError::Internal(error.to_string())),
+        }
+    }
+}

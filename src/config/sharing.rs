@@ -1,0 +1,126 @@
+//! How feeds take part in sharing, and what aggregates gather.
+
+use super::feeds::Feeds;
+use super::nearest::nearest;
+use super::section::Section;
+use super::sheet::Sheet;
+use crate::model::{ConflictPolicy, FeedName, SharingOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Names of feeds with their places, to be looked up when all feeds are known.
+pub(super) type Named = Vec<(Range<usize>, FeedName)>;
+
+/// What a table says of sharing, before the names in it are looked up.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// What is checked.
+    pub(super) options: SharingOptions,
+    /// The feeds that it shares with.
+    pub(super) shares_with: Named,
+}
+
+/// Reads what a feed or an aggregate says of sharing; an aggregate knows no `local`.
+pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> Written {
+    let conflicts = section.text("conflicts", str::parse::<ConflictPolicy>);
+    let options = SharingOptions {
+        local,
+        title: section.text("title", SharingOptions::title),
+        conflicts: conflicts.unwrap_or_default(),
+        ..SharingOptions::default()
+    };
+    let shares_with = names(section, "shares_with", SharingOptions::SHARES_LIMIT);
+    Written { options, shares_with }
+}
+
+/// A list of feed names; what is no name or stands there twice is a fault.
+pub(super) fn names(section: &mut Section<'_, '_, '_>, key: &'static str, limit: usize) -> Named {
+    let mut seen = BTreeSet::new();
+    let mut names = Named::new();
+    for (span, text) in section.list(key, limit, "a list of feed names").unwrap_or_default() {
+        match FeedName::new(text) {
+            Ok(name) if seen.insert(name.clone()) => names.push((span, name)),
+            Ok(_) => section.fault_at(&span, key, format!("{text:?} stands here twice")),
+            Err(error) => section.fault_at(&span, key, error.to_string()),
+        }
+    }
+    names
+}
+
+/// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
+/// nearest that there is.
+pub(super) fn known(
+    sheet: &mut Sheet<'_>,
+    key: &str,
+    named: Named,
+    feeds: &Feeds,
+) -> Vec<FeedName> {
+    let mut found = Vec::with_capacity(named.len());
+    for (span, name) in named {
+        if feeds.names.contains_key(&name) {
+            found.push(name);
+            continue;
+        }
+        let text = name.as_str();
+        let near = nearest(text, feeds.names.keys().map(FeedName::as_str));
+        let meant = near.map_or_else(
+            || "name feeds or aggregates of this file".to_owned(),
+            |near| format!("did you mean {near:?}?"),
+        );
+        sheet.fault(span.start, key.to_owned(), format!("there is no feed {text:?}; {meant}"));
+    }
+    found
+}
+
+/// The first circle among aggregates, as a path that ends where it begins; `sources` are those of
+/// each. Who looks in the order of names finds the same one every time.
+pub(super) fn circle(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Option<Vec<FeedName>> {
+    let mut done: BTreeSet<&FeedName> = BTreeSet::new();
+    for start in sources.keys() {
+        // A walk into the depth: where each aggregate on the way stands in its list.
+        let mut way: Vec<(&FeedName, usize)> = vec![(start, 0)];
+        while let Some((name, next)) = way.last_mut() {
+            let source = sources.get(*name).and_then(|list| list.get(*next));
+            *next += 1;
+            let Some(source) = source else {
+                done.insert(*name);
+                way.pop();
+                continue;
+            };
+            if let Some(first) = way.iter().position(|(name, _)| *name == source) {
+                let names = way.iter().skip(first).map(|(name, _)| (*name).clone());
+                return Some(names.chain([source.clone()]).collect());
+            }
+            if sources.contains_key(source) && !done.contains(source) {
+                way.push((source, 0));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(lists: &[(&str, &[&str])]) -> Option<String> {
+        let name = |text: &str| FeedName::new(text).unwrap();
+        let lists: Vec<(FeedName, Vec<FeedName>)> = lists
+            .iter()
+            .map(|(of, sources)| (name(of), sources.iter().map(|s| name(s)).collect()))
+            .collect();
+        let lists = lists.iter().map(|(of, sources)| (of, sources.as_slice())).collect();
+        let circle = circle(&lists)?;
+        Some(circle.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > "))
+    }
+
+    #[test]
+    fn circles_are_found_with_their_path() {
+        assert_eq!(found(&[("a", &["x", "b"]), ("b", &["y", "c"]), ("c", &["z"])]), None);
+        // Two ways to one source are no circle.
+        assert_eq!(found(&[("a", &["b", "c"]), ("b", &["d"]), ("c", &["d"]), ("d", &["x"])]), None);
+        assert_eq!(found(&[("a", &["a"])]).as_deref(), Some("a > a"));
+        let ring = [("a", &["x", "b"][..]), ("b", &["c"]), ("c", &["d"]), ("d", &["y", "b"])];
+        assert_eq!(found(&ring).as_deref(), Some("b > c > d > b"));
+    }
+}

@@ -1,0 +1,71 @@
+//! A feed of the gateway's own before its first item, so that it is served from the beginning.
+
+use super::super::draft::Draft;
+use super::super::next::head_print;
+use super::super::{Round, Verdict};
+use crate::model::{FeedState, Format, Snapshot, Time};
+use crate::parse::{self, Limits};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
+/// Where it is open already, what it is called is brought up to date. Once a publisher's document was
+/// taken in, that one stands around the items.
+pub fn open(round: &Round<'_>) -> Verdict {
+    let first = nothing(round);
+    let snapshot = round.snapshot.unwrap_or(&first);
+    let mut draft = Draft::new(round, snapshot);
+    if snapshot.state.source == 0 {
+        begin(&mut draft);
+    }
+    if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
+}
+
+/// A feed that nothing was committed to.
+pub(in crate::record) fn nothing(round: &Round<'_>) -> Snapshot {
+    Snapshot {
+        state: FeedState::untouched(Format::Atom10, round.now),
+        known: Vec::new(),
+        order: Vec::new(),
+        kept: Vec::new(),
+        archives: Vec::new(),
+        conflicts: BTreeMap::new(),
+    }
+}
+
+/// Puts our document around the items, where it is not there yet.
+pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
+    let text = document(draft.round);
+    // Only a fault of this program can bring about that it cannot be read.
+    let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };
+    let print = head_print(&document);
+    if print == draft.state.head && draft.round.snapshot.is_some() {
+        return;
+    }
+    draft.state.head = print;
+    draft.state.format = document.format;
+    draft.skeleton = Some(document.skeleton);
+    if draft.round.snapshot.is_none() {
+        draft.order = Some(Vec::new());
+    }
+    draft.shown_changed = true;
+}
+
+/// An Atom feed without entries (RFC 4287 section 4.1.1). Its author is there for entries that
+/// name none (section 4.1.2).
+fn document(round: &Round<'_>) -> String {
+    let title = round.options.sharing.title.as_deref().unwrap_or(round.feed.as_str());
+    let mut shown = String::new();
+    super::written::escape_into(&mut shown, title);
+    let (endpoint, feed, stamp) = (round.endpoint, round.feed, Time::from_unix(0));
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        text,
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+         <feed xmlns=\"http://www.w3.org/2005/Atom\">\n<id>urn:x-tidegate:{endpoint}:{feed}</id>\n\
+         <title>{shown}</title>\n<updated>{stamp}</updated>\n\
+         <author><name>{shown}</name></author>\n</feed>\n"
+    );
+    text
+}

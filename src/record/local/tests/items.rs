@@ -1,0 +1,223 @@
+//! Making, changing, deleting and restoring (SSE 1.0 sections 3.1 and 3.2).
+
+use super::*;
+use proptest::prelude::*;
+
+#[tokio::test]
+async fn a_feed_is_open_before_its_first_item() {
+    let mut bench = Bench::new().await;
+    bench.options.sharing.title = Some("Notes & \"queries\" <b>".to_owned());
+    bench.commit(open).await;
+    let view = bench.view(Select::All).await;
+    assert_eq!((view.items.len(), view.skeleton.format), (0, Format::Atom10));
+    assert_eq!(view.skeleton.title, "Notes & \"queries\" <b>");
+    assert!(view.skeleton.text.contains("<id>urn:x-tidegate:gate:notes</id>"));
+    assert_eq!(view.state.tick, None);
+    // What is open is not opened again.
+    let snapshot = bench.snapshot().await;
+    assert_eq!(open(&bench.round(snapshot.as_ref())), Verdict::default());
+    bench.options.sharing.title = None;
+    bench.commit(open).await;
+    let renamed = bench.view(Select::All).await;
+    assert_eq!(renamed.skeleton.title, "notes");
+    assert!(renamed.state.render > view.state.render);
+    assert!(renamed.state.shown > view.state.shown);
+}
+
+#[tokio::test]
+async fn what_a_publisher_wrote_around_its_items_stays() {
+    let bench = Bench::new().await;
+    bench.create("a").await;
+    let mut snapshot = bench.snapshot().await.unwrap();
+    (snapshot.state.source, snapshot.state.head) = (7, 8);
+    assert_eq!(open(&bench.round(Some(&snapshot))), Verdict::default());
+}
+
+/// Section 3.1.
+#[tokio::test]
+async fn a_new_item_stands_on_top_and_begins_at_one() {
+    let bench = Bench::new().await;
+    let first = bench.create("first").await;
+    let entry = Written::atom(
+        "<entry xmlns='http://www.w3.org/2005/Atom'><id>urn:uuid:7</id><title>second</title>\
+         <updated>2026-01-01T00:00:00Z</updated></entry>",
+    );
+    let act = Act::Create { entry: entry.unwrap(), noconflicts: Some(true) };
+    let made = bench.act(act).await.unwrap();
+    assert_eq!((made.updates, made.deleted, made.conflicts), (Count::ONE, false, 0));
+    assert_eq!(bench.titles().await, ["second", "first"]);
+    let item = bench.item(&made.id).await;
+    assert_eq!(item.published_id, "urn:uuid:7");
+    assert_eq!(item.shared.winner.noconflicts, Some(true));
+    assert_eq!(item.shared.winner.history.len(), 1);
+    assert_eq!(item.by().unwrap().as_str(), "gate");
+    assert_eq!(item.tick, made.tick);
+    assert!(made.id.as_str().starts_with("gate."));
+    let known = bench.known(&made.id).await;
+    assert_eq!((known.origin, known.title.as_str()), (Origin::Local, "second"));
+    let first = bench.item(&first).await;
+    assert_eq!(first.published_id, format!("urn:x-tidegate:{}", first.shared.winner.id));
+    assert_eq!(first.shared.winner.noconflicts, None);
+    assert!(first.shared.winner.data.card.updated.is_some(), "it is dated when it is made");
+    let state = bench.view(Select::All).await.state;
+    assert_eq!((state.current, state.living, state.tombstones), (2, 2, 0));
+}
+
+#[tokio::test]
+async fn two_items_of_one_title_are_two_and_of_one_id_are_not() {
+    let bench = Bench::new().await;
+    let (one, other) = (bench.create("same").await, bench.create("same").await);
+    assert_ne!(one, other);
+    let taken = bench.item(&one).await.published_id;
+    let fields = Fields { title: "x".to_owned(), id: Some(taken), ..Fields::default() };
+    let entry = Written::fields(&fields).unwrap();
+    let refused = bench.act(Act::Create { entry, noconflicts: None }).await;
+    assert!(matches!(refused, Err(ActError::Taken { item, .. }) if item == one));
+}
+
+/// Section 3.2.
+#[tokio::test]
+async fn each_change_is_one_update_with_its_reason() {
+    let bench = Bench::new().await;
+    let id = bench.create("first").await;
+    bench.create("other").await;
+    let published = bench.item(&id).await.published_id;
+    let update = |expected| Act::Update { id: id.clone(), entry: written("changed"), expected };
+    let done = bench.act(update(Some(Count::ONE))).await.unwrap();
+    assert_eq!(done.updates.value(), 2);
+    assert_eq!(bench.titles().await, ["other", "changed"]);
+    assert_eq!(bench.item(&id).await.published_id, published);
+    assert_eq!(bench.known(&id).await.title, "changed");
+    let stale = bench.act(update(Some(Count::ONE))).await;
+    assert!(matches!(stale, Err(ActError::Stale { .. })), "{stale:?}");
+
+    let gone = bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    assert_eq!((gone.updates.value(), gone.deleted), (3, true));
+    assert_eq!(bench.titles().await, ["other"]);
+    assert!(bench.known(&id).await.is_deleted());
+    let again = bench.act(Act::Delete { id: id.clone(), expected: None }).await;
+    assert_eq!(again, Err(ActError::Deleted));
+    assert_eq!(bench.act(update(None)).await, Err(ActError::Deleted));
+
+    let restore = |entry| Act::Restore { id: id.clone(), entry, expected: None };
+    let back = bench.act(restore(None)).await.unwrap();
+    assert_eq!((back.updates.value(), back.deleted), (4, false));
+    assert_eq!(bench.titles().await, ["changed", "other"], "it comes back on top, as it was");
+    assert_eq!(bench.act(restore(None)).await, Err(ActError::Lives));
+    bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    bench.act(restore(Some(written("anew")))).await.unwrap();
+    assert_eq!(bench.titles().await, ["anew", "other"]);
+
+    let events = bench.store.events(&bench.feed, 20).await.unwrap();
+    let told: Vec<_> = events.iter().map(|e| (e.kind.name(), e.reason.as_str())).collect();
+    assert_eq!(told[0], ("undeleted", "restored here with a new text"));
+    assert_eq!(told[2], ("undeleted", "restored here"));
+    assert_eq!(told[3], ("deleted", "deleted here"));
+    assert_eq!(told[4], ("updated", "changed here"));
+    assert!(events.iter().all(|event| event.tick.is_some()));
+}
+
+#[tokio::test]
+async fn what_others_write_cannot_be_changed_here() {
+    let mut bench = Bench::new().await;
+    let id = bench.create("first").await;
+    // The feed is somebody else's from now on, and the item of it was made here.
+    bench.options.sharing.local = false;
+    let entry = written("x");
+    let refused = bench.act(Act::Create { entry, noconflicts: None }).await;
+    assert!(matches!(refused, Err(ActError::NotLocal(_))));
+    bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    let mut snapshot = bench.snapshot().await.unwrap();
+    snapshot.known[0].origin = Origin::Observed;
+    for act in [
+        Act::Delete { id: id.clone(), expected: None },
+        Act::Restore { id: id.clone(), entry: None, expected: None },
+        Act::Update { id: id.clone(), entry: written("x"), expected: None },
+    ] {
+        let refused = super::super::act(&bench.round(Some(&snapshot)), &act);
+        assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
+    }
+    snapshot.known[0].standing = Standing::Redacted { since: Time::from_unix(NOW) };
+    let act = Act::Restore { id, entry: None, expected: None };
+    let refused = super::super::act(&bench.round(Some(&snapshot)), &act).map(|_| ());
+    assert_eq!(refused, Err(ActError::Redacted));
+    let nobody = Act::Delete { id: SyncId::new("x").unwrap(), expected: None };
+    assert!(matches!(bench.act(nobody).await, Err(ActError::Unknown(_))));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create,
+    Update(usize),
+    Delete(usize),
+    Restore(usize, bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Create),
+        3 => (0..6_usize).prop_map(Step::Update),
+        2 => (0..6_usize).prop_map(Step::Delete),
+        2 => (0..6_usize, any::<bool>()).prop_map(|(at, new)| Step::Restore(at, new)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whatever is done, each item is what the algebra alone makes of it, ticks rise, and the reader
+    /// view shows what lives.
+    #[test]
+    fn items_are_what_the_algebra_makes_of_them(steps in proptest::collection::vec(step(), 1..25)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let bench = Bench::new().await;
+            let mut model: Vec<Shared<String>> = Vec::new();
+            let mut last = None;
+            for (number, step) in steps.into_iter().enumerate() {
+                let title = format!("step {number}");
+                let entry = written(&title);
+                let id = |at: usize| model.get(at).map(|item| item.winner.id.clone());
+                let act = match step {
+                    Step::Create => Some(Act::Create { entry, noconflicts: None }),
+                    Step::Update(at) => id(at).map(|id| Act::Update { id, entry, expected: None }),
+                    Step::Delete(at) => id(at).map(|id| Act::Delete { id, expected: None }),
+                    Step::Restore(at, new) => id(at).map(|id| {
+                        Act::Restore { id, entry: new.then_some(entry), expected: None }
+                    }),
+                };
+                let Some(act) = act else { continue };
+                let Ok(done) = bench.act(act).await else { continue };
+                assert!(last < Some(done.tick));
+                last = Some(done.tick);
+                let stamp = stamp(&bench.clock, "gate");
+                let item = match step {
+                    Step::Create => {
+                        model.push(sync::create(done.id.clone(), title, stamp, None));
+                        continue;
+                    }
+                    Step::Update(at) | Step::Delete(at) | Step::Restore(at, _) => &mut model[at],
+                };
+                match step {
+                    Step::Update(_) => sync::update(item, title, stamp).unwrap(),
+                    Step::Delete(_) => sync::delete(item, stamp).unwrap(),
+                    Step::Restore(_, true) => sync::restore(item, title, stamp).unwrap(),
+                    _ => {
+                        let old = item.winner.data.clone();
+                        sync::restore(item, old, stamp).unwrap();
+                    }
+                }
+            }
+            let mut living = 0;
+            for expected in &model {
+                let item = bench.item(&expected.winner.id).await.shared;
+                let found = item.winner.with(item.winner.data.card.title.clone());
+                assert_eq!(found, expected.winner);
+                living += usize::from(!found.deleted);
+            }
+            if !model.is_empty() {
+                assert_eq!(bench.titles().await.len(), living);
+            }
+        });
+    }
+}

@@ -1,0 +1,239 @@
+//! An entry that a person or a program wrote: read by `parse`, checked, and kept as what that read.
+
+use crate::model::{Completeness, Entry, FeedDocument, Time};
+use crate::parse::{self, Limits, ParseError};
+use std::fmt::Write as _;
+use url::Url;
+
+/// What stands before an entry to make a document of it. The default namespace is bound as well, for
+/// people who write a bare `<entry>`.
+const BEFORE: &str = "<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\" \
+                      xmlns=\"http://www.w3.org/2005/Atom\">";
+/// What stands behind it.
+const BEHIND: &str = "</around:feed>";
+/// How much of a message of the parser is said back, in characters.
+const SAID: usize = 300;
+
+/// Why an entry cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct EntryError {
+    /// The line of the entry, from 1, where one says something.
+    pub line: Option<usize>,
+    /// What is wrong, as a sentence without its final stop.
+    pub message: String,
+}
+
+impl std::fmt::Display for EntryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line} of the entry: {}", self.message),
+            None => write!(f, "the entry cannot be taken: {}", self.message),
+        }
+    }
+}
+
+impl EntryError {
+    fn whole(message: impl Into<String>) -> Self {
+        Self { line: None, message: message.into() }
+    }
+}
+
+/// The fields of an entry, for those who do not write Atom. All text is plain but `content_html`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fields {
+    /// Its title.
+    pub title: String,
+    /// Its text, plain.
+    pub content: Option<String>,
+    /// Its text as HTML.
+    pub content_html: Option<String>,
+    /// A short text.
+    pub summary: Option<String>,
+    /// The address of its page.
+    pub link: Option<String>,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// Its id, where it has one of its own.
+    pub id: Option<String>,
+    /// When it was published.
+    pub published: Option<Time>,
+    /// When it was updated.
+    pub updated: Option<Time>,
+    /// Its categories.
+    pub categories: Vec<String>,
+}
+
+/// A checked Atom entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The entry, as `parse` read it.
+    xml: String,
+    /// Directly behind its start tag.
+    inner: usize,
+    /// Whether it says when it was updated.
+    is_dated: bool,
+}
+
+impl Written {
+    /// Checks an Atom entry (RFC 4287 section 4.1.2), an XML declaration before it or not. What
+    /// would have to be repaired is refused. Its id may be absent, and so may its date.
+    pub fn atom(text: &str) -> Result<Self, EntryError> {
+        let body = text.trim_start_matches('\u{feff}');
+        let body = match body.trim_start().strip_prefix("<?xml ") {
+            Some(declared) => declared.split_once("?>").map_or(body, |(_, rest)| rest),
+            None => body,
+        };
+        let cut = text.len() - body.len();
+        let around = format!("{BEFORE}{body}{BEHIND}");
+        let line = |at: usize| {
+            let at = cut + at.saturating_sub(BEFORE.len()).min(body.len());
+            let before = text.as_bytes().get(..at).unwrap_or_default();
+            Some(memchr::memchr_iter(b'\n', before).count() + 1)
+        };
+        let document = parse::document(&around, None, &Limits::default()).map_err(|error| {
+            EntryError { line: error.offset().and_then(line), message: words(&error) }
+        })?;
+        if let Some(warning) = document.warnings.first() {
+            let message = warning.message.chars().take(SAID).collect();
+            return Err(EntryError { line: line(warning.offset), message });
+        }
+        if let Completeness::Salvaged(why) = &document.completeness {
+            return Err(EntryError::whole(why.chars().take(SAID).collect::<String>()));
+        }
+        let [entry] = document.entries.as_slice() else {
+            let many = document.entries.len();
+            return Err(EntryError::whole(format!("it is one Atom entry, and there are {many}")));
+        };
+        let outside = [around.get(BEFORE.len()..entry.span.start), {
+            let end = around.len().saturating_sub(BEHIND.len());
+            around.get(entry.span.end..end)
+        }];
+        if outside.iter().any(|text| text.is_none_or(|text| !text.trim().is_empty())) {
+            return Err(EntryError::whole("nothing but one Atom entry stands in the body"));
+        }
+        Self::checked(entry)
+    }
+
+    fn checked(entry: &Entry<'_>) -> Result<Self, EntryError> {
+        if entry.title.as_deref().is_none_or(|title| title.trim().is_empty()) {
+            return Err(EntryError::whole("it has no title, which every Atom entry has"));
+        }
+        if let Some(id) = entry.native_id.as_deref()
+            && Url::parse(id).is_err()
+        {
+            let message = "its id is no absolute address (RFC 4287 section 4.2.6); leave it out, \
+                           or write one such as urn:uuid:…";
+            return Err(EntryError::whole(message));
+        }
+        let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
+        Ok(Self {
+            xml: entry.markup.clone().into_owned(),
+            inner,
+            is_dated: entry.updated.is_some(),
+        })
+    }
+
+    /// Makes an entry of fields, and checks it.
+    pub fn fields(fields: &Fields) -> Result<Self, EntryError> {
+        let mut xml = String::from("<entry>");
+        let mut element = |name: &str, attributes: &str, text: &str| {
+            let _ = write!(xml, "<{name}{attributes}>");
+            escape_into(&mut xml, text);
+            let _ = write!(xml, "</{name}>");
+        };
+        element("title", "", &fields.title);
+        for (name, text) in [("id", &fields.id), ("summary", &fields.summary)] {
+            if let Some(text) = text {
+                element(name, "", text);
+            }
+        }
+        for (name, time) in [("published", fields.published), ("updated", fields.updated)] {
+            if let Some(time) = time {
+                element(name, "", &time.to_string());
+            }
+        }
+        match (&fields.content, &fields.content_html) {
+            (Some(_), Some(_)) => {
+                return Err(EntryError::whole("it has content or content_html, and not both"));
+            }
+            (Some(text), None) => element("content", " type=\"text\"", text),
+            (None, Some(html)) => element("content", " type=\"html\"", html),
+            (None, None) => {}
+        }
+        if let Some(author) = &fields.author {
+            xml.push_str("<author><name>");
+            escape_into(&mut xml, author);
+            xml.push_str("</name></author>");
+        }
+        if let Some(link) = &fields.link {
+            if !Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+                return Err(EntryError::whole("its link is no http or https address"));
+            }
+            xml.push_str("<link rel=\"alternate\" href=\"");
+            escape_into(&mut xml, link);
+            xml.push_str("\"/>");
+        }
+        for category in &fields.categories {
+            xml.push_str("<category term=\"");
+            escape_into(&mut xml, category);
+            xml.push_str("\"/>");
+        }
+        xml.push_str("</entry>");
+        // What of the text XML cannot hold has no line that the author would know.
+        Self::atom(&xml).map_err(|error| EntryError { line: None, ..error })
+    }
+
+    /// Reads the entry, dated `now` where it bears no date.
+    pub(super) fn read<T>(
+        &self,
+        now: Time,
+        take: impl FnOnce(&FeedDocument<'_>, &Entry<'_>) -> T,
+    ) -> Result<T, EntryError> {
+        let (start, rest) = self.xml.split_at_checked(self.inner).unwrap_or((&self.xml, ""));
+        let mut text = String::with_capacity(BEFORE.len() + self.xml.len() + 128);
+        text.push_str(BEFORE);
+        text.push_str(start);
+        if !self.is_dated {
+            // The prefix of the entry is bound to Atom where its children stand.
+            let name = start.get(1..).unwrap_or_default();
+            let end = name.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'));
+            let prefix = name.get(..end.unwrap_or(0)).and_then(|name| name.split_once(':'));
+            let prefix = prefix.map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default();
+            let _ = write!(text, "<{prefix}updated>{now}</{prefix}updated>");
+        }
+        text.push_str(rest);
+        text.push_str(BEHIND);
+        let document = parse::document(&text, None, &Limits::default())
+            .map_err(|error| EntryError::whole(words(&error)))?;
+        let entry = document.entries.first();
+        let entry = entry.ok_or_else(|| EntryError::whole("it cannot be read any more"))?;
+        Ok(take(&document, entry))
+    }
+}
+
+/// What is wrong with a text, as its author has to know it.
+fn words(error: &ParseError) -> String {
+    match error {
+        ParseError::NothingWhole { reason, .. } => reason.chars().take(SAID).collect(),
+        ParseError::Limit { what, limit, .. } => format!("it has more than {limit} {what}"),
+        ParseError::TooLarge { found, limit } => {
+            format!("it is {found} bytes long, the limit is {limit}")
+        }
+        ParseError::Empty | ParseError::Html { .. } | ParseError::NotAFeed { .. } => {
+            "the body is no Atom entry".to_owned()
+        }
+    }
+}
+
+/// Adds a text as character data or as the value of an attribute in double quotes.
+pub(super) fn escape_into(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            other => out.push(other),
+        }
+    }
+}

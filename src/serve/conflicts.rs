@@ -1,0 +1,184 @@
+//! `/feeds/NAME/conflicts`: versions that are in conflict, side by side with their winners, and
+//! what can be done about them (SSE 1.0 section 3.4). HTML for people, JSON when asked for.
+
+mod described;
+mod form;
+mod page;
+
+pub(super) use form::resolve;
+
+use super::feeds::{NameInPath, unreadable};
+use super::items::{self, Differences};
+use super::negotiate::wants_json;
+use super::problem::Problem;
+use super::{Room, Shared, html};
+use crate::model::{FeedName, Item, Revision, SyncId};
+use crate::record::local;
+use crate::store::{Store, StoreError};
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+use moka::future::Cache;
+use serde_json::Value;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How many items in conflict one answer shows.
+const ITEMS_SHOWN: usize = 20;
+/// How many losing versions of an item one answer shows.
+const LOSERS_SHOWN: usize = 12;
+/// How many losing versions one answer compares with their winners.
+const COMPARED: usize = 40;
+/// Of how many feeds it is remembered how many items are in conflict.
+const COUNTED_FEEDS: u64 = 100_000;
+
+/// What forms may do: be sent to this gateway. Everything else is as on any page.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'",
+);
+/// A form of a page without a referrer would not say which origin it comes from.
+const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// An item in conflict.
+struct Contest {
+    /// With its conflicts.
+    item: Item,
+    /// What it is known by at this moment.
+    tag: String,
+    /// What differs between the winner and each loser, as far as it is shown and can be told.
+    differences: Vec<Option<Differences>>,
+}
+
+/// A page of items in conflict.
+struct Contests {
+    feed: FeedName,
+    /// How many items are in conflict in all.
+    all: usize,
+    shown: Vec<Contest>,
+    /// The last item shown, where there are more behind it.
+    more: Option<SyncId>,
+}
+
+/// How many items of feeds are in conflict.
+pub(super) struct Contested {
+    store: Arc<dyn Store>,
+    counted: Cache<(FeedName, Revision), u32>,
+}
+
+impl Contested {
+    /// Nothing counted yet.
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, counted: Cache::builder().max_capacity(COUNTED_FEEDS).build() }
+    }
+
+    /// How many items of a feed are in conflict. Its ledger is looked at once for each revision.
+    pub(super) async fn of(&self, feed: &FeedName) -> Result<u32, StoreError> {
+        let Some(state) = self.store.state(feed).await? else { return Ok(0) };
+        let key = (feed.clone(), state.revision);
+        if let Some(counted) = self.counted.get(&key).await {
+            return Ok(counted);
+        }
+        let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(0) };
+        let count = u32::try_from(snapshot.conflicts.len()).unwrap_or(u32::MAX);
+        self.counted.insert((key.0, snapshot.state.revision), count).await;
+        Ok(count)
+    }
+}
+
+/// `GET /feeds/NAME/conflicts`.
+pub(super) async fn show(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let asked = Asked::read(query.as_deref().unwrap_or_default());
+    let contests = gather(&room, &record.name, asked.after.as_ref()).await?;
+    if wants_json(&headers) {
+        let keep = [
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            (header::VARY, HeaderValue::from_static("Accept")),
+        ];
+        return Ok((keep, Json(described::contests(&room.site.at(""), &contests))).into_response());
+    }
+    let content = page::contests(&contests, asked.resolved.as_ref());
+    Ok(page(&format!("Conflicts in {}", record.name), &content))
+}
+
+/// The same for the administration.
+pub(super) async fn listed(
+    room: &Room,
+    feed: &FeedName,
+    query: Option<&str>,
+) -> Result<Value, Problem> {
+    let asked = Asked::read(query.unwrap_or_default());
+    let contests = gather(room, feed, asked.after.as_ref()).await?;
+    Ok(described::contests(&room.site.at(""), &contests))
+}
+
+/// A page whose forms may be sent here.
+fn page(title: &str, content: &maud::Markup) -> Response {
+    let mut response = html::page(title, content);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::REFERRER_POLICY, REFERRER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What is asked of the address. Other keys are ignored, and so is what is no sync id.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Only the items behind this one, in the order of sync ids.
+    after: Option<SyncId>,
+    /// What was resolved a moment ago.
+    resolved: Option<SyncId>,
+}
+
+impl Asked {
+    fn read(query: &str) -> Self {
+        let mut asked = Self::default();
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            match &*key {
+                "after" => asked.after = SyncId::new(&value).ok(),
+                "resolved" => asked.resolved = SyncId::new(&value).ok(),
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<Contests, Problem> {
+    let mut contests = Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None };
+    let Some(snapshot) = room.store.snapshot(feed).await? else { return Ok(contests) };
+    contests.all = snapshot.conflicts.len();
+    let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let behind = snapshot.conflicts.range::<SyncId, _>((from, Bound::Unbounded));
+    let ids: Vec<&SyncId> = behind.map(|(id, _)| id).take(ITEMS_SHOWN + 1).collect();
+    let mut compared = 0;
+    for id in ids.iter().take(ITEMS_SHOWN) {
+        let Some(item) = room.store.item(feed, id).await? else { continue };
+        if item.shared.conflicts.is_empty() {
+            continue;
+        }
+        let mut differences = Vec::new();
+        for loser in item.shared.conflicts.iter().take(LOSERS_SHOWN) {
+            if compared >= COMPARED {
+                break;
+            }
+            compared += 1;
+            let (winner, loser) = (item.shared.winner.data.clone(), loser.data.clone());
+            differences.push(items::compared(room, winner, loser).await?);
+        }
+        let tag = local::tag(&item.shared);
+        contests.shown.push(Contest { item, tag, differences });
+    }
+    let last = ids.get(ITEMS_SHOWN.saturating_sub(1)).filter(|_| ids.len() > ITEMS_SHOWN);
+    contests.more = last.map(|id| (*id).clone());
+    Ok(contests)
+}

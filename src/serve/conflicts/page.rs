@@ -1,0 +1,223 @@
+//! The HTML of conflicts. No scripts: what is chosen is sent as a form.
+
+use super::{Contest, Contests, LOSERS_SHOWN};
+use crate::diff::visible;
+use crate::model::{Markup as Bytes, SyncId, Version};
+use crate::serve::html::{moment, outward, text};
+use crate::serve::items;
+use maud::{Markup, html};
+
+/// How much of a version's text is shown, in characters.
+const EXCERPT: usize = 600;
+/// The longest text that is put into the form for a new one, in bytes.
+const PREFILLED: usize = 64 * 1024;
+
+/// All of the page but its title.
+pub(super) fn contests(contests: &Contests, resolved: Option<&SyncId>) -> Markup {
+    let feed = &contests.feed;
+    html! {
+        nav.trail aria-label="Where this is" {
+            a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) } { (feed) } " / "
+            span { "Conflicts" }
+        }
+        @if let Some(id) = resolved {
+            p.note.done role="status" {
+                "Resolved. " a href=(item_address(contests, id)) { "What the item is now" } "."
+            }
+        }
+        @if contests.all == 0 {
+            p { "No item of this feed is in conflict." }
+        } @else {
+            p.lead {
+                (counted(contests.all, "item is", "items are")) " in conflict. Somebody changed each of \
+                 them elsewhere without knowing of the other change. Readers are shown the winner until \
+                 it is decided; what you decide is a new version, so that nobody is asked again."
+            }
+        }
+        @for contest in &contests.shown { (one(contests, contest)) }
+        @if let Some(last) = &contests.more {
+            p.links { a href={ "/feeds/" (feed) "/conflicts?after=" (quoted(last)) } { "More" } }
+        }
+        p.quiet {
+            "The same as data: this address with " code { "Accept: application/json" } "."
+        }
+    }
+}
+
+fn one(contests: &Contests, contest: &Contest) -> Markup {
+    let shared = &contest.item.shared;
+    let id = &shared.winner.id;
+    let losers = || shared.conflicts.iter().enumerate().take(LOSERS_SHOWN);
+    html! {
+        section.contest id={ "item-" (contest.tag) } {
+            h2 {
+                a href=(item_address(contests, id)) { (title(&shared.winner)) } " "
+                span.badge.deleted { (counted(shared.conflicts.len(), "conflict", "conflicts")) }
+            }
+            div.sides {
+                div.side.winner {
+                    p.quiet { "The winner, which readers are shown" }
+                    (version(&shared.winner))
+                }
+                @for (number, loser) in losers() {
+                    div.side {
+                        p.quiet { "In conflict, number " (number) }
+                        (version(loser))
+                    }
+                }
+            }
+            @if shared.conflicts.len() > LOSERS_SHOWN {
+                p.quiet {
+                    "The first " (LOSERS_SHOWN) " are shown; what you decide is about all of them."
+                }
+            }
+            @for (number, loser) in losers() {
+                @match contest.differences.get(number) {
+                    Some(differences) => {
+                        details open[number == 0] {
+                            summary { "From the winner to number " (number) }
+                            @match differences {
+                                Some(differences) => { (differing(shared.winner.deleted, loser, differences)) },
+                                None => p.note { "One of the two cannot be read, so only their texts can be looked at." },
+                            }
+                        }
+                    },
+                    None => {},
+                }
+            }
+            (choices(contests, contest))
+        }
+    }
+}
+
+fn differing(is_deleted: bool, loser: &Version<Bytes>, differences: &items::Differences) -> Markup {
+    html! {
+        @if loser.deleted != is_deleted {
+            p.note {
+                @if loser.deleted { "It is a deletion: taken, the item goes." }
+                @else { "The winner is a deletion: taken, the item lives again." }
+            }
+        }
+        @if differences.fields.is_empty() {
+            p.note { "The two say the same: at most how it is written differs." }
+        } @else { (items::differing(differences)) }
+    }
+}
+
+/// A version: who made it and when, and what it says.
+fn version(version: &Version<Bytes>) -> Markup {
+    let topmost = version.history.topmost();
+    let card = &version.data.card;
+    let text = excerpt(&version.data);
+    html! {
+        p.title { strong { (title(version)) } @if version.deleted { " " span.badge.deleted { "deleted" } } }
+        p.when.quiet {
+            "Update " (version.updates.value())
+            @if let Some(by) = topmost.stamp.by() { " by " strong { (by) } }
+            @if let Some(when) = topmost.stamp.when() { " at " (moment(when)) }
+        }
+        @if card.link.is_some() || card.author.is_some() {
+            p.quiet {
+                @if let Some(author) = &card.author { (crate::serve::html::text(author)) " " }
+                @if let Some(link) = &card.link { (outward(Some(link), link)) }
+            }
+        }
+        @if !text.is_empty() && !version.deleted { p.excerpt { (text) } }
+    }
+}
+
+/// What can be done, each with what comes of it.
+fn choices(contests: &Contests, contest: &Contest) -> Markup {
+    let shared = &contest.item.shared;
+    let many = shared.conflicts.len() > 1;
+    let written = source(&shared.winner.data);
+    html! {
+        form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
+            input type="hidden" name="item" value=(shared.winner.id);
+            input type="hidden" name="etag" value=(contest.tag);
+            label.token {
+                span { "Admin token" }
+                input type="password" name="token" required autocomplete="off" spellcheck="false";
+            }
+            div.buttons {
+                button name="keep" value="winner" { "Keep the winner" }
+                @for (number, loser) in shared.conflicts.iter().enumerate().take(LOSERS_SHOWN) {
+                    button name="keep" value=(number) {
+                        @if loser.deleted { "Take the deletion, number " (number) }
+                        @else { "Take number " (number) }
+                    }
+                }
+            }
+            p.quiet {
+                "Keep the winner: it stays as it is, and the " @if many { "others go" } @else { "other goes" } ". "
+                "Take a number: the item says what that version says. "
+                "Either way a new version is made that knows of all of them, so that no endpoint sees a \
+                 conflict in them any more; what they said stays in their makers' histories."
+            }
+            details {
+                summary { "Write a new one" }
+                label { span { "Title" } input type="text" name="title" value=(shared.winner.data.card.title); }
+                label { span { "Text" } textarea name="content" rows="8" { (written.text) } }
+                label.inline {
+                    input type="checkbox" name="html" value="yes" checked[written.is_html];
+                    span { "The text is HTML" }
+                }
+                p.quiet { "The item says this from now on; its link, author and date stay." }
+                button name="keep" value="new" { "Publish this" }
+            }
+        }
+    }
+}
+
+/// What came of a choice that could not be done.
+pub(super) fn refused(feed: &str, said: &str) -> Markup {
+    html! {
+        p.note role="alert" { (text(said)) "." }
+        p { "Nothing was changed." }
+        p.links { a href={ "/feeds/" (feed) "/conflicts" } { "Back to the conflicts" } }
+    }
+}
+
+/// The text of a version as it can be written anew.
+struct Source {
+    text: String,
+    is_html: bool,
+}
+
+fn source(markup: &Bytes) -> Source {
+    const TEXTS: [&str; 6] =
+        ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
+    let fields = crate::parse::again(markup).unwrap_or_default();
+    let find = |path: &&str| fields.iter().find(|field| field.path == **path);
+    let text = TEXTS.iter().find_map(find).map(|field| field.value.as_ref()).unwrap_or_default();
+    let text = if text.len() > PREFILLED { "" } else { text };
+    Source { text: text.to_owned(), is_html: text.contains('<') || text.contains('&') }
+}
+
+fn excerpt(markup: &Bytes) -> String {
+    let whole = visible(&source(markup).text);
+    let mut shown: String = whole.chars().take(EXCERPT).collect();
+    if shown.len() < whole.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn title(version: &Version<Bytes>) -> String {
+    match version.data.card.title.as_str() {
+        "" => "without a title".to_owned(),
+        title => text(title),
+    }
+}
+
+fn item_address(contests: &Contests, id: &SyncId) -> String {
+    format!("/feeds/{}/items/{}", contests.feed, quoted(id))
+}
+
+fn quoted(id: &SyncId) -> String {
+    url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect()
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

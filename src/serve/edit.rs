@@ -1,0 +1,279 @@
+//! `/api/v1/feeds/NAME/items`: items that are made here, and conflicts that are resolved (SSE 1.0
+//! sections 3.1, 3.2 and 3.4). The token was checked before.
+
+mod entry;
+
+use self::entry::{Body, Posted};
+use super::feeds::{NameInPath, unreadable};
+use super::problem::Problem;
+use super::{Shared, admin, conflicts, json, put};
+use crate::model::{Count, FeedName, SyncId};
+use crate::record::local::{Act, Acted, EntryError, Keep, Written};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The longest entry that is taken, in bytes, as it is sent.
+pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
+
+type ItemInPath = Result<Path<(String, String)>, PathRejection>;
+type Sent = Result<Bytes, BytesRejection>;
+
+/// `POST /api/v1/feeds/NAME/items`.
+pub(super) async fn create(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Sent,
+) -> Result<Response, Problem> {
+    let feed = admin::feed(name)?;
+    let asked = noconflicts(query.as_deref().unwrap_or_default())?;
+    let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?)?;
+    let noconflicts = posted.noconflicts.or(asked);
+    let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
+    let mut response = answer(StatusCode::CREATED, &feed, &acted);
+    let id = url::form_urlencoded::byte_serialize(acted.id.as_str().as_bytes());
+    let at = format!("/api/v1/feeds/{feed}/items/{}", id.collect::<String>());
+    if let Ok(at) = HeaderValue::from_str(&room.site.at(&at)) {
+        response.headers_mut().insert(header::LOCATION, at);
+    }
+    Ok(response)
+}
+
+/// `PUT /api/v1/feeds/NAME/items/SYNC_ID`.
+pub(super) async fn update(
+    State(room): State<Shared>,
+    path: ItemInPath,
+    headers: HeaderMap,
+    body: Sent,
+) -> Result<Response, Problem> {
+    let (feed, id) = item(path)?;
+    let expected = expected(&headers)?;
+    let entry = rewritten(&headers, &whole(body, ENTRY_LIMIT)?)?;
+    let acted = done(&room, &feed, Act::Update { id, entry, expected }).await?;
+    Ok(answer(StatusCode::OK, &feed, &acted))
+}
+
+/// `DELETE /api/v1/feeds/NAME/items/SYNC_ID`.
+pub(super) async fn delete(
+    State(room): State<Shared>,
+    path: ItemInPath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (feed, id) = item(path)?;
+    let expected = expected(&headers)?;
+    let acted = done(&room, &feed, Act::Delete { id, expected }).await?;
+    Ok(answer(StatusCode::OK, &feed, &acted))
+}
+
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/restore`, with an entry or an empty body.
+pub(super) async fn restore(
+    State(room): State<Shared>,
+    path: ItemInPath,
+    headers: HeaderMap,
+    body: Sent,
+) -> Result<Response, Problem> {
+    let (feed, id) = item(path)?;
+    let expected = expected(&headers)?;
+    let body = whole(body, ENTRY_LIMIT)?;
+    let entry = if body.is_empty() { None } else { Some(rewritten(&headers, &body)?) };
+    let acted = done(&room, &feed, Act::Restore { id, entry, expected }).await?;
+    Ok(answer(StatusCode::OK, &feed, &acted))
+}
+
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/resolve`: `{"keep":"winner"}`, `{"keep":n}` or
+/// `{"item":"<entry…>"}`; with `"conflicts":[…]` only those, and with `"etag"` or `If-Match` only
+/// while they are as they were seen.
+pub(super) async fn resolve(
+    State(room): State<Shared>,
+    path: ItemInPath,
+    headers: HeaderMap,
+    body: Sent,
+) -> Result<Response, Problem> {
+    let (feed, id) = item(path)?;
+    let (mut keep, mut conflicts) = (None, None);
+    let mut expected = match_tag(&headers)?;
+    for (key, value) in put::object(&whole(body, ENTRY_LIMIT)?)? {
+        let choice = match key.as_str() {
+            "keep" => kept(&value)?,
+            "item" => Keep::New(entry::in_json(&value)?),
+            "conflicts" => {
+                conflicts = Some(numbers(&value)?);
+                continue;
+            }
+            "etag" => {
+                let said = || Problem::parameter("etag", "etag is a text");
+                expected = Some(value.as_str().ok_or_else(said)?.to_owned());
+                continue;
+            }
+            _ => return Err(put::unknown_key(&key)),
+        };
+        if keep.replace(choice).is_some() {
+            let said = "say keep or item, and not both";
+            return Err(Problem::parameter(&key, said));
+        }
+    }
+    let missing = || {
+        let said = "say what to keep: \"winner\", the number of a conflict (counted from 0), or a new \
+                    item";
+        Problem::parameter("keep", said)
+    };
+    let keep = keep.ok_or_else(missing)?;
+    let acted = done(&room, &feed, Act::Resolve { id, keep, conflicts, expected }).await?;
+    Ok(answer(StatusCode::OK, &feed, &acted))
+}
+
+/// `GET /api/v1/feeds/NAME/conflicts`.
+pub(super) async fn conflicts(
+    State(room): State<Shared>,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let feed = admin::feed(name)?;
+    room.operator.status(&feed).await?;
+    let listed = conflicts::listed(&room, &feed, query.as_deref()).await?;
+    Ok(admin::answer(StatusCode::OK, listed))
+}
+
+/// Has it done to its end, whoever waits for it.
+pub(super) async fn done(room: &Shared, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
+    let (acting, of) = (Arc::clone(room), feed.clone());
+    admin::to_the_end(async move { acting.operator.item(&of, act).await }).await
+}
+
+/// An entry that cannot be taken, with its place.
+pub(super) fn unwritten(error: EntryError) -> Problem {
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+    match error.line {
+        Some(line) => problem.with("line", line),
+        None => problem,
+    }
+}
+
+/// A body as a whole.
+pub(super) fn whole(body: Sent, limit: usize) -> Result<Bytes, Problem> {
+    body.map_err(|rejection| {
+        let status = rejection.status();
+        let said = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => format!("the body is larger than {limit} bytes"),
+            _ => "the body did not come whole".to_owned(),
+        };
+        Problem::new(status, said)
+    })
+}
+
+fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
+    let (name, id) = path.map_err(unreadable)?.0;
+    let feed = admin::feed(Ok(Path(name)))?;
+    let unknown = |_| Problem::not_found("there is no item of that sync id");
+    Ok((feed, SyncId::new(&id).map_err(unknown)?))
+}
+
+/// An entry for an item that is there: `noconflicts` was said when it was made.
+fn rewritten(headers: &HeaderMap, body: &[u8]) -> Result<Written, Problem> {
+    let posted = Posted::read(headers, body)?;
+    if posted.noconflicts.is_some() {
+        let said = "noconflicts is said when an item is made, and never again";
+        return Err(Problem::parameter("noconflicts", said));
+    }
+    Ok(posted.entry)
+}
+
+fn noconflicts(query: &str) -> Result<Option<bool>, Problem> {
+    let mut said = None;
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        said = match (&*key, &*value) {
+            ("noconflicts", "true") => Some(true),
+            ("noconflicts", "false") => Some(false),
+            ("noconflicts", _) => {
+                let said = "noconflicts is true or false";
+                return Err(Problem::parameter("noconflicts", said));
+            }
+            (key, _) => return Err(put::unknown_key(key)),
+        };
+    }
+    Ok(said)
+}
+
+/// The one strong tag of `If-Match`; nothing where none is said, or `*` (RFC 9110 section 13.1.1).
+fn match_tag(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut values = headers.get_all(header::IF_MATCH).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return match headers.contains_key(header::IF_MATCH) {
+            true => Err(Problem::parameter("If-Match", "If-Match has one ETag here")),
+            false => Ok(None),
+        };
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let tag = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let said = || Problem::parameter("If-Match", "If-Match has one strong ETag, in quotes, or *");
+    Ok(Some(tag.filter(|tag| !tag.contains('"')).ok_or_else(said)?.to_owned()))
+}
+
+/// How often the item was updated, as far as its author knows.
+fn expected(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
+    let Some(tag) = match_tag(headers)? else { return Ok(None) };
+    let count = tag.parse().ok().and_then(|number| Count::new(number).ok());
+    let said = "no version of an item has that ETag: it is the number of its updates";
+    let problem = || Problem::new(StatusCode::PRECONDITION_FAILED, said).about("If-Match");
+    count.map(Some).ok_or_else(problem)
+}
+
+fn kept(value: &Value) -> Result<Keep, Problem> {
+    match (value.as_str(), value.as_u64().and_then(|number| usize::try_from(number).ok())) {
+        (Some("winner"), _) => Ok(Keep::Winner),
+        (None, Some(number)) => Ok(Keep::Conflict(number)),
+        _ => {
+            let said = "keep is \"winner\" or the number of a conflict, counted from 0";
+            Err(Problem::parameter("keep", said))
+        }
+    }
+}
+
+fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
+    let said = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
+    let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(said)?;
+    let limit = crate::model::Conflicting::LIMIT;
+    if list.len() > limit {
+        return Err(Problem::parameter("conflicts", format!("conflicts has more than {limit}")));
+    }
+    let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
+    list.iter().map(number).collect::<Option<Vec<_>>>().ok_or_else(said)
+}
+
+fn answer(status: StatusCode, feed: &FeedName, acted: &Acted) -> Response {
+    let tag = HeaderValue::from_str(&format!("\"{}\"", acted.updates.value()));
+    let value = json!({
+        "feed": feed.as_str(),
+        "sync_id": acted.id.as_str(),
+        "updates": acted.updates.value(),
+        "tick": json::tick(Some(acted.tick)),
+        "deleted": acted.deleted,
+        "conflicts": acted.conflicts,
+    });
+    let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    let mut response = (status, keep, Json(value)).into_response();
+    if let Ok(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// What an entry in a body is, for [`Posted`].
+const fn kinds() -> &'static [(&'static str, Body)] {
+    &[
+        ("application/atom+xml", Body::Atom),
+        ("application/xml", Body::Atom),
+        ("text/xml", Body::Atom),
+        ("application/json", Body::Json),
+    ]
+}

@@ -1,0 +1,145 @@
+//! The entry in a body: Atom, or a few fields as JSON.
+
+use super::{kinds, unwritten};
+use crate::model::Time;
+use crate::parse::{self, Limits};
+use crate::record::local::{Fields, Written};
+use crate::serve::problem::Problem;
+use crate::serve::put;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Map, Value};
+
+/// The most categories of an entry.
+const CATEGORIES_LIMIT: usize = 100;
+
+/// How an entry is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// As an Atom entry document (RFC 4287 section 2).
+    Atom,
+    /// As an object with a few fields.
+    Json,
+}
+
+/// What was sent.
+pub(super) struct Posted {
+    /// The entry.
+    pub(super) entry: Written,
+    /// What is said of conflicts, which only JSON can.
+    pub(super) noconflicts: Option<bool>,
+}
+
+impl Posted {
+    /// Reads a body by its media type.
+    pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = declared.and_then(|value| value.split(';').next()).unwrap_or_default();
+        let essence = essence.trim().to_ascii_lowercase();
+        let kind = kinds().iter().find(|(name, _)| *name == essence).map(|(_, kind)| *kind);
+        match kind {
+            Some(Body::Atom) => {
+                let decoded = parse::decode(body, declared, &Limits::default());
+                let decoded = decoded.map_err(|error| bad(&error.to_string()))?;
+                let entry = Written::atom(&decoded.text).map_err(unwritten)?;
+                Ok(Self { entry, noconflicts: None })
+            }
+            Some(Body::Json) => {
+                let (fields, noconflicts) = fields(put::object(body)?)?;
+                Ok(Self { entry: Written::fields(&fields).map_err(unwritten)?, noconflicts })
+            }
+            None => {
+                let said = "an item is sent as application/atom+xml, one Atom entry, or as \
+                            application/json";
+                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said))
+            }
+        }
+    }
+}
+
+/// An entry within JSON: Atom as a text, or an object with its fields.
+pub(super) fn in_json(value: &Value) -> Result<Written, Problem> {
+    match value {
+        Value::String(text) => Written::atom(text).map_err(unwritten),
+        Value::Object(object) => {
+            let (fields, noconflicts) = fields(object.clone())?;
+            if noconflicts.is_some() {
+                let said = "noconflicts is said when an item is made, and never again";
+                return Err(Problem::parameter("noconflicts", said));
+            }
+            Written::fields(&fields).map_err(unwritten)
+        }
+        _ => {
+            let said = "item is an Atom entry as a text, or an object with its fields";
+            Err(Problem::parameter("item", said))
+        }
+    }
+}
+
+fn fields(object: Map<String, Value>) -> Result<(Fields, Option<bool>), Problem> {
+    let mut fields = Fields::default();
+    let mut noconflicts = None;
+    let mut has_title = false;
+    for (key, value) in object {
+        if value.is_null() {
+            continue;
+        }
+        match key.as_str() {
+            "title" => {
+                has_title = true;
+                fields.title = text("title", value)?;
+            }
+            "content" => fields.content = Some(text("content", value)?),
+            "content_html" => fields.content_html = Some(text("content_html", value)?),
+            "summary" => fields.summary = Some(text("summary", value)?),
+            "link" => fields.link = Some(text("link", value)?),
+            "author" => fields.author = Some(text("author", value)?),
+            "id" => fields.id = Some(text("id", value)?),
+            "published" => fields.published = Some(time("published", &value)?),
+            "updated" => fields.updated = Some(time("updated", &value)?),
+            "categories" => fields.categories = categories(value)?,
+            "noconflicts" => {
+                let said = || Problem::parameter("noconflicts", "noconflicts is true or false");
+                noconflicts = Some(value.as_bool().ok_or_else(said)?);
+            }
+            _ => return Err(put::unknown_key(&key)),
+        }
+    }
+    if !has_title {
+        return Err(Problem::parameter("title", "title, what the item is called, is missing"));
+    }
+    Ok((fields, noconflicts))
+}
+
+fn text(key: &str, value: Value) -> Result<String, Problem> {
+    match value {
+        Value::String(text) => Ok(text),
+        _ => Err(Problem::parameter(key, format!("{key} is a text"))),
+    }
+}
+
+fn time(key: &str, value: &Value) -> Result<Time, Problem> {
+    let read = value.as_str().and_then(|text| Time::parse_rfc3339(text).ok());
+    let said = || Problem::parameter(key, format!("{key} is a time such as 2026-11-20T16:20:05Z"));
+    read.ok_or_else(said)
+}
+
+fn categories(value: Value) -> Result<Vec<String>, Problem> {
+    let said = || {
+        let said = format!("categories is a list of at most {CATEGORIES_LIMIT} texts");
+        Problem::parameter("categories", said)
+    };
+    match value {
+        Value::Array(list) if list.len() <= CATEGORIES_LIMIT => {
+            let text = |value| match value {
+                Value::String(text) => Ok(text),
+                _ => Err(said()),
+            };
+            list.into_iter().map(text).collect()
+        }
+        _ => Err(said()),
+    }
+}
+
+fn bad(said: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, said)
+}
