@@ -6,7 +6,7 @@ use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
 use super::web::feed_address;
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, Without,
+    Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, Without,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -54,6 +54,7 @@ impl Feed {
             source: self.source,
             standing: FeedStanding::Active,
             options: self.options.clone(),
+            enrolment: Enrolment::default(),
         }
     }
 }

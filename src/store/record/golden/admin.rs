@@ -90,6 +90,25 @@ pub(super) fn feed(order: Order, probe: bool, ignore: Vec<Ignore>, backfill: boo
             ignore,
             without: Without::default(),
         },
+        enrolment: Enrolment::default(),
+    })
+}
+
+/// The same with a place in the list of subscriptions.
+pub(super) fn listed_feed() -> FeedRow {
+    let row = feed(Order::OldestFirst, true, Vec::new(), true);
+    let by = |text: &str| EndpointId::new(text).unwrap();
+    FeedRow::from(&FeedRecord {
+        enrolment: Enrolment {
+            title: Some("Über".to_owned()),
+            version: Count::new(3).unwrap(),
+            history: vec![
+                Stamp::Both { when: at(30), by: by("gate.example") },
+                Stamp::By(by("other:é")),
+                Stamp::When(at(-30)),
+            ],
+        },
+        ..FeedRecord::try_from(row).unwrap()
     })
 }
 

@@ -5,7 +5,7 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{feed, hub, poll, poll_and_hub, subscription, walk};
+use super::admin::{feed, hub, listed_feed, poll, poll_and_hub, subscription, walk};
 use super::*;
 use std::path::Path;
 
@@ -345,15 +345,7 @@ golden! {
     event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
-    feed_3: "feed-3.hex", feed(
-        Order::OldestFirst,
-        true,
-        vec![
-            Ignore::new("media:keywords", None).unwrap(),
-            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
-        ],
-        true,
-    ), FeedRow;
+    feed_4: "feed-4.hex", listed_feed(), FeedRow;
     subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
@@ -410,17 +402,14 @@ fn earlier_layouts_are_read() {
     (character.came_alone, character.came_sliding) = (0, 0);
     (character.came_swapping, character.went_alone) = (0, 0);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&first, 40));
-    let stored = golden("feed-2.hex", &[]);
-    let second = feed(
-        Order::OldestFirst,
-        true,
-        vec![
+    for (file, backfill) in [("feed-2.hex", false), ("feed-3.hex", true)] {
+        let ignore = vec![
             Ignore::new("media:keywords", None).unwrap(),
             Ignore::new("description", Some("[0-9]+ views")).unwrap(),
-        ],
-        false,
-    );
-    assert_eq!(decode::<FeedRow>(&stored).unwrap(), second);
+        ];
+        let expected = feed(Order::OldestFirst, true, ignore, backfill);
+        assert_eq!(decode::<FeedRow>(&golden(file, &[])).unwrap(), expected);
+    }
     let stored = golden("feed-1.hex", &[]);
     assert_eq!(decode::<FeedRow>(&stored).unwrap(), feed(Order::Auto, false, Vec::new(), false));
 }
