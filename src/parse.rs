@@ -21,6 +21,7 @@ mod json;
 mod limits;
 mod links;
 mod names;
+pub mod opml;
 pub mod sse;
 mod text;
 mod walker;

@@ -19,6 +19,8 @@ pub use sync091::Kept;
 pub use tree::{ATOM, Tree};
 pub use values::Values;
 
+pub(in crate::parse) use values::rfc822;
+
 /// The most bytes of a document.
 pub const BYTES_LIMIT: usize = 32 << 20;
 /// How deep elements may stand in each other.

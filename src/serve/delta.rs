@@ -143,7 +143,7 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use crate::model::{FeedName, Enrolment, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
     use proptest::prelude::*;
 
     fn record(url: &str) -> FeedRecord {
@@ -153,6 +153,7 @@ mod tests {
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::clock::ManualClock;
-use tidegate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
+use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
     self, AdminToken, BackfillAction, FeedStatus, HoldAction, Operator, OperatorError, PollReport,
@@ -108,6 +108,7 @@ impl Site {
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: gate.options.clone(),
+            enrolment: Enrolment::default(),
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);

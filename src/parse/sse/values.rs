@@ -108,7 +108,7 @@ fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
 }
 
 /// Reads an RFC 822 date-time; its weekday is often wrong and never asked.
-pub(super) fn rfc822(text: &str) -> Option<Time> {
+pub(in crate::parse) fn rfc822(text: &str) -> Option<Time> {
     let timestamp =
         DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
     Some(Time::from_unix(timestamp.as_second()))

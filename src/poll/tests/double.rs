@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
+use crate::store::portable;
+use tokio::sync::{mpsc, watch};
 
 pub const NOW: Time = Time::from_unix(1_795_191_605);
 
@@ -24,6 +25,7 @@ pub fn record(feed: &str) -> FeedRecord {
         source: FeedSource::Api,
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
+        enrolment: Enrolment::default(),
     }
 }
 
@@ -106,6 +108,12 @@ impl Store for StoreDouble {
     }
     async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
         Err(StoreError::Closed)
+    }
+    async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn bring(&self, _: &Claim, _: mpsc::Receiver<portable::Piece>) -> Result<(), CommitError> {
+        Err(CommitError::Fenced)
     }
     async fn purge_feed(&self, _: &FeedName) -> Result<(), StoreError> {
         Err(StoreError::Closed)
