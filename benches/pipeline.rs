@@ -17,7 +17,7 @@ use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
-use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
@@ -104,6 +104,8 @@ fn pipeline(c: &mut Criterion) {
         cloud: None,
     };
     let page = Page {
+        container: Container::of(view.state.format.family()),
+        window: None,
         kind: ViewKind::Reader,
         dialect: Dialect::Sse,
         addresses: &addresses,

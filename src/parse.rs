@@ -1,5 +1,5 @@
 //! Bytes of an upstream to a [`FeedDocument`]: charset, Atom 1.0 and 0.3, RSS 2.0, 0.9x and 1.0,
-//! JSON Feed.
+//! JSON Feed, and collections of FeedSync, which become Atom as they are decoded.
 //!
 //! Entries are exact slices of the decoded text; what has to be repaired so that they can be
 //! republished is repaired in copies. No element is matched by its prefix, no DTD is processed, no
@@ -9,6 +9,7 @@
 
 mod again;
 mod attributes;
+pub mod collection;
 mod date;
 mod decode;
 mod dialect;
@@ -22,6 +23,7 @@ mod limits;
 mod links;
 mod names;
 pub mod opml;
+mod sharing;
 pub mod sse;
 mod text;
 mod walker;
@@ -59,7 +61,7 @@ pub fn document<'a>(
         let what = if trimmed.starts_with('[') { "a JSON list" } else { "plain text" };
         return Err(ParseError::NotAFeed { what: what.to_owned(), at });
     };
-    let read = feed::read(text, start, url, limits);
+    let read = read(text, start, url, limits);
     // Programs that fail print their warnings before the document, with markup in them.
     match &read {
         Err(ParseError::Html { .. } | ParseError::NotAFeed { .. }) => {}
@@ -68,9 +70,20 @@ pub fn document<'a>(
     let window = text.as_bytes().get(start + 1..).unwrap_or_default();
     let window = window.get(..GARBAGE_LIMIT).unwrap_or(window);
     match memchr::memmem::find(window, b"<?xml ") {
-        Some(later) => feed::read(text, start + 1 + later, url, limits).or(read),
+        Some(later) => self::read(text, start + 1 + later, url, limits).or(read),
         None => read,
     }
+}
+
+fn read<'a>(
+    text: &'a str,
+    start: usize,
+    url: Option<&Url>,
+    limits: &Limits,
+) -> Result<FeedDocument<'a>, ParseError> {
+    let mut document = feed::read(text, start, url, limits)?;
+    sharing::add(&mut document, url);
+    Ok(document)
 }
 
 /// The text of a document in the pieces that it was cut into: what stands between entries, and
@@ -88,15 +101,16 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
 /// read, which only a fault of this program can bring about.
 pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
+    let fields = entry_again(markup)?.fields.into_iter();
+    Some(fields.collect())
+}
+
+/// The same of all that an entry says.
+pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
     let text = again::document(markup)?;
     let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
     let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
-    let fields = document.entries.into_iter().next()?.fields.into_iter();
-    let owned = fields.map(|field| Field {
-        path: field.path.into_owned().into(),
-        value: field.value.into_owned().into(),
-    });
-    Some(owned.collect())
+    Some(document.entries.into_iter().next()?.detached())
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.

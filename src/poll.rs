@@ -18,6 +18,7 @@ mod probe;
 mod report;
 mod round;
 mod schedule;
+mod sharing;
 mod skip;
 mod subscribe;
 mod sup;
@@ -28,7 +29,9 @@ pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use callbacks::{Disbelieved, Reach};
 pub use desk::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
-pub use judge::{Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked};
+pub use judge::{
+    Beside, Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked, Wants,
+};
 pub use memory::REFRESH_EVERY;
 pub use poller::{MAX_COMMANDS, Parts, Poller, Pushed, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};

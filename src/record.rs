@@ -16,6 +16,7 @@ mod newcomer;
 mod next;
 mod redact;
 mod seal;
+mod shared;
 mod shown;
 mod waiting;
 mod window;
@@ -23,13 +24,14 @@ mod window;
 pub use answered::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
-pub use next::{look_again, take_in};
+pub use next::{look_again, take_in, take_in_shared};
 pub use redact::{Redaction, redact};
+pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
 
 use crate::archive;
 use crate::model::{
-    Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, Time,
+    Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, SyncId, Time,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,6 +97,11 @@ pub struct Verdict {
     /// The earliest time at which another look can decide what is pending (a hold, a missing
     /// item); the schedule polls by then.
     pub look_again: Option<Time>,
+    /// What was not taken of what a document shares, and why.
+    pub notes: Vec<String>,
+    /// Items that bear this gateway's name and that the feed does not know: nothing of them was taken,
+    /// and whether another feed knows them is to be asked ([`Peers::issued`]).
+    pub asks: Vec<SyncId>,
 }
 
 impl Verdict {

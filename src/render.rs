@@ -5,11 +5,14 @@
 //! Nothing is parsed on that way but one start tag an entry. The other formats, and entries of the
 //! other family, are first converted to a skeleton or markup that is then spliced like any other.
 
+mod collection;
 mod convert;
 mod entry;
 mod escape;
 mod head;
 mod history;
+mod json;
+mod json_feed;
 mod scope;
 mod tag;
 mod tombstone;
@@ -22,11 +25,12 @@ pub mod sx091;
 
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
-use crate::model::{Deletion, Family, FeedState, Item, Skeleton, Tick};
+use crate::model::{Deletion, Family, FeedState, Item, Markup, Skeleton, Tick, Version};
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
 use scope::{ATOM, Extension, Prefixes};
+use std::time::Duration;
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +51,64 @@ pub enum Dialect {
     Sse,
     /// FeedSync, `http://feedsync.org/2007/feedsync`.
     FeedSync,
+    /// SSE 0.91, `http://www.microsoft.com/schemas/rss/sse`, whose histories are of another kind.
+    Sse091,
+}
+
+/// The container of a document (`?as=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Container {
+    /// Atom 1.0.
+    Atom,
+    /// RSS 2.0.
+    Rss,
+    /// A collection as plain XML (FeedSync for Collections).
+    Pox,
+    /// A collection as JSON (FeedSync for Collections).
+    Json,
+    /// JSON Feed 1.1.
+    JsonFeed,
+}
+
+impl Container {
+    /// The container that feeds of a family have.
+    pub const fn of(family: Family) -> Self {
+        match family {
+            Family::Atom => Self::Atom,
+            Family::Rss => Self::Rss,
+        }
+    }
+
+    /// The family, where it is one of feeds in XML.
+    pub const fn family(self) -> Option<Family> {
+        match self {
+            Self::Atom => Some(Family::Atom),
+            Self::Rss => Some(Family::Rss),
+            Self::Pox | Self::Json | Self::JsonFeed => None,
+        }
+    }
+
+    /// Its media type, without charset.
+    pub const fn media_range(self) -> &'static str {
+        match self {
+            Self::Atom => "application/atom+xml",
+            Self::Rss => "application/rss+xml",
+            Self::Pox => "application/xml",
+            Self::Json => "application/json",
+            Self::JsonFeed => "application/feed+json",
+        }
+    }
+
+    /// Its media type as it is sent. JSON is UTF-8 and has no charset (RFC 8259 section 11).
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Atom => "application/atom+xml; charset=utf-8",
+            Self::Rss => "application/rss+xml; charset=utf-8",
+            Self::Pox => "application/xml; charset=utf-8",
+            Self::Json => "application/json",
+            Self::JsonFeed => "application/feed+json",
+        }
+    }
 }
 
 /// The addresses that a document names; all absolute.
@@ -84,7 +146,9 @@ pub struct Cloud {
 pub struct Page<'a> {
     /// The view.
     pub kind: ViewKind,
-    /// The dialect.
+    /// The container.
+    pub container: Container,
+    /// The dialect; JSON has but one, that of FeedSync for Collections.
     pub dialect: Dialect,
     /// The addresses to name.
     pub addresses: &'a Addresses,
@@ -106,13 +170,22 @@ pub struct Page<'a> {
     pub until: Option<Tick>,
     /// `sx:sharing/@expires` (sync view).
     pub expires: Option<crate::model::Time>,
+    /// How long changes stay in the sync view (`sx:sharing/@window` of SSE 0.91).
+    pub window: Option<Duration>,
 }
 
-/// The media type of a family, with its charset.
-pub const fn media_type(family: Family) -> &'static str {
-    match family {
-        Family::Atom => "application/atom+xml; charset=utf-8",
-        Family::Rss => "application/rss+xml; charset=utf-8",
+impl<'a> Page<'a> {
+    /// The items that the view shows: a reader would show a tombstone, or blank a saved copy
+    /// (CONTRACT, Addresses).
+    fn shown(&self) -> impl Iterator<Item = &'a Item> {
+        let all = self.kind != ViewKind::Reader;
+        self.items.iter().filter(move |item| all || !item.shared.winner.deleted)
+    }
+
+    /// The conflicts of an item that the view shows. Programs that look for entries at any depth
+    /// would take those for entries of the feed, so what readers read has none.
+    fn conflicts(&self, item: &'a Item) -> &'a [Version<Markup>] {
+        if self.kind == ViewKind::Reader { &[] } else { &item.shared.conflicts }
     }
 }
 
@@ -121,12 +194,21 @@ const ITEM_OVERHEAD: usize = 320;
 /// What one update in a history takes, about.
 const UPDATE_OVERHEAD: usize = 96;
 
-/// Renders a page in its family's current format: Atom 1.0 or RSS 2.0.
+/// Renders a page in its container; feeds in the current format of their family, Atom 1.0 or RSS 2.0.
 ///
 /// A pure function of the page: the same page gives the same bytes.
 pub fn document(page: &Page<'_>) -> String {
-    let skeleton = convert::skeleton(page.skeleton, page.addresses);
-    let family = skeleton.format.family();
+    match page.container {
+        Container::Atom => feed(page, Family::Atom),
+        Container::Rss => feed(page, Family::Rss),
+        Container::Pox => collection::document(page),
+        Container::Json => json::document(page),
+        Container::JsonFeed => json_feed::document(page),
+    }
+}
+
+fn feed(page: &Page<'_>, family: Family) -> String {
+    let skeleton = convert::skeleton(page.skeleton, page.addresses, family);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
     let mut extensions = vec![];
     if !deleted.is_empty() {
@@ -158,12 +240,9 @@ pub fn document(page: &Page<'_>) -> String {
             out.push('\n');
         }
     }
-    for item in page.items {
-        // A reader would show a tombstone, or blank a saved copy (CONTRACT, Addresses).
-        if page.kind != ViewKind::Reader || !item.shared.winner.deleted {
-            entries.push(&mut out, item, &scope);
-            out.push('\n');
-        }
+    for item in page.shown() {
+        entries.push(&mut out, item, page.conflicts(item), &scope);
+        out.push('\n');
     }
     surroundings.push_after(&mut out);
     out

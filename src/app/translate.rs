@@ -89,8 +89,8 @@ fn allow_private(config: &Config) -> fetch::AllowPrivate {
 /// The dialect of sync markup when nobody asks for another.
 pub(super) fn dialect(config: &Config) -> render::Dialect {
     match config.publish.dialect {
-        // `config` warns that SSE 0.91 is not written yet.
-        Dialect::Sse | Dialect::Sse091 => render::Dialect::Sse,
+        Dialect::Sse => render::Dialect::Sse,
+        Dialect::Sse091 => render::Dialect::Sse091,
         Dialect::FeedSync => render::Dialect::FeedSync,
     }
 }

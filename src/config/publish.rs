@@ -121,9 +121,6 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         "dialect",
         &[("sse", Dialect::Sse), ("feedsync", Dialect::FeedSync), ("sse-0.91", Dialect::Sse091)],
     );
-    if dialect == Some(Dialect::Sse091) {
-        section.warn("dialect", "\"sse-0.91\" is not written yet; \"sse\" stands in".to_owned());
-    }
     let history_links = history_links(section);
     let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
     let versions_per_day = section.number("versions_per_day", &VERSIONS_PER_DAY_RANGE);

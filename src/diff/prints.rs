@@ -3,7 +3,7 @@
 use super::noise::{Weight, is_core_text, local_name, weight};
 use super::portrait::Portrait;
 use super::visible::visible;
-use crate::model::Entry;
+use crate::model::{Context, Entry, Markup};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,17 +20,26 @@ pub fn path_print(path: &str) -> u64 {
 
 /// The fingerprint of an entry's bytes and what they inherit.
 pub fn bytes_print(entry: &Entry<'_>) -> u64 {
+    print(&entry.markup, &entry.context)
+}
+
+/// The same of an entry that stands alone.
+pub fn markup_print(markup: &Markup) -> u64 {
+    print(&markup.xml, &markup.context)
+}
+
+fn print(xml: &str, context: &Context) -> u64 {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    hash.update(entry.markup.as_bytes());
-    for (prefix, namespace) in &entry.context.namespaces {
+    hash.update(xml.as_bytes());
+    for (prefix, namespace) in &context.namespaces {
         hash.update(prefix.as_bytes());
         hash.update(&[1]);
         hash.update(namespace.as_bytes());
         hash.update(&[2]);
     }
-    hash.update(entry.context.base.as_deref().unwrap_or_default().as_bytes());
+    hash.update(context.base.as_deref().unwrap_or_default().as_bytes());
     hash.update(&[3]);
-    hash.update(entry.context.lang.as_deref().unwrap_or_default().as_bytes());
+    hash.update(context.lang.as_deref().unwrap_or_default().as_bytes());
     hash.digest()
 }
 

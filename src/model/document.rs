@@ -1,6 +1,6 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
-use super::{Context, Skeleton, Slots, Time};
+use super::{Context, EntrySync, Sharing, Skeleton, Slots, Time};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -122,10 +122,13 @@ pub struct Entry<'a> {
     pub enclosures: Vec<Cow<'a, str>>,
     /// The canonical projection, in document order, dates included (the comparison leaves them out).
     pub fields: Vec<Field<'a>>,
+    /// What its `sx:sync` says, where it has one.
+    pub sync: Option<EntrySync>,
 }
 
 impl Entry<'_> {
-    /// The entry out of its document, with everything that it borrows; its span is empty.
+    /// The entry out of its document, with everything that it borrows; its span is empty, and what
+    /// its `sx:sync` says is left behind.
     pub fn detached(&self) -> Entry<'static> {
         let whole = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
         let field = |f: &Field<'_>| Field { path: whole(&f.path), value: whole(&f.value) };
@@ -143,6 +146,7 @@ impl Entry<'_> {
             updated: self.updated,
             enclosures: self.enclosures.iter().map(whole).collect(),
             fields: self.fields.iter().map(field).collect(),
+            sync: None,
         }
     }
 }
@@ -263,6 +267,8 @@ pub struct FeedDocument<'a> {
     pub tombstones: Vec<EntryTombstone>,
     /// How much this observation shows.
     pub completeness: Completeness,
+    /// What its `sx:sharing` says, where it has one.
+    pub sharing: Option<Sharing>,
     /// What was wrong with it.
     pub warnings: Vec<Warning>,
 }

@@ -388,6 +388,7 @@ impl<'a> Outline<'a, '_> {
         };
         let skeleton = self.plan.skeleton(&mut self.walker, dialect, &head, title)?;
         Ok(FeedDocument {
+            sharing: None,
             format: dialect.format,
             text,
             head,

@@ -15,23 +15,23 @@ use std::ops::Range;
 use url::Url;
 
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
+    pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn skip_space(&mut self) {
+    pub(super) fn skip_space(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
     }
 
     /// Takes a mark where it is the next thing.
-    fn take(&mut self, mark: char) -> bool {
+    pub(super) fn take(&mut self, mark: char) -> bool {
         self.skip_space();
         let found = self.rest().starts_with(mark);
         self.at += if found { mark.len_utf8() } else { 0 };
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next value as it is written.
-    fn value(&mut self) -> Result<(&'a RawValue, Range<usize>), String> {
+    pub(super) fn value(&mut self) -> Result<(&'a RawValue, Range<usize>), String> {
         self.skip_space();
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter::<&RawValue>();
         match values.next() {
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The name of a member, with its colon.
-    fn name(&mut self) -> Result<Cow<'a, str>, String> {
+    pub(super) fn name(&mut self) -> Result<Cow<'a, str>, String> {
         let (name, _) = self.value()?;
         let name = item::text(name).ok_or("the name of a member is no text")?;
         if self.take(':') { Ok(name) } else { Err("a member has no ':'".to_owned()) }
@@ -257,6 +257,7 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         link: feed.head.link.clone().filter(|link| has_scheme(link)),
     };
     Ok(FeedDocument {
+        sharing: None,
         format: Format::JsonFeed,
         text,
         head: feed.head,

@@ -7,7 +7,7 @@ mod payload;
 mod sync;
 mod sync091;
 mod tree;
-mod values;
+pub(super) mod values;
 
 #[cfg(test)]
 mod tests;
@@ -15,10 +15,11 @@ mod tests;
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
-pub use sync091::Kept;
-pub use tree::{ATOM, Tree};
+pub use sync091::{Kept, converted};
+pub use tree::{ATOM, Id, Tree};
 pub use values::Values;
 
+pub(super) use payload::needs;
 pub(in crate::parse) use values::rfc822;
 
 /// The most bytes of a document.
@@ -37,6 +38,14 @@ pub const ITEM_LIMIT: usize = 100_000;
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
+
+/// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
+/// read, too.
+pub fn mentions_sync_markup(text: &str) -> bool {
+    ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
+        .iter()
+        .any(|namespace| text.contains(namespace))
+}
 
 /// The dialects of sync markup that are told apart by their namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

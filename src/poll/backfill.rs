@@ -119,7 +119,7 @@ async fn made(
 }
 
 /// An address with the credentials of the feed's own, where it is of the same origin.
-fn with_credentials(address: &str, feed: &str) -> String {
+pub(super) fn with_credentials(address: &str, feed: &str) -> String {
     let (Ok(mut url), Ok(feed)) = (Url::parse(address), Url::parse(feed)) else {
         return address.to_owned();
     };

@@ -3,9 +3,9 @@
 
 use super::walk::{self, Signpost};
 use crate::judge::probe::{self, Replies};
-use crate::model::{Backfill, Completeness, UpdateHints};
+use crate::model::{Backfill, Completeness, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
-use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
+use crate::record::{self, BodyPrints, Issued, Peers, RecordError, Round, Verdict};
 use crate::websub::Links;
 use bytes::Bytes;
 use url::Url;
@@ -26,6 +26,25 @@ pub struct Seen {
     pub prints: BodyPrints,
     /// Whether it is a part on purpose (226).
     pub delta: bool,
+}
+
+/// What a round has beside a document whose publisher shares its items.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beside {
+    /// The complete feed that the document names, where it was asked for; else why it could not be
+    /// had.
+    pub complete: Option<Result<Seen, String>>,
+    /// What other feeds know of items that bear this gateway's name, where that was asked.
+    pub issued: Option<Issued>,
+}
+
+/// What a judgement waits for: nothing was concluded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wants {
+    /// The complete feed at this address (SSE 1.0 section 4.1).
+    Complete(String),
+    /// What other feeds know of these items.
+    Issued(Vec<SyncId>),
 }
 
 /// What was concluded from a document.
@@ -49,6 +68,8 @@ pub struct Judged {
     pub sup: Option<String>,
     /// Which hubs its elements name, and under which address.
     pub hub: Links,
+    /// What it waits for, where nothing was concluded yet.
+    pub wants: Option<Wants>,
 }
 
 /// What a document was to a walk through a publisher's older documents.
@@ -78,7 +99,12 @@ pub enum JudgeError {
 /// Concludes from documents. Pure, and called where it may take its time.
 pub trait Judge: Send + Sync + 'static {
     /// Takes in a document that differs from the last one.
-    fn take_in(&self, round: &Round<'_>, seen: &Seen) -> Result<Judged, JudgeError>;
+    fn take_in(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        beside: &Beside,
+    ) -> Result<Judged, JudgeError>;
 
     /// Looks at what is pending when the document is the same for the `same`th time since the last
     /// commit.
@@ -111,7 +137,12 @@ pub struct ParseAndRecord {
 }
 
 impl Judge for ParseAndRecord {
-    fn take_in(&self, round: &Round<'_>, seen: &Seen) -> Result<Judged, JudgeError> {
+    fn take_in(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        beside: &Beside,
+    ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
             .map_err(unreadable)?;
@@ -121,14 +152,43 @@ impl Judge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
-        let verdict = record::take_in(round, &document, seen.prints)?;
-        let warnings = decoded.warnings.iter().chain(&document.warnings).take(MAX_WARNINGS);
+        let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
+        if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
+        {
+            return Ok(Judged { wants: Some(Wants::Complete(complete)), ..Judged::default() });
+        }
+        let read = beside.complete.as_ref().map(|complete| self.complete(complete));
+        let (text, failed) = match read.transpose() {
+            Ok(text) => (text, None),
+            Err(why) => (None, Some(why)),
+        };
+        let whole =
+            text.as_ref().map(|(text, url)| parse::document(text, url.as_ref(), &self.limits));
+        let (whole, failed) = match whole.transpose() {
+            Ok(whole) => (whole, failed),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
+        let mut verdict = record::take_in_shared(round, &document, &peers, seen.prints)?;
+        if beside.issued.is_none() && !verdict.asks.is_empty() {
+            let wants = Some(Wants::Issued(verdict.asks));
+            return Ok(Judged { wants, ..Judged::default() });
+        }
+        let failed = failed.map(|why| {
+            format!(
+                "the complete feed that it names could not be read, and is asked for again: {why}"
+            )
+        });
+        let notes: Vec<String> = failed.into_iter().chain(verdict.notes.drain(..)).collect();
+        let warnings = decoded.warnings.iter().chain(&document.warnings);
+        let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
         Ok(Judged {
             verdict,
             full: document.completeness == Completeness::Full,
             entries: document.entries.len(),
             partial: partial(&document.completeness),
-            warnings: warnings.map(|w| format!("at byte {}: {}", w.offset, w.message)).collect(),
+            warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
+            wants: None,
             sup: document.head.links.sup,
             hub: Links { hubs: document.head.links.hubs, own: document.head.links.own },
             hints: document.head.hints,
@@ -184,6 +244,16 @@ impl Judge for ParseAndRecord {
             warnings: warnings.unwrap_or_default(),
             ..Judged::default()
         })
+    }
+}
+
+impl ParseAndRecord {
+    /// The text of a complete feed, and where it came from.
+    fn complete(&self, complete: &Result<Seen, String>) -> Result<(String, Option<Url>), String> {
+        let seen = complete.as_ref().map_err(Clone::clone)?;
+        let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
+            .map_err(|error| error.to_string())?;
+        Ok((decoded.text.into_owned(), Url::parse(&seen.url).ok()))
     }
 }
 

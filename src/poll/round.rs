@@ -4,6 +4,7 @@ use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
 use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
+use super::sharing;
 use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Ask, Call, Document, Fetch, Fetched};
@@ -218,8 +219,7 @@ async fn judged(
         prints,
         delta,
     };
-    let mut settled =
-        settle(bench, feed, now, move |judge, round| judge.take_in(round, &seen)).await?;
+    let mut settled = sharing::settle(bench, feed, now, seen).await?;
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);
     memory.judged(prints, full, delta, settled.revision);

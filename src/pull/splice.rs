@@ -116,7 +116,7 @@ fn push_091(out: &mut String, item: &Item091<Payload, Kept>, target: &Target<'_>
     let made = std::iter::once(&item.last).chain(&item.updates).find_map(Stamp::when);
     push_payload(out, &item.data, item.id.as_str(), made, target, scope, &mut |out, place| {
         let mut kept = |out: &mut String, conflict: &Conflict091<Kept>| match &conflict.data {
-            Kept::Markup { xml, needs } => {
+            Kept::Markup { xml, needs, .. } => {
                 let mut inside = place.scope.clone();
                 push_bindings(out, needs, &mut inside);
                 out.push('>');

@@ -42,6 +42,10 @@ pub fn backfill(
     let mut found = 0_u32;
     for (entry, native) in document.entries.iter().zip(&names) {
         let shown = native.shown.as_str();
+        // What is shared comes with the complete feed, under its own id.
+        if entry.sync.is_some() {
+            continue;
+        }
         if known.has(shown, entry.link.as_deref()) {
             found = found.saturating_add(1);
         } else if !is_gone(shown) && seen.insert(shown) {

@@ -124,6 +124,59 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// Takes over a version that was made elsewhere (SSE 1.0 section 3.3), with what is in conflict
+    /// with it: of an item of the ledger, or of a new one. `known` bears it already. Answers where
+    /// the item stands.
+    pub(super) fn incorporate(
+        &mut self,
+        index: Option<usize>,
+        known: Known,
+        markup: Option<Markup>,
+        conflicts: Vec<Version<Option<Markup>>>,
+        said: Said,
+    ) -> usize {
+        let index = index.unwrap_or_else(|| {
+            self.next_index += 1;
+            self.next_index - 1
+        });
+        let count = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
+        let had = self.item(index).map_or(0, |known| known.conflicts);
+        let id = known.id.clone();
+        // An item that changes twice in one commit is one version.
+        let at = self.versions.iter().position(|version| version.id == id);
+        let earlier = at.map(|at| self.versions.remove(at));
+        let markup = markup.or_else(|| earlier.and_then(|version| version.markup));
+        if count > 0 || had > 0 {
+            self.conflicts.insert(id.clone(), conflicts);
+        }
+        // The reader view never shows it.
+        self.seals_now |= matches!(known.standing, Standing::Retired { .. });
+        self.known.insert(index, Known { tick: self.tick, conflicts: count, ..known });
+        self.version(id, markup, &said.reason);
+        self.event(index, said);
+        index
+    }
+
+    /// What is in conflict with an item's current version in this draft.
+    pub(super) fn conflicts_of(&self, id: &SyncId) -> Vec<Version<Option<Markup>>> {
+        if let Some(conflicts) = self.conflicts.get(id) {
+            return conflicts.clone();
+        }
+        let stored = self.snapshot.conflicts.get(id).map_or(&[][..], Vec::as_slice);
+        stored.iter().map(|version| version.with(Some(version.data.clone()))).collect()
+    }
+
+    /// How many items the ledger has in this draft.
+    pub(super) const fn size(&self) -> usize {
+        self.next_index
+    }
+
+    /// Where the items stand for which `wanted` holds.
+    pub(super) fn positions(&self, wanted: impl Fn(&Known) -> bool) -> Vec<usize> {
+        let all = 0..self.next_index;
+        all.filter(|at| self.item(*at).is_some_and(&wanted)).collect()
+    }
+
     /// Makes a new version of an item of what its newest bytes are already, as a change that waited.
     pub(super) fn come_out(&mut self, index: usize, said: Said) -> bool {
         self.next_version(index, None, said, |_| {})
@@ -276,7 +329,7 @@ impl<'a> Draft<'a> {
             || !self.known.is_empty()
             || !self.events.is_empty();
         if !writes {
-            return Verdict { change: None, held, look_again };
+            return Verdict { held, look_again, ..Verdict::default() };
         }
         let tick = (!self.versions.is_empty()).then_some(self.tick);
         if tick.is_some() {
@@ -324,7 +377,7 @@ impl<'a> Draft<'a> {
             events: self.events,
             seals,
         };
-        Verdict { change: Some(change), held, look_again }
+        Verdict { change: Some(change), held, look_again, ..Verdict::default() }
     }
 }
 

@@ -5,6 +5,7 @@ use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
 use super::newcomer::{describe, newcomer};
+use super::shared::{self, Listed, Parts, Peers};
 use super::{
     BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, kept_out, mint,
     waiting,
@@ -23,6 +24,16 @@ pub fn take_in(
     document: &FeedDocument<'_>,
     prints: BodyPrints,
 ) -> Result<Verdict, RecordError> {
+    take_in_shared(round, document, &Peers::default(), prints)
+}
+
+/// The same with what the round has beside a document whose publisher shares its items.
+pub fn take_in_shared(
+    round: &Round<'_>,
+    document: &FeedDocument<'_>,
+    peers: &Peers<'_>,
+    prints: BodyPrints,
+) -> Result<Verdict, RecordError> {
     let first = Snapshot {
         state: FeedState::untouched(document.format, round.now),
         known: Vec::new(),
@@ -34,9 +45,36 @@ pub fn take_in(
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
+    let parts = shared::parts(snapshot, document, peers.complete);
+    let Some(parts) = &parts else {
+        return judge_plain(round, (snapshot, snapshot), document, prints, None);
+    };
+    let mut draft = Draft::new(round, &parts.whole);
+    let merged = shared::merge(&mut draft, parts, document, peers);
+    if shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
+        draft.state_changed = true;
+    }
+    let shared = Some((parts, draft, document));
+    let verdict =
+        judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
+    Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
+}
+
+/// A document that shares items, taken apart; what of it was merged, and the whole of it.
+type Merged<'a> = (&'a Parts<'a>, Draft<'a>, &'a FeedDocument<'a>);
+
+/// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
+/// are that of everything, which `merged` is a change of, and that of what is judged.
+fn judge_plain<'a>(
+    round: &'a Round<'a>,
+    (whole, snapshot): (&'a Snapshot, &'a Snapshot),
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+    merged: Option<Merged<'a>>,
+) -> Result<Verdict, RecordError> {
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names, &round.options.without);
-    let found = snapshot.known.len() + matching.fresh.len();
+    let found = whole.known.len() + matching.fresh.len();
     if found > ITEMS_LIMIT {
         return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
@@ -55,13 +93,19 @@ pub fn take_in(
         now: round.now,
     };
     let window = Window::new(&scene);
-    let mut draft = Draft::new(round, snapshot);
+    let (shared, mut draft) = match merged {
+        Some((parts, draft, document)) => (Some((parts, document)), draft),
+        None => (None, Draft::new(round, whole)),
+    };
     draft.state.noise = noise;
     let left = match held::hold(&scene, &window, prints, &mut draft) {
         Passage::Held { reason, keep } => {
             held::learn(&mut draft, &matching.pairs, &compared);
             if let Some(keep) = keep {
                 kept::keep(&scene, &mut draft, keep);
+            }
+            if let Some((parts, _)) = shared {
+                set_order(&mut draft, &Listed::of(parts, &HashMap::new()), false, false);
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
@@ -79,6 +123,7 @@ pub fn take_in(
         ids: HashMap::new(),
         keys: None,
         left_ids: HashSet::new(),
+        shared,
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
@@ -119,6 +164,8 @@ struct Taken<'a> {
     keys: Option<identity::Keys>,
     /// Ids that an item was first published with and does not go by any more.
     left_ids: HashSet<String>,
+    /// The whole document, taken apart, where it shares items.
+    shared: Option<(&'a Parts<'a>, &'a FeedDocument<'a>)>,
 }
 
 impl Taken<'_> {
@@ -271,7 +318,10 @@ impl Taken<'_> {
         let old = &self.scene.snapshot.order;
         let full = document.completeness == Completeness::Full;
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
-        let order: Vec<SyncId> = if full {
+        let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
+            let listed = Listed::of(parts, &self.ids);
+            shared::order(&mut self.draft, &listed, full, true)
+        } else if full {
             listed.collect()
         } else {
             // A partial document adds and updates; it takes nothing out.
@@ -306,8 +356,20 @@ impl Taken<'_> {
                 draft.state.source = source;
                 draft.state_changed = true;
             }
-            character::learn(&mut draft.state.character, &self.scene, window);
+            if self.shared.is_none_or(|(parts, _)| !parts.is_all_shared()) {
+                character::learn(&mut draft.state.character, &self.scene, window);
+            }
         }
+    }
+}
+
+/// Sets the order of the reader view of a feed that shares items.
+fn set_order(draft: &mut Draft<'_>, listed: &Listed, is_whole: bool, judged: bool) {
+    let order = shared::order(draft, listed, is_whole, judged);
+    if order != draft.old_order() {
+        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        draft.order = Some(order);
+        draft.shown_changed = true;
     }
 }
 

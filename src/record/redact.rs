@@ -29,9 +29,17 @@ pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
         return Redaction::Before;
     }
     let mut draft = Draft::new(round, snapshot);
-    let standing = Standing::Redacted { since: round.now };
+    forget_in(&mut draft, at, why);
+    Redaction::Commit(Box::new(draft.into_verdict(None)))
+}
+
+/// Redacts the item that stands at `at`.
+pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
+    let Some(known) = draft.item(at).cloned() else { return };
+    let id = &known.id;
     draft.change(at, forget);
-    let stand_in = nothing(snapshot.state.format);
+    let standing = Standing::Redacted { since: draft.round.now };
+    let stand_in = nothing(draft.state.format);
     let said = Said::new(EventKind::Deleted, why);
     let is_version =
         !known.is_deleted() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
@@ -39,8 +47,9 @@ pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
         draft.change(at, |item| item.standing = standing);
         draft.keep_latest(id.clone(), stand_in);
     }
-    if snapshot.order.contains(id) {
-        let order: Vec<SyncId> = snapshot.order.iter().filter(|k| *k != id).cloned().collect();
+    let order = draft.order.as_deref().unwrap_or(draft.old_order());
+    if order.contains(id) {
+        let order: Vec<SyncId> = order.iter().filter(|k| *k != id).cloned().collect();
         draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
         draft.order = Some(order);
     }
@@ -50,7 +59,6 @@ pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
     }
     draft.redacted.push(id.clone());
     draft.shown_changed = true;
-    Redaction::Commit(Box::new(draft.into_verdict(None)))
 }
 
 /// Takes out of a ledger entry what the item said.

@@ -1,14 +1,15 @@
 //! From the older formats to the two that are published: RSS 0.90 and 1.0 to RSS 2.0, Atom 0.3 and
-//! JSON Feed to Atom 1.0, and single items from one family to the other.
+//! JSON Feed to Atom 1.0, and heads and items from one family to the other.
 //!
 //! A conversion gives a [`Skeleton`] or [`Markup`] of the wanted format, which then goes the same
 //! way as one that a publisher wrote. Ids are left out: the published id is spliced in.
 
 mod atom03;
+mod head;
 mod json_feed;
 mod neutral;
 mod rdf;
-mod tree;
+pub mod tree;
 
 use super::Addresses;
 use super::scope::ATOM;
@@ -46,15 +47,29 @@ impl Target<'_> {
     }
 }
 
-/// A skeleton in its family's current format; as it is where it has that format.
-pub fn skeleton<'a>(skeleton: &'a Skeleton, addresses: &Addresses) -> Cow<'a, Skeleton> {
+/// A skeleton in a family's current format; as it is where it has that format.
+pub fn skeleton<'a>(
+    skeleton: &'a Skeleton,
+    addresses: &Addresses,
+    family: Family,
+) -> Cow<'a, Skeleton> {
+    let is_other = skeleton.format.family() != family;
     let root = match skeleton.format {
-        Format::Atom10 | Format::Rss20 | Format::Rss09x => return Cow::Borrowed(skeleton),
+        Format::Atom10 | Format::Rss20 | Format::Rss09x if !is_other => {
+            return Cow::Borrowed(skeleton);
+        }
+        Format::Atom10 => tree::read(&skeleton.text, &Context::default()).unwrap_or_default(),
+        Format::Rss20 | Format::Rss09x => head::channel(skeleton),
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
         Format::JsonFeed => json_feed::feed(skeleton),
     };
-    Cow::Owned(write_skeleton(skeleton, root))
+    let root = match family {
+        Family::Rss if is_other => head::atom_to_rss(&root, skeleton, addresses),
+        Family::Atom if is_other => head::rss_to_atom(&root, skeleton),
+        _ => root,
+    };
+    Cow::Owned(write_skeleton(skeleton, root, family))
 }
 
 /// An entry in the current format of the target's family; as it is where it has that format.
@@ -100,16 +115,60 @@ pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &C
     }
 }
 
+/// An entry whole, as a tree in the current format of its family: with the id that it is published
+/// with, and base and language on its root.
+///
+/// `namespace` is the one that RSS elements of this tree are in: none.
+pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
+    let family = markup.format.family();
+    let mut root = tree::read(&markup.xml, &markup.context).unwrap_or_default();
+    let old = root.namespace.clone();
+    if family == Family::Rss && !old.is_empty() {
+        tree::move_namespace(&mut root, &old, "");
+    }
+    let space = if family == Family::Atom { ATOM } else { "" };
+    if family == Family::Atom {
+        tree::move_prefix(&mut root, ATOM, "");
+    }
+    let name = if family == Family::Atom { "id" } else { "guid" };
+    let mut id = Element::new(space, name).text(published);
+    if family == Family::Rss {
+        let written = root.find(space, name);
+        let same = written.filter(|written| written.content().trim() == published);
+        let kind = same.and_then(|written| written.attribute("isPermaLink"));
+        match (same, kind) {
+            (Some(_), None) => {}
+            (_, kind) => id.set("isPermaLink", kind.unwrap_or("false")),
+        }
+    }
+    let place = root
+        .children
+        .iter()
+        .position(|node| matches!(node, tree::Node::Element(element) if element.is(space, name)));
+    match place.and_then(|at| root.children.get_mut(at)) {
+        Some(node) => *node = tree::Node::Element(id),
+        None => root.push(id),
+    }
+    let own = root.inherited().find(|attribute| attribute.name == "base");
+    let base = own.map_or_else(|| base.to_owned(), |own| super::head::resolve(base, &own.value));
+    let lang = root.inherited().find(|attribute| attribute.name == "lang");
+    let lang = lang.map(|own| own.value.clone()).or_else(|| markup.context.lang.clone());
+    root.attributes.retain(|attribute| attribute.prefix != "xml");
+    root.attributes.insert(0, tree::Attribute::base(&base));
+    root.attributes.extend(lang.map(|lang| tree::Attribute::lang(&lang)));
+    root
+}
+
 /// Where the start tag that goes on in `text` ends. Our own writer lets no `>` into a value.
 fn end_of_tag(text: &str) -> Option<usize> {
     text.find('>').map(|at| at + 1)
 }
 
 /// Writes a feed's element as a skeleton: an Atom feed, or an RSS channel that is put into `rss`.
-fn write_skeleton(old: &Skeleton, mut root: Element) -> Skeleton {
-    let (family, format) = match old.format.family() {
-        Family::Atom => (Family::Atom, Format::Atom10),
-        Family::Rss => (Family::Rss, Format::Rss20),
+fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton {
+    let format = match family {
+        Family::Atom => Format::Atom10,
+        Family::Rss => Format::Rss20,
     };
     // What the publisher's root declares is declared again, so that entries need not.
     let mut namespaces = tree::bindings(&root);

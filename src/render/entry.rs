@@ -4,8 +4,9 @@ use super::convert::{self, Neutral, Target};
 use super::escape::{self, push_attribute};
 use super::head::resolve;
 use super::scope::{Prefixes, Scope, base_of, borrow};
-use super::{Addresses, sx, tag, tombstone};
-use crate::model::{Family, Item, Markup, Standing, Version};
+use super::{Addresses, Dialect, sx, sx091, tag, tombstone};
+use crate::model::{Family, Item, Markup, Shared, Standing, Version};
+use crate::sync::to_091;
 use std::borrow::Cow;
 
 /// What all entries of a document have in common.
@@ -62,12 +63,18 @@ struct Shown<'a> {
 }
 
 impl Entries<'_> {
-    /// Adds an item.
-    pub fn push(&self, out: &mut String, item: &Item, scope: &Scope<'_>) {
+    /// Adds an item with these conflicts.
+    pub fn push(
+        &self,
+        out: &mut String,
+        item: &Item,
+        conflicts: &[Version<Markup>],
+        scope: &Scope<'_>,
+    ) {
         let shown = Shown {
             version: &item.shared.winner,
             published_id: &item.published_id,
-            conflicts: &item.shared.conflicts,
+            conflicts,
             is_redacted: matches!(item.standing, Standing::Redacted { .. }),
         };
         self.push_version(out, shown, scope);
@@ -111,16 +118,19 @@ impl Entries<'_> {
         let namespace = self.prefixes.sharing_namespace;
         let bound = binding(prefix, markup, parts, scope);
         let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
-        let mut nested = |out: &mut String| {
+        // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
+        let mut conflict = |out: &mut String, version: &Version<Markup>| {
             let inside = self.inside(markup, parts, scope);
-            for version in shown.conflicts {
-                // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
-                self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
-            }
+            self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
         };
-        let nested: Option<&mut dyn FnMut(&mut String)> =
-            if shown.conflicts.is_empty() { None } else { Some(&mut nested) };
-        sx::sync_element(out, prefix, declare, shown.version, nested);
+        push_sync(
+            out,
+            self.prefixes.dialect,
+            (prefix, declare),
+            shown.version,
+            shown.conflicts,
+            &mut conflict,
+        );
 
         self.push_inner(out, markup, parts, shown.published_id);
         if parts.inner.is_none() {
@@ -249,6 +259,47 @@ impl Entries<'_> {
             None => markup.context.lang.as_deref(),
         };
         inside
+    }
+}
+
+/// Adds the `sx:sync` of a version in a dialect. `place`: the prefix, and the namespace where it must
+/// be declared; `conflict` adds a version as the item that stands in `sx:conflicts`.
+pub fn push_sync(
+    out: &mut String,
+    dialect: Dialect,
+    (prefix, declare): (&str, Option<&str>),
+    version: &Version<Markup>,
+    conflicts: &[Version<Markup>],
+    conflict: &mut dyn FnMut(&mut String, &Version<Markup>),
+) {
+    if dialect == Dialect::Sse091 {
+        let conflicts = conflicts.iter().map(borrowed).collect();
+        let item = to_091(Shared { winner: borrowed(version), conflicts }, |lost| lost.data);
+        sx091::sync_element(out, prefix, declare, &item, &mut |out, kept| {
+            out.push('>');
+            conflict(out, kept.data);
+        });
+        return;
+    }
+    let mut nested = |out: &mut String| {
+        for version in conflicts {
+            conflict(out, version);
+        }
+    };
+    let nested: Option<&mut dyn FnMut(&mut String)> =
+        if conflicts.is_empty() { None } else { Some(&mut nested) };
+    sx::sync_element(out, prefix, declare, version, nested);
+}
+
+/// A version that has itself as its data, so that none of it is copied but the history.
+fn borrowed(version: &Version<Markup>) -> Version<&Version<Markup>> {
+    Version {
+        id: version.id.clone(),
+        updates: version.updates,
+        deleted: version.deleted,
+        noconflicts: version.noconflicts,
+        history: version.history.clone(),
+        data: version,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::escape::{self, push_attribute};
 use super::scope::{ATOM, Prefixes, base_of};
-use super::{Page, ViewKind, tag};
-use crate::model::{Family, Skeleton};
+use super::{Dialect, Page, ViewKind, tag};
+use crate::model::{Family, Skeleton, Tick, Time};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ impl<'a> Surroundings<'a> {
             Some(prefix) => format!("{prefix}:link"),
             None => format!("{own}link"),
         };
-        push_links(&mut feed_level, page, family, &link);
+        push_links(&mut feed_level, page, &link);
         if let (Family::Rss, None, Some(cloud)) =
             (family, &page.history.archive, &page.addresses.cloud)
         {
@@ -173,7 +173,7 @@ pub fn resolve(base: &str, reference: &str) -> String {
 }
 
 /// The address of the view that is rendered.
-const fn own_address<'a>(page: &Page<'a>) -> &'a String {
+pub const fn own_address<'a>(page: &Page<'a>) -> &'a String {
     if let Some(archive) = &page.history.archive {
         return &archive.own;
     }
@@ -184,21 +184,22 @@ const fn own_address<'a>(page: &Page<'a>) -> &'a String {
     }
 }
 
-fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
-    let media = match family {
-        Family::Atom => "application/atom+xml",
-        Family::Rss => "application/rss+xml",
-    };
-    let mut push = |relation: &str, media: Option<&str>, href: &str| {
-        out.push('<');
-        out.push_str(name);
-        push_attribute(out, "rel", relation);
-        if let Some(media) = media {
-            push_attribute(out, "type", media);
-        }
-        push_attribute(out, "href", href);
-        out.push_str("/>");
-    };
+/// A link of a document.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'a> {
+    /// Its relation.
+    pub relation: &'static str,
+    /// The media type of what it leads to, where that is known.
+    pub media: Option<&'static str>,
+    /// The address.
+    pub address: &'a str,
+}
+
+/// The links of a document. Those to other documents of the feed lead to them in its container.
+pub fn links<'a>(page: &Page<'a>) -> Vec<Link<'a>> {
+    let media = page.container.media_range();
+    let mut links = Vec::new();
+    let mut push = |relation, media, address| links.push(Link { relation, media, address });
     push("self", Some(media), own_address(page));
     // A feed that has no upstream comes from here.
     if page.addresses.upstream != page.addresses.reader {
@@ -209,7 +210,7 @@ fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
     }
     // An archive never changes and is nothing to subscribe to: it names neither hub nor SUP.
     if page.history.archive.is_some() {
-        return;
+        return links;
     }
     if page.kind == ViewKind::Reader {
         push("related", Some(media), &page.addresses.sync);
@@ -220,21 +221,74 @@ fn push_links(out: &mut String, page: &Page<'_>, family: Family, name: &str) {
     if let Some(hub) = &page.addresses.hub {
         push("hub", None, hub);
     }
+    links
 }
 
-/// Adds `sx:sharing` (SSE 1.0 section 2.2): `since` and `until` only together and only where the
-/// view lists every change.
-fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
+/// Adds the links as elements of this name.
+pub fn push_links(out: &mut String, page: &Page<'_>, name: &str) {
+    for link in links(page) {
+        out.push('<');
+        out.push_str(name);
+        push_attribute(out, "rel", link.relation);
+        if let Some(media) = link.media {
+            push_attribute(out, "type", media);
+        }
+        push_attribute(out, "href", link.address);
+        out.push_str("/>");
+    }
+}
+
+/// What a view says of the changes that it lists (SSE 1.0 section 2.2).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sharing {
+    /// `since` and `until`: together, and only where the view lists every change.
+    pub bounds: Option<(Tick, Tick)>,
+    /// `expires`.
+    pub expires: Option<Time>,
+    /// Whether there is a complete feed beside it.
+    pub has_complete: bool,
+}
+
+impl Sharing {
+    /// Of a page.
+    pub fn of(page: &Page<'_>) -> Self {
+        let bounds = page.since.zip(page.until).filter(|_| page.kind != ViewKind::Reader);
+        let expires = page.expires.filter(|_| page.kind == ViewKind::Sync);
+        Self { bounds, expires, has_complete: page.kind != ViewKind::Complete }
+    }
+}
+
+/// A day, in seconds.
+const DAY: u64 = 86_400;
+
+/// Adds `sx:sharing` (SSE 1.0 section 2.2; SSE 0.91 section 2.1).
+pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
+    let sharing = Sharing::of(page);
+    let is_091 = page.dialect == Dialect::Sse091;
     let _ = write!(out, "<{prefix}:sharing");
-    if page.kind != ViewKind::Reader {
-        if let (Some(since), Some(until)) = (page.since, page.until) {
+    match sharing.bounds {
+        // Who has read up to an `until` has what has that very time: that it is left out behind an
+        // equal `since` loses nobody anything, although 0.91 counts it in.
+        Some((since, until)) if is_091 => {
+            let (since, until) = (since.time().rfc822(), until.time().rfc822());
             let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
         }
-        if let (ViewKind::Sync, Some(expires)) = (page.kind, page.expires) {
-            let _ = write!(out, " expires=\"{expires}\"");
+        Some((since, until)) => {
+            let _ = write!(out, " since=\"{since}\" until=\"{until}\"");
         }
+        None => {}
     }
-    if page.kind == ViewKind::Complete {
+    if is_091 {
+        out.push_str(" version=\"0.91\"");
+        // Rounded down, so that who reads once in that time misses nothing.
+        let days = page.window.map_or(0, |window| window.as_secs() / DAY);
+        if days > 0 && page.kind == ViewKind::Sync {
+            let _ = write!(out, " window=\"{days}\"");
+        }
+    } else if let Some(expires) = sharing.expires {
+        let _ = write!(out, " expires=\"{expires}\"");
+    }
+    if !sharing.has_complete {
         out.push_str("/>");
         return;
     }

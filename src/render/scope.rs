@@ -1,6 +1,6 @@
 //! Namespaces, base and language in scope, and the prefixes of our own elements.
 
-use super::{Addresses, Dialect};
+use super::{Addresses, Dialect, sx};
 use crate::model::{Context, Family};
 use std::borrow::Cow;
 
@@ -10,19 +10,6 @@ pub const ATOM: &str = "http://www.w3.org/2005/Atom";
 pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 /// The namespace of `fh:archive` and `fh:complete` (Feed History draft-05, RFC 5005).
 pub const HISTORY: &str = "http://purl.org/syndication/history/1.0";
-/// The namespace of SSE 1.0.
-const SSE: &str = "http://www.microsoft.com/schemas/sse";
-/// The namespace of FeedSync.
-const FEED_SYNC: &str = "http://feedsync.org/2007/feedsync";
-
-/// The namespace that a dialect writes its markup in (READINGS 1, row 1).
-pub const fn sharing_namespace(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sse => SSE,
-        Dialect::FeedSync => FEED_SYNC,
-    }
-}
-
 /// What an element inherits where it is put.
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {
@@ -60,6 +47,8 @@ pub enum Extension {
 pub struct Prefixes {
     /// Of `sx:sharing` and `sx:sync`.
     pub sharing: String,
+    /// The dialect of these.
+    pub dialect: Dialect,
     /// The namespace of these.
     pub sharing_namespace: &'static str,
     /// Of `atom:link` in RSS.
@@ -100,13 +89,13 @@ impl Prefixes {
             declarations.push((prefix.clone(), namespace));
             prefix
         };
-        let sharing_namespace = sharing_namespace(dialect);
+        let sharing_namespace = sx::namespace(dialect);
         let sharing = choose("sx", sharing_namespace);
         let atom = (family == Family::Rss).then(|| choose("atom", ATOM));
         let tombstones = family == Family::Atom && extensions.contains(&Extension::Tombstones);
         let tombstones = tombstones.then(|| choose("at", TOMBSTONES));
         let history = extensions.contains(&Extension::History).then(|| choose("fh", HISTORY));
-        Self { sharing, sharing_namespace, atom, tombstones, history, declarations }
+        Self { sharing, dialect, sharing_namespace, atom, tombstones, history, declarations }
     }
 
     /// The scope that entries of a document around `context` stand in.
@@ -135,6 +124,8 @@ pub fn base_of<'a>(context: &'a Context, addresses: &'a Addresses) -> &'a str {
 mod tests {
     use super::*;
 
+    const SSE: &str = sx::namespace(Dialect::Sse);
+    const FEED_SYNC: &str = sx::namespace(Dialect::FeedSync);
     const BOTH: [Extension; 2] = [Extension::Tombstones, Extension::History];
 
     fn context(bindings: &[(&str, &str)]) -> Context {

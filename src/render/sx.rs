@@ -2,7 +2,7 @@
 
 pub use super::escape::{push_attribute as attribute, text};
 use crate::model::{Update, Version};
-use crate::render::Dialect;
+use crate::render::{Dialect, sx091};
 use std::fmt::Write;
 
 /// The namespace of a dialect (READINGS 1, row 1).
@@ -10,6 +10,7 @@ pub const fn namespace(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sse => "http://www.microsoft.com/schemas/sse",
         Dialect::FeedSync => "http://feedsync.org/2007/feedsync",
+        Dialect::Sse091 => sx091::NAMESPACE,
     }
 }
 

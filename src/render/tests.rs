@@ -3,6 +3,7 @@
 #![allow(clippy::string_slice)]
 
 mod build;
+mod containers;
 mod conversions;
 mod fixtures;
 mod golden;

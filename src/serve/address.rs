@@ -1,7 +1,7 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, SupId, Tick, Time};
-use crate::render::{Addresses, Cloud, Dialect, LinkForms, ViewKind};
+use crate::model::{ArchiveId, EndpointId, Family, FeedName, FeedRecord, SupId, Tick, Time};
+use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -11,6 +11,39 @@ const SUP_ID_BYTES: usize = 8;
 
 /// Where readers register with the cloud.
 pub(super) const CLOUD_PATH: &str = "/rsscloud/pleaseNotify";
+
+/// The form of a document: what `as` and `sx` choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    /// The dialect.
+    pub(super) dialect: Dialect,
+    /// The container, where it is not that of the feed's family.
+    pub(super) container: Option<Container>,
+}
+
+impl Form {
+    /// A document in the feed's own container.
+    pub(super) const fn of(dialect: Dialect) -> Self {
+        Self { dialect, container: None }
+    }
+
+    /// The same of a feed of a family: its own container is named no more.
+    pub(super) fn within(self, family: Family) -> Self {
+        let container = self.container.filter(|container| *container != Container::of(family));
+        Self { container, ..self }
+    }
+
+    /// The container of a feed of a family.
+    pub(super) fn container(self, family: Family) -> Container {
+        self.container.unwrap_or(Container::of(family))
+    }
+}
+
+impl From<Dialect> for Form {
+    fn from(dialect: Dialect) -> Self {
+        Self::of(dialect)
+    }
+}
 
 /// The addresses that documents, headers and pages name.
 #[derive(Debug, Clone)]
@@ -65,15 +98,16 @@ impl Site {
         format!("{}{path}", self.base)
     }
 
-    /// The address of a view. A dialect that is not the default one stays in the address, so that a
-    /// subscriber who follows links keeps it.
-    pub(super) fn view(&self, feed: &FeedName, kind: ViewKind, dialect: Dialect) -> String {
+    /// The address of a view. A container and a dialect that are not the default ones stay in the
+    /// address, so that a subscriber who follows links keeps them.
+    pub(super) fn view(&self, feed: &FeedName, kind: ViewKind, form: impl Into<Form>) -> String {
+        let form = form.into();
         let view = match kind {
             ViewKind::Reader => "",
             ViewKind::Sync => "/sync",
             ViewKind::Complete => "/complete",
         };
-        format!("{}/feeds/{feed}{view}{}", self.base, self.query(dialect))
+        format!("{}/feeds/{feed}{view}{}", self.base, self.query(form))
     }
 
     /// The address of a view as it was from `shown` on, likewise.
@@ -81,26 +115,39 @@ impl Site {
         &self,
         feed: &FeedName,
         kind: ViewKind,
-        dialect: Dialect,
+        form: Form,
         shown: Time,
         since: Option<Tick>,
     ) -> String {
-        let view = self.view(feed, kind, dialect);
+        let view = self.view(feed, kind, form);
         let joint = if view.contains('?') { '&' } else { '?' };
         let since = since.map(|since| format!("&since={since}")).unwrap_or_default();
         format!("{view}{joint}as-of={shown}{since}")
     }
 
     /// The address of an archive, likewise.
-    pub(super) fn archive(&self, feed: &FeedName, id: &ArchiveId, dialect: Dialect) -> String {
-        format!("{}/feeds/{feed}/archive/{id}{}", self.base, self.query(dialect))
+    pub(super) fn archive(&self, feed: &FeedName, id: &ArchiveId, form: Form) -> String {
+        format!("{}/feeds/{feed}/archive/{id}{}", self.base, self.query(form))
     }
 
-    fn query(&self, dialect: Dialect) -> &'static str {
-        match dialect {
-            same if same == self.dialect => "",
-            Dialect::Sse => "?sx=sse",
-            Dialect::FeedSync => "?sx=feedsync",
+    fn query(&self, form: Form) -> String {
+        let container = form.container.map(|container| match container {
+            Container::Atom => "as=atom",
+            Container::Rss => "as=rss",
+            Container::Pox => "as=pox",
+            Container::Json => "as=json",
+            Container::JsonFeed => "as=jsonfeed",
+        });
+        let dialect = match form.dialect {
+            same if same == self.dialect => None,
+            Dialect::Sse => Some("sx=sse"),
+            Dialect::FeedSync => Some("sx=feedsync"),
+            Dialect::Sse091 => Some("sx=sse-0.91"),
+        };
+        match (container, dialect) {
+            (None, None) => String::new(),
+            (Some(one), None) | (None, Some(one)) => format!("?{one}"),
+            (Some(container), Some(dialect)) => format!("?{container}&{dialect}"),
         }
     }
 
@@ -129,22 +176,22 @@ impl Site {
     }
 
     /// Where a feed comes from: its upstream, or this gateway where it has none.
-    pub(super) fn upstream(&self, record: &FeedRecord, dialect: Dialect) -> String {
+    pub(super) fn upstream(&self, record: &FeedRecord, form: Form) -> String {
         if record.has_upstream() {
             without_credentials(&record.url)
         } else {
-            self.view(&record.name, ViewKind::Reader, dialect)
+            self.view(&record.name, ViewKind::Reader, form)
         }
     }
 
     /// What a document of this feed names.
-    pub(super) fn addresses(&self, record: &FeedRecord, dialect: Dialect) -> Addresses {
+    pub(super) fn addresses(&self, record: &FeedRecord, form: Form) -> Addresses {
         let feed = &record.name;
         Addresses {
-            reader: self.view(feed, ViewKind::Reader, dialect),
-            sync: self.view(feed, ViewKind::Sync, dialect),
-            complete: self.view(feed, ViewKind::Complete, dialect),
-            upstream: self.upstream(record, dialect),
+            reader: self.view(feed, ViewKind::Reader, form),
+            sync: self.view(feed, ViewKind::Sync, form),
+            complete: self.view(feed, ViewKind::Complete, form),
+            upstream: self.upstream(record, form),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
             cloud: self.cloud.then(|| self.registrar()).flatten(),
@@ -186,13 +233,22 @@ mod tests {
     }
 
     #[test]
-    fn only_another_dialect_stays_in_the_address() {
+    fn only_another_container_or_dialect_stays_in_the_address() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, dialect);
+        let at = |kind, dialect| site().view(&news, kind, Form::of(dialect));
         let base = "https://feeds.example.org/feeds/news";
         assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
         assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
         assert_eq!(at(ViewKind::Sync, Dialect::FeedSync), format!("{base}/sync?sx=feedsync"));
+        let form = Form { dialect: Dialect::Sse091, container: Some(Container::Pox) };
+        let all = format!("{base}/sync?as=pox&sx=sse-0.91");
+        assert_eq!(site().view(&news, ViewKind::Sync, form), all);
+        let form = Form { dialect: Dialect::Sse, container: Some(Container::Rss) };
+        let at = |family| site().view(&news, ViewKind::Reader, form.within(family));
+        assert_eq!(
+            (at(Family::Atom), at(Family::Rss)),
+            (format!("{base}?as=rss"), base.to_owned())
+        );
     }
 
     #[test]

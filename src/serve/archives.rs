@@ -3,7 +3,8 @@
 //! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
 //! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
 
-use super::address::{Site, without_credentials};
+use super::Shared;
+use super::address::{Form, Site, without_credentials};
 use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
 use super::press::Press;
@@ -11,11 +12,8 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
 use super::shelf::Renderer;
-use super::{Room, Shared};
-use crate::model::{
-    Archive, ArchiveId, ArchivePlace, Family, FeedRecord, FeedState, Revision, Time,
-};
-use crate::render::{Addresses, ArchiveDocument, Dialect, HistoryPlace, Page, ViewKind};
+use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, Time};
+use crate::render::{Addresses, ArchiveDocument, HistoryPlace, Page, ViewKind};
 use crate::store::{Store, StoreError};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -34,7 +32,7 @@ const RENDERS_AT_ONCE: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     place: ArchivePlace,
-    dialect: Dialect,
+    form: Form,
 }
 
 /// Why there is no rendition.
@@ -72,13 +70,13 @@ impl Archives {
         &self,
         record: &FeedRecord,
         place: &ArchivePlace,
-        dialect: Dialect,
+        form: Form,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
-        let key = Key { place: place.clone(), dialect };
+        let key = Key { place: place.clone(), form };
         let make = async |turn| {
             let archive = self.store.archive(&record.name, &place.note.id).await?;
             let archive = archive.ok_or(Missing::Dropped)?;
-            self.build(record, place.clone(), dialect, archive, turn).await
+            self.build(record, place.clone(), form, archive, turn).await
         };
         self.renditions.get(key, make).await
     }
@@ -87,18 +85,21 @@ impl Archives {
         &self,
         record: &FeedRecord,
         place: ArchivePlace,
-        dialect: Dialect,
+        form: Form,
         archive: Archive,
         turn: OwnedSemaphorePermit,
     ) -> Result<Rendition, Missing> {
-        let (addresses, history) = document(&self.site, record, &place, &archive, dialect);
+        let family = archive.skeleton.format.family();
+        let form = form.within(family);
+        let (addresses, history) = document(&self.site, record, &place, &archive, form);
+        let container = form.container(family);
         let renderer = self.renderer;
         let make = move || {
-            let family = archive.skeleton.format.family();
             let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);
             let page = Page {
                 kind: ViewKind::Reader,
-                dialect,
+                container,
+                dialect: form.dialect,
                 addresses: &addresses,
                 state: &state,
                 skeleton: &archive.skeleton,
@@ -108,15 +109,16 @@ impl Archives {
                 since: None,
                 until: None,
                 expires: None,
+                window: None,
             };
             let about = About {
-                media_type: crate::render::media_type(family),
+                media_type: container.media_type(),
                 shown: shown(&place),
                 revision: Revision::default(),
                 token: None,
             };
             let links = history.links(&addresses.reader);
-            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
+            Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
         made(turn, make).await.map_err(Missing::Render)
     }
@@ -135,12 +137,12 @@ fn document(
     record: &FeedRecord,
     place: &ArchivePlace,
     archive: &Archive,
-    dialect: Dialect,
+    form: Form,
 ) -> (Addresses, HistoryPlace) {
-    let at = |id: &ArchiveId| site.archive(&record.name, id, dialect);
+    let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
     let upstream = without_credentials(&archive.upstream);
-    let addresses = Addresses { upstream, ..site.addresses(record, dialect) };
+    let addresses = Addresses { upstream, ..site.addresses(record, form) };
     let history = HistoryPlace {
         forms: site.history(),
         complete: false,
@@ -172,31 +174,20 @@ pub(super) async fn archive(
         return Err(Problem::parameter("as-of", said));
     }
     let dialect = asked.dialect.unwrap_or(room.site.dialect());
+    let form = Form { dialect, container: asked.container };
     let place = room.store.archive_place(&record.name, &id).await;
     let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());
     }
-    let rendition = match room.archives.rendition(&record, &place, dialect).await {
+    let rendition = match room.archives.rendition(&record, &place, form).await {
         Ok(rendition) => rendition,
         Err(missing) => match *missing {
             Missing::Dropped => return Err(dropped()),
             _ => return Err(failed(&record, missing.as_ref())),
         },
     };
-    fits(asked.container, rendition.media_type)?;
-    Ok(reply(&room, &record, &place, dialect, &rendition, &headers))
-}
-
-fn reply(
-    room: &Room,
-    record: &FeedRecord,
-    place: &ArchivePlace,
-    dialect: Dialect,
-    rendition: &Rendition,
-    headers: &HeaderMap,
-) -> Response {
-    answer(room, record, Which::Archive(place), dialect, rendition, headers)
+    Ok(answer(&room, &record, Which::Archive(&place), &rendition, &headers))
 }
 
 fn dropped() -> Problem {
@@ -208,16 +199,4 @@ fn dropped() -> Problem {
 fn failed(record: &FeedRecord, error: &(dyn std::error::Error + 'static)) -> Problem {
     tracing::error!(feed = %record.name, error, "an archive could not be answered");
     Problem::later("the gateway could not read this archive just now", RETRY_SOON)
-}
-
-/// Whether the archive is in the container that was asked for: it stays in the one that its feed
-/// had when it was sealed.
-fn fits(container: Option<Family>, media_type: &str) -> Result<(), Problem> {
-    match container {
-        Some(family) if crate::render::media_type(family) != media_type => {
-            let said = "this archive is available in the format of its feed only";
-            Err(Problem::parameter("as", said))
-        }
-        _ => Ok(()),
-    }
 }

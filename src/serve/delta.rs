@@ -8,10 +8,11 @@
 //!
 //! [`Lineage`]: crate::model::Lineage
 
+use super::address::Form;
 use super::address::without_credentials;
 use super::negotiate::members;
 use crate::model::{Family, FeedRecord, FeedState, Tick, Time};
-use crate::render::{Dialect, ViewKind};
+use crate::render::ViewKind;
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -39,17 +40,19 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 pub(super) struct Scope(u64);
 
 impl Scope {
-    /// The scope of a view. `None` for views of which there are no deltas.
+    /// The scope of a view. `None` for views of which there are no deltas, and for containers that are
+    /// not the feed's own: what the state says of deltas is said of that one.
     pub(super) fn of(
         record: &FeedRecord,
         reader: &str,
         kind: ViewKind,
-        dialect: Dialect,
+        form: Form,
         family: Family,
     ) -> Option<Self> {
-        if kind == ViewKind::Complete {
+        if kind == ViewKind::Complete || form.within(family).container.is_some() {
             return None;
         }
+        let dialect = form.dialect;
         let mut hash = Xxh3::new();
         let form = format!("{kind:?} {dialect:?} {family:?}");
         let upstream = without_credentials(&record.url);
@@ -143,8 +146,13 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, Enrolment, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use crate::model::{
+        Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch,
+    };
+    use crate::render::{Container, Dialect};
     use proptest::prelude::*;
+
+    const FORM: Form = Form::of(Dialect::Sse);
 
     fn record(url: &str) -> FeedRecord {
         FeedRecord {
@@ -158,8 +166,7 @@ mod tests {
     }
 
     fn scope(url: &str, kind: ViewKind) -> Scope {
-        Scope::of(&record(url), "https://here/feeds/news", kind, Dialect::Sse, Family::Atom)
-            .unwrap()
+        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Family::Atom).unwrap()
     }
 
     fn state(render: u64) -> FeedState {
@@ -234,7 +241,16 @@ mod tests {
     #[test]
     fn there_are_no_deltas_of_the_complete_view() {
         let all = ViewKind::Complete;
-        assert_eq!(Scope::of(&record("u"), "r", all, Dialect::Sse, Family::Atom), None);
+        assert_eq!(Scope::of(&record("u"), "r", all, FORM, Family::Atom), None);
+    }
+
+    #[test]
+    fn there_are_deltas_in_the_feeds_own_container_only() {
+        for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
+            let form = Form { container: Some(container), ..FORM };
+            let scope = Scope::of(&record("u"), "r", ViewKind::Sync, form, Family::Atom);
+            assert_eq!(scope.is_some(), own);
+        }
     }
 
     #[test]

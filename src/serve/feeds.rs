@@ -3,14 +3,14 @@
 
 use super::conditional::{not_modified, tags};
 use super::delta::{self, DELTA_BASE, IM};
-use super::negotiate::{Encoding, encoding};
+use super::negotiate::{Encoding, container, encoding};
 use super::problem::Problem;
 use super::query::Asked;
 use super::rendition::Rendition;
 use super::shelf::{Delta, Wish};
 use super::{Room, Shared, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
-use crate::render::{Dialect, ViewKind};
+use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
@@ -34,6 +34,9 @@ const SYNC_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, no-cache
 /// What an answer depends on beside its address.
 const VARY: HeaderValue = HeaderValue::from_static("A-IM, Accept-Encoding");
 const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+/// The same where the address does not name the container.
+const VARY_CHOSEN: HeaderValue = HeaderValue::from_static("A-IM, Accept, Accept-Encoding");
+const VARY_CHOSEN_PLAIN: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
@@ -89,15 +92,20 @@ async fn view(
     let wish = Wish {
         kind,
         dialect: asked.dialect.unwrap_or(room.site.dialect()),
-        container: asked.container,
+        container: match asked.container {
+            Some(named) => Some(named),
+            None => chosen(room, &record, headers).await?,
+        },
         seen: asked.since,
     };
+    let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
-        return past::answer(room, &record, wish, at, headers).await;
+        let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
+        return past::answer(room, &record, wish, (at, vary), headers).await;
     }
     let rendition = room.shelf.rendition(&record, wish).await?;
-    let which = Which::View(kind);
-    let stands = headers_of(room, &record, which, wish.dialect, &rendition, headers);
+    let which = Which::View { kind, is_named };
+    let stands = headers_of(room, &record, which, &rendition, headers);
     let (headers_out, body) = match stands {
         Stands::Same(headers) => {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
@@ -114,16 +122,30 @@ async fn view(
     Ok((headers_out, body).into_response())
 }
 
+/// The container that the client's `Accept` chooses, where it is not the feed's own.
+async fn chosen(
+    room: &Room,
+    record: &FeedRecord,
+    headers: &HeaderMap,
+) -> Result<Option<Container>, Problem> {
+    if !headers.contains_key(header::ACCEPT) {
+        return Ok(None);
+    }
+    // Without a state there is no document, which is what the shelf will say.
+    let Some(state) = room.store.state(&record.name).await? else { return Ok(None) };
+    let own = Container::of(state.format.family());
+    Ok(Some(container(headers, own)).filter(|chosen| *chosen != own))
+}
+
 /// The answer that carries a rendition, or the 304 that says that the client has it.
 pub(super) fn answer(
     room: &Room,
     record: &FeedRecord,
     which: Which<'_>,
-    dialect: Dialect,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
-    match headers_of(room, record, which, dialect, rendition, asked) {
+    match headers_of(room, record, which, rendition, asked) {
         Stands::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
         Stands::New(headers, body) => (headers, body).into_response(),
     }
@@ -133,7 +155,12 @@ pub(super) fn answer(
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which<'a> {
     /// A view.
-    View(ViewKind),
+    View {
+        /// Which one.
+        kind: ViewKind,
+        /// Whether the address names the container.
+        is_named: bool,
+    },
     /// An archive.
     Archive(&'a ArchivePlace),
 }
@@ -142,8 +169,8 @@ impl Which<'_> {
     /// How long it may be kept without asking.
     const fn fresh(self) -> HeaderValue {
         match self {
-            Self::View(ViewKind::Reader) => READER_FRESH,
-            Self::View(ViewKind::Sync | ViewKind::Complete) => SYNC_FRESH,
+            Self::View { kind: ViewKind::Reader, .. } => READER_FRESH,
+            Self::View { .. } => SYNC_FRESH,
             // The newest archive changes once more: when the next one comes to be linked.
             Self::Archive(place) if place.next.is_none() => READER_FRESH,
             Self::Archive(_) => ARCHIVE_FRESH,
@@ -153,8 +180,11 @@ impl Which<'_> {
     /// What the answer depends on beside the address.
     const fn vary(self) -> HeaderValue {
         match self {
-            Self::View(ViewKind::Reader | ViewKind::Sync) => VARY,
-            Self::View(ViewKind::Complete) | Self::Archive(_) => VARY_PLAIN,
+            Self::View { kind: ViewKind::Complete, is_named: false } => VARY_CHOSEN_PLAIN,
+            Self::View { kind: ViewKind::Complete, is_named: true } => VARY_PLAIN,
+            Self::View { is_named: false, .. } => VARY_CHOSEN,
+            Self::View { is_named: true, .. } => VARY,
+            Self::Archive(_) => VARY_PLAIN,
         }
     }
 }
@@ -173,7 +203,6 @@ fn headers_of(
     room: &Room,
     record: &FeedRecord,
     which: Which<'_>,
-    dialect: Dialect,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Stands {
@@ -181,7 +210,7 @@ fn headers_of(
     let body = rendition.body(encoding);
     // What a tick in the future changed was changed by now, as far as HTTP is concerned.
     let modified = rendition.shown.min(room.clock.now());
-    let mut headers = lasting(room, &record.name, which, dialect, rendition);
+    let mut headers = lasting(room, &record.name, which, rendition);
     headers.insert(header::ETAG, body.etag.value());
     if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
         headers.insert(header::LAST_MODIFIED, modified);
@@ -225,7 +254,6 @@ pub(super) fn lasting(
     room: &Room,
     feed: &FeedName,
     which: Which<'_>,
-    dialect: Dialect,
     rendition: &Rendition,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -246,10 +274,11 @@ pub(super) fn lasting(
     let mut link = |address: &str, rel: &str, media_type: &str| {
         add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
-    let at = |kind| room.site.view(feed, kind, dialect);
+    let form = rendition.form;
+    let at = |kind| room.site.view(feed, kind, form);
     let (own, kind) = match which {
-        Which::View(kind) => (at(kind), Some(kind)),
-        Which::Archive(place) => (room.site.archive(feed, &place.note.id, dialect), None),
+        Which::View { kind, .. } => (at(kind), Some(kind)),
+        Which::Archive(place) => (room.site.archive(feed, &place.note.id, form), None),
     };
     link(&own, "self", media_type);
     if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {

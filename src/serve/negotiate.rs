@@ -1,5 +1,6 @@
-//! Which encoding, and which of HTML and JSON, a client asks for (RFC 9110 sections 12.4, 12.5).
+//! Which encoding and container, and which of HTML and JSON, a client asks for (RFC 9110 sections 12.4, 12.5).
 
+use crate::render::Container;
 use http::{HeaderMap, HeaderName, header};
 
 /// The most members of a header list that are looked at; the rest are as if they were not there.
@@ -91,10 +92,59 @@ pub(super) fn wants_json(headers: &HeaderMap) -> bool {
     of("application/json", "application/*") > of("text/html", "text/*")
 }
 
+/// Ranges that every feed in XML is within; a reader that names one takes the feed as it is.
+const WIDE: [&str; 5] = ["application/xml", "text/xml", "application/*", "text/*", "*/*"];
+
+/// The container for a client that names none in the address, of a feed whose own is `own`: that one
+/// wherever the client admits it at all, and another only where the client names it and does not admit
+/// the own one. So nobody gets another format for an order of preference, and nobody is refused.
+pub(super) fn container(headers: &HeaderMap, own: Container) -> Container {
+    let asked = members(headers, &header::ACCEPT);
+    let named = |container: Container| {
+        asked.iter().find(|(token, _)| token == container.media_range()).map(|(_, weight)| *weight)
+    };
+    let wide = || asked.iter().any(|(token, q)| *q > 0 && WIDE.contains(&token.as_str()));
+    let admitted = named(own).map_or_else(wide, |weight| weight > 0);
+    if asked.is_empty() || admitted {
+        return own;
+    }
+    let others = [Container::JsonFeed, Container::Rss, Container::Atom];
+    let others = others.into_iter().filter_map(|other| Some((named(other)?, other)));
+    let best = others.filter(|(weight, _)| *weight > 0).max_by_key(|(weight, _)| *weight);
+    best.map_or(own, |(_, other)| other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderValue;
+
+    #[test]
+    fn the_own_container_unless_it_is_not_admitted() {
+        use Container::{Atom, JsonFeed, Rss};
+        for (asked, own, chosen) in [
+            ("", Atom, Atom),
+            ("*/*", Rss, Rss),
+            ("application/rss+xml, application/atom+xml;q=0.1", Atom, Atom),
+            ("application/feed+json, application/atom+xml;q=0.9, */*;q=0.1", Rss, Rss),
+            ("application/rss+xml;q=0.9, application/xml;q=0.1", Atom, Atom),
+            ("application/rss+xml, text/xml;q=0.1", Atom, Atom),
+            ("application/feed+json, text/*;q=0.001", Rss, Rss),
+            ("application/rss+xml", Atom, Rss),
+            ("application/atom+xml;type=feed, application/feed+json;q=0.9", Rss, Atom),
+            ("application/rss+xml;q=0.5, application/feed+json", Atom, JsonFeed),
+            ("application/atom+xml, application/feed+json", Rss, Atom),
+            ("application/atom+xml;q=0, application/rss+xml, */*", Atom, Rss),
+            ("application/feed+json;q=0", Atom, Atom),
+            // Nothing that there is: the feed as it is, rather than a refusal.
+            ("text/html, image/png", Rss, Rss),
+            ("application/json", Atom, Atom),
+            ("*/*;q=0", Atom, Atom),
+        ] {
+            assert_eq!(container(&asking(header::ACCEPT, asked), own), chosen, "{asked:?}");
+        }
+        assert_eq!(container(&HeaderMap::new(), Rss), Rss);
+    }
 
     fn asking(name: HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])

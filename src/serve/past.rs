@@ -8,16 +8,16 @@
 mod window;
 
 use super::Room;
-use super::address::Site;
+use super::address::{Form, Site};
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
 use super::press::Press;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
-use super::shelf::{Renderer, Wish, fits};
-use crate::model::{Family, FeedName, FeedRecord, Revision, Tick, Time};
-use crate::render::{ArchiveDocument, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
+use super::shelf::{Renderer, Wish};
+use crate::model::{FeedName, FeedRecord, Revision, Tick, Time};
+use crate::render::{ArchiveDocument, Container, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -47,8 +47,8 @@ struct Key {
     upstream: String,
     kind: ViewKind,
     dialect: Dialect,
-    /// What was asked for, which is refused where it does not fit.
-    container: Option<Family>,
+    /// What was asked for.
+    container: Option<Container>,
     seen: Option<Tick>,
     at: Time,
     revision: Revision,
@@ -59,6 +59,8 @@ struct Memento {
     rendition: Rendition,
     /// Its own address, absolute.
     own: String,
+    /// Its form.
+    form: Form,
 }
 
 /// Why there is none.
@@ -122,10 +124,7 @@ impl Pasts {
                 ViewKind::Reader => PastSelect::Current,
             };
             match self.store.past(&record.name, select, at).await? {
-                Some(Past::Then(view)) => {
-                    fits(wish, &view.state).map_err(|error| Missing::Told(error.into()))?;
-                    self.build(record, wish, at, *view, turn).await
-                }
+                Some(Past::Then(view)) => self.build(record, wish, at, *view, turn).await,
                 Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
                 None => Err(Missing::Told(unknown(at, None))),
             }
@@ -141,7 +140,9 @@ impl Pasts {
         view: View,
         turn: OwnedSemaphorePermit,
     ) -> Result<Memento, Missing> {
-        let addresses = self.site.addresses(record, wish.dialect);
+        let form = wish.form(&view.state);
+        let container = form.container(view.state.format.family());
+        let addresses = self.site.addresses(record, form);
         let Shown { view, deleted, since, until } = match wish.kind {
             ViewKind::Sync => {
                 window::at(view, at, self.window, wish.seen).map_err(Missing::Told)?
@@ -151,16 +152,17 @@ impl Pasts {
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
         let from = if wish.kind == ViewKind::Sync { at } else { view.state.shown };
-        let own = self.site.past(&record.name, wish.kind, wish.dialect, from, wish.seen);
+        let own = self.site.past(&record.name, wish.kind, form, from, wish.seen);
         let history = HistoryPlace {
             forms: LinkForms::default(),
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
             ..HistoryPlace::default()
         };
-        let renderer = self.renderer;
+        let (renderer, window) = (self.renderer, self.window);
         let make = move || {
             let page = Page {
                 kind: wish.kind,
+                container,
                 dialect: wish.dialect,
                 addresses: &addresses,
                 state: &view.state,
@@ -171,9 +173,10 @@ impl Pasts {
                 since,
                 until,
                 expires: None,
+                window: Some(window),
             };
             let about = About {
-                media_type: crate::render::media_type(view.state.format.family()),
+                media_type: container.media_type(),
                 shown: view.state.shown,
                 revision: view.state.revision,
                 token: None,
@@ -181,7 +184,7 @@ impl Pasts {
             Rendition::build(renderer(&page), about)
         };
         let rendition = made(turn, make).await.map_err(Missing::Render)?;
-        Ok(Memento { rendition, own })
+        Ok(Memento { rendition, own, form })
     }
 }
 
@@ -200,7 +203,7 @@ pub(super) async fn answer(
     room: &Room,
     record: &FeedRecord,
     wish: Wish,
-    at: Time,
+    (at, vary): (Time, HeaderValue),
     asked: &HeaderMap,
 ) -> Result<Response, Problem> {
     let now = room.clock.now();
@@ -212,17 +215,17 @@ pub(super) async fn answer(
         Ok(memento) => memento,
         Err(missing) => return Err(told(record, &missing)),
     };
-    let Memento { rendition, own } = &*memento;
+    let Memento { rendition, own, form } = &*memento;
     let encoding = encoding(asked);
     let body = rendition.body(encoding);
     let mut headers = HeaderMap::new();
     let settled = at < now.minus(SETTLED);
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
     headers.insert(header::CACHE_CONTROL, fresh);
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::VARY, vary);
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ETAG, body.etag.value());
-    let current = room.site.view(&record.name, wish.kind, wish.dialect);
+    let current = room.site.view(&record.name, wish.kind, *form);
     let shown = rendition.shown.rfc822();
     for (name, value) in [
         (header::LAST_MODIFIED, shown.clone()),

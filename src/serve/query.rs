@@ -2,8 +2,8 @@
 //! may add what they like.
 
 use super::problem::Problem;
-use crate::model::{Family, Tick, Time};
-use crate::render::{Dialect, ViewKind};
+use crate::model::{Tick, Time};
+use crate::render::{Container, Dialect, ViewKind};
 
 /// The longest query that is read, in bytes.
 const QUERY_LIMIT: usize = 4 * 1024;
@@ -12,7 +12,7 @@ const QUERY_LIMIT: usize = 4 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Asked {
     /// `?as=`: the container.
-    pub(super) container: Option<Family>,
+    pub(super) container: Option<Container>,
     /// `?sx=`: the dialect of the sync markup.
     pub(super) dialect: Option<Dialect>,
     /// `?since=`: an `until` seen before.
@@ -54,14 +54,18 @@ pub(super) fn is_plain(query: &str) -> bool {
     !query.contains(['%', '+']) && query.split('&').all(plain)
 }
 
-fn container(value: &str) -> Result<Family, Problem> {
+fn container(value: &str) -> Result<Container, Problem> {
     match value {
-        "atom" => Ok(Family::Atom),
-        "rss" => Ok(Family::Rss),
-        "pox" | "json" | "opml" => {
-            Err(Problem::parameter("as", format!("the container {value} is not available yet")))
+        "atom" => Ok(Container::Atom),
+        "rss" => Ok(Container::Rss),
+        "pox" => Ok(Container::Pox),
+        "json" => Ok(Container::Json),
+        "jsonfeed" => Ok(Container::JsonFeed),
+        "opml" => {
+            let said = "a feed is not available as opml; /subscriptions.opml is the list of feeds";
+            Err(Problem::parameter("as", said))
         }
-        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json and opml")),
+        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json and jsonfeed")),
     }
 }
 
@@ -69,9 +73,7 @@ fn dialect(value: &str) -> Result<Dialect, Problem> {
     match value {
         "sse" => Ok(Dialect::Sse),
         "feedsync" => Ok(Dialect::FeedSync),
-        "sse-0.91" => {
-            Err(Problem::parameter("sx", format!("the dialect {value} is not available yet")))
-        }
+        "sse-0.91" => Ok(Dialect::Sse091),
         _ => Err(Problem::parameter("sx", "sx is one of sse, feedsync and sse-0.91")),
     }
 }
@@ -104,7 +106,7 @@ mod tests {
         let asked =
             Asked::read(ViewKind::Sync, "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z")
                 .unwrap();
-        assert_eq!(asked.container, Some(Family::Rss));
+        assert_eq!(asked.container, Some(Container::Rss));
         assert_eq!(asked.dialect, Some(Dialect::FeedSync));
         assert_eq!(asked.since, Some(Tick::at(Time::from_unix(1_795_191_605))));
     }
@@ -122,12 +124,10 @@ mod tests {
     #[test]
     fn mistakes_name_their_parameter() {
         for (query, parameter) in [
-            ("as=pox", "as"),
-            ("as=json", "as"),
             ("as=opml", "as"),
             ("as=ATOM", "as"),
             ("as=atom&as=atom", "as"),
-            ("sx=sse-0.91", "sx"),
+            ("sx=0.91", "sx"),
             ("sx=", "sx"),
             ("since=", "since"),
             ("since=now", "since"),

@@ -1,9 +1,11 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
 
+use super::address::Form;
 use super::conditional::ETag;
 use super::delta::Token;
 use super::negotiate::Encoding;
 use crate::model::{Revision, Time};
+use crate::render::Dialect;
 use bytes::Bytes;
 use std::io::{self, Write};
 use tokio::sync::OwnedSemaphorePermit;
@@ -52,6 +54,8 @@ pub(super) struct Rendition {
     pub(super) shown: Time,
     /// The documents of its feed's history that it leads to, as relation and address.
     pub(super) links: Vec<(&'static str, String)>,
+    /// Its form, where it is a document of a feed.
+    pub(super) form: Form,
     /// The revision of the feed that it was rendered from.
     pub(super) revision: Revision,
 }
@@ -107,12 +111,14 @@ impl Rendition {
             media_type,
             shown,
             links: Vec::new(),
+            form: Form::of(Dialect::default()),
             revision,
         })
     }
 
-    /// With links to other documents of its feed's history.
-    pub(super) fn leading_to(mut self, links: Vec<(&'static str, &str)>) -> Self {
+    /// A document of a feed in this form, with links to others of the feed's history.
+    pub(super) fn of_feed(mut self, form: Form, links: Vec<(&'static str, &str)>) -> Self {
+        self.form = form;
         self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
         self
     }

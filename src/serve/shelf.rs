@@ -3,14 +3,14 @@
 
 mod deltas;
 
-use super::address::Site;
+use super::address::{Form, Site};
 use super::delta::Point;
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
-use crate::model::{Deletion, Family, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
-use crate::render::{Dialect, HistoryPlace, Page, ViewKind};
+use crate::model::{Deletion, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
+use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, Kept};
@@ -47,9 +47,17 @@ pub(super) struct Wish {
     /// The dialect.
     pub(super) dialect: Dialect,
     /// The container, where one was asked for.
-    pub(super) container: Option<Family>,
+    pub(super) container: Option<Container>,
     /// `?since=`.
     pub(super) seen: Option<Tick>,
+}
+
+impl Wish {
+    /// The form of the document, of a feed that is in this state.
+    pub(super) fn form(&self, state: &FeedState) -> Form {
+        let form = Form { dialect: self.dialect, container: self.container };
+        form.within(state.format.family())
+    }
 }
 
 /// What a rendition is a function of. The upstream's address is in it because documents name it.
@@ -58,7 +66,7 @@ struct Key {
     feed: FeedName,
     upstream: String,
     plan: Plan,
-    dialect: Dialect,
+    form: Form,
     /// Whether the operator says that the feed is complete.
     complete: bool,
     revision: Revision,
@@ -71,7 +79,7 @@ impl Key {
             feed: record.name.clone(),
             upstream: record.url.clone(),
             plan,
-            dialect: wish.dialect,
+            form: wish.form(state),
             complete: record.options.complete,
             revision: state.revision,
             render: state.render,
@@ -123,7 +131,7 @@ pub(super) struct Shelf {
     renditions: Cache<Key, Arc<Rendition>>,
     since: Cache<Key, Arc<Rendition>>,
     deltas: Cache<DeltaKey, Kept>,
-    last: Cache<(FeedName, ViewKind, Dialect), Key>,
+    last: Cache<(FeedName, ViewKind, Form), Key>,
     renders: Arc<Semaphore>,
     since_renders: Arc<Semaphore>,
 }
@@ -208,7 +216,6 @@ impl Shelf {
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
         let state = self.store.state(&record.name).await.map_err(Missing::from)?;
         let state = state.ok_or(Missing::NoDocument)?;
-        fits(wish, &state).map_err(Missing::from)?;
         let plan = plan(wish, &state).map_err(Missing::from)?;
         let usual = Plan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = Key::new(record, wish, plan, &state);
@@ -230,7 +237,8 @@ impl Shelf {
         };
         let rendition = cache.try_get_with(key.clone(), build).await?;
         if usual {
-            self.last.insert((record.name.clone(), wish.kind, wish.dialect), key).await;
+            let place = (record.name.clone(), wish.kind, key.form);
+            self.last.insert(place, key).await;
         }
         Ok(rendition)
     }
@@ -254,7 +262,11 @@ impl Shelf {
         );
         // An answer to `?since=` must not be older than what was asked for, so it has no stand-in.
         if wish.seen.is_none() {
-            let place = (record.name.clone(), wish.kind, wish.dialect);
+            // The state is kept in memory, and is there where documents cannot be read.
+            let state = self.store.state(&record.name).await.ok().flatten();
+            let form = state
+                .map_or(Form { dialect: wish.dialect, container: None }, |state| wish.form(&state));
+            let place = (record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
                 && let Some(rendition) = self.renditions.get(&key).await
             {
@@ -273,7 +285,9 @@ impl Shelf {
     ) -> Result<Rendition, Missing> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
-        let addresses = self.site.addresses(record, wish.dialect);
+        let form = wish.form(&view.state);
+        let container = form.container(view.state.format.family());
+        let addresses = self.site.addresses(record, form);
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
@@ -283,6 +297,7 @@ impl Shelf {
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
                 kind: wish.kind,
+                container,
                 dialect: wish.dialect,
                 addresses: &addresses,
                 state: &view.state,
@@ -293,16 +308,17 @@ impl Shelf {
                 since,
                 until,
                 expires: plan.expires(&view.items, window),
+                window: Some(window),
             };
             let point = Point::of(&view.state);
             let about = About {
-                media_type: crate::render::media_type(view.state.format.family()),
+                media_type: container.media_type(),
                 shown: view.state.shown,
                 revision: view.state.revision,
                 token: scope.zip(point).map(|(scope, point)| point.token(scope)),
             };
             let links = history.links(&addresses.reader);
-            Rendition::build(renderer(&page), about).map(|rendition| rendition.leading_to(links))
+            Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
         made(turn, make).await.map_err(Missing::Render)
     }
@@ -316,7 +332,7 @@ impl Shelf {
         let says_all = record.options.complete || view.state.says_complete;
         match wish.kind {
             ViewKind::Reader => {
-                let at = |id| self.site.archive(&record.name, id, wish.dialect);
+                let at = |id| self.site.archive(&record.name, id, wish.form(&view.state));
                 place.previous = newest.map(at);
             }
             ViewKind::Complete => {
@@ -337,7 +353,6 @@ impl Shelf {
         mut state: FeedState,
     ) -> Result<(Plan, View, Vec<Item>), Missing> {
         for _ in 0..READS {
-            fits(wish, &state)?;
             let plan = plan(wish, &state)?;
             let view = self.view(record, plan.select()).await?;
             let revision = state.revision;
@@ -346,7 +361,7 @@ impl Shelf {
                 continue;
             }
             let tells = wish.kind != ViewKind::Complete
-                && view.state.format.family() == Family::Atom
+                && wish.form(&state).container(state.format.family()) == Container::Atom
                 && state.window_start.is_some();
             if !tells {
                 return Ok((plan, view, Vec::new()));
@@ -405,17 +420,4 @@ impl Shelf {
 
 fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {
     Plan::of(wish.kind, wish.seen, state).map_err(ParameterError)
-}
-
-/// Whether the feed can be had in the container that was asked for.
-pub(super) fn fits(wish: Wish, state: &FeedState) -> Result<(), ParameterError> {
-    let (name, other) = match state.format.family() {
-        Family::Atom => ("atom", Family::Rss),
-        Family::Rss => ("rss", Family::Atom),
-    };
-    if wish.container == Some(other) {
-        let said = format!("this feed is available as {name} only; no other container is yet");
-        return Err(ParameterError(Problem::parameter("as", said)));
-    }
-    Ok(())
 }

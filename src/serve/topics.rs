@@ -5,7 +5,7 @@ use super::feeds::{Which, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
 use super::query::{Asked, is_plain};
-use super::shelf::{Wish, fits};
+use super::shelf::Wish;
 use super::{Room, Shared};
 use crate::model::FeedRecord;
 use crate::render::ViewKind;
@@ -67,8 +67,9 @@ impl Topics {
         let (record, wish) = self.found(topic).await?;
         let newest = room.shelf.newest(&record, wish).await;
         let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
-        let which = Which::View(wish.kind);
-        let all = lasting(room, &record.name, which, wish.dialect, &rendition);
+        let is_named = wish.container.is_some();
+        let which = Which::View { kind: wish.kind, is_named };
+        let all = lasting(room, &record.name, which, &rendition);
         let mut headers = HeaderMap::new();
         for link in all.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
@@ -83,7 +84,7 @@ impl Topics {
         let place = room.place(topic).map_err(later)?;
         let served = room.directory.served(place.name).await;
         let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
-        let wish = room.wish(&record, place).await.map_err(later)?;
+        let wish = room.wish(place).map_err(later)?;
         Ok((record, wish))
     }
 }
@@ -102,7 +103,7 @@ impl Room {
     pub(super) async fn topic(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), Problem> {
         let place = self.place(topic)?;
         let record = self.directory.served(place.name).await?;
-        let wish = self.wish(&record, place).await?;
+        let wish = self.wish(place)?;
         Ok((record, wish))
     }
 
@@ -122,7 +123,7 @@ impl Room {
         Ok(Place { name, kind, query })
     }
 
-    async fn wish(&self, record: &FeedRecord, place: Place<'_>) -> Result<Wish, Problem> {
+    fn wish(&self, place: Place<'_>) -> Result<Wish, Problem> {
         let kind = place.kind;
         let asked = Asked::read(kind, place.query.unwrap_or_default())?;
         if asked.since.is_some() || asked.as_of.is_some() {
@@ -135,10 +136,6 @@ impl Room {
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
         let dialect = asked.dialect.unwrap_or(self.site.dialect());
-        let wish = Wish { kind, dialect, container: asked.container, seen: None };
-        if let Some(state) = self.store.state(&record.name).await? {
-            fits(wish, &state)?;
-        }
-        Ok(wish)
+        Ok(Wish { kind, dialect, container: asked.container, seen: None })
     }
 }

@@ -195,7 +195,16 @@ impl Gate {
         verdict
     }
 
-    async fn commit(&mut self, verdict: &Verdict) {
+    /// Something over a round at the present time.
+    pub fn with_round<T>(
+        &self,
+        snapshot: Option<&Snapshot>,
+        done: impl FnOnce(&Round<'_>) -> T,
+    ) -> T {
+        done(&self.round(snapshot))
+    }
+
+    pub async fn commit(&mut self, verdict: &Verdict) {
         if let Some(mut change) = verdict.change.clone() {
             if self.before_archives {
                 change.seals.clear();

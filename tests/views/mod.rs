@@ -197,6 +197,8 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
     };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
+        container: render::Container::of(view.state.format.family()),
+        window: None,
         kind,
         dialect: Dialect::Sse,
         addresses: &addresses,

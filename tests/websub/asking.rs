@@ -54,7 +54,7 @@ async fn what_is_asked_wrongly_is_refused_in_words_and_nobody_is_called() {
         (form, subscribe(&topic("/feeds/none"), &[to]), 404, "no feed of that name"),
         (form, subscribe("https://other.example/feeds/news", &[to]), 404, "of this gateway"),
         (form, subscribe(&topic("/feeds/news/about"), &[to]), 404, "of this gateway"),
-        (form, subscribe(&topic("/feeds/news?as=rss"), &[to]), 400, "available as atom only"),
+        (form, subscribe(&topic("/feeds/news?as=exe"), &[to]), 400, "as is one of"),
         (form, subscribe(&topic("/feeds/news?as-of=2026-01-01T00:00:00Z"), &[to]), 400, "as-of"),
         (
             form,

@@ -234,6 +234,7 @@ impl<'a> Meaning<'a> {
             updated,
             enclosures: self.enclosures,
             fields,
+            sync: None,
         }
     }
 }

@@ -88,6 +88,7 @@ pub(super) fn entry<'a>(
         updated: None,
         enclosures: Vec::new(),
         fields: Vec::new(),
+        sync: None,
     };
     let mut external = None;
     for (name, value) in members(value) {

@@ -1,7 +1,7 @@
 //! A feed file's items, in their order and with their places.
 
 use super::sync::{family_of, shared, sync_of};
-use super::sync091::{self, Kept};
+use super::sync091::{self, Kept, converted};
 use super::tree::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault};
 use crate::model::{Family, Shared};
@@ -39,6 +39,15 @@ pub struct SseItem {
     pub shared: Option<Result<Shared<Payload>, SseError>>,
     /// The same for an `sx:sync` of SSE 0.91.
     pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
+}
+
+impl SseItem {
+    /// What it shares in SSE 1.0, converted where it has the markup of SSE 0.91; `None` where it takes
+    /// no part in synchronization.
+    pub fn any(&self) -> Option<Result<Shared<Payload>, SseError>> {
+        let other = || Some(self.shared_091.clone()?.map(converted));
+        self.shared.clone().or_else(other)
+    }
 }
 
 impl SseFeed<'_> {

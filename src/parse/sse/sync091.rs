@@ -2,11 +2,11 @@
 
 use super::payload::needs;
 use super::sync::{invalid, number, required};
-use super::tree::{Element, Id, Tree};
+use super::tree::{ATOM, Element, Id, Tree};
 use super::values::rfc822;
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
-use crate::model::{EndpointId, Family, Stamp, SyncId};
-use crate::sync::{Conflict091, Item091};
+use crate::model::{EndpointId, Family, Shared, Stamp, SyncId};
+use crate::sync::{Conflict091, Item091, from_091};
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
@@ -22,9 +22,27 @@ pub enum Kept {
         xml: String,
         /// The bindings that it uses and does not make, as (prefix, URI).
         needs: Vec<(String, String)>,
+        /// The item in it, where there is one with sync markup; without conflicts of its own.
+        item: Option<Box<Item091<Payload, Kept>>>,
     },
     /// An item that lost just now, whole.
     Item(Box<Item091<Payload, Kept>>),
+}
+
+impl Kept {
+    /// The item that was kept.
+    pub fn into_item(self) -> Option<Item091<Payload, Self>> {
+        match self {
+            Self::Markup { item, .. } => item.map(|item| *item),
+            Self::Item(item) => Some(*item),
+        }
+    }
+}
+
+/// An item of SSE 0.91 as one of 1.0, with the items that were kept of its conflicts (READINGS 2, its
+/// last sentence).
+pub fn converted(item: Item091<Payload, Kept>) -> Shared<Payload> {
+    from_091(item, |conflict| conflict.data.into_item())
 }
 
 /// The item of SSE 0.91 that the element `item` is; `None` where it has no such `sx:sync`.
@@ -33,6 +51,17 @@ pub(super) fn read(
     family: Family,
     item: Id,
 ) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+    let Some((sync, mut read)) = alone(tree, family, item)? else { return Ok(None) };
+    read.conflicts = conflicts(tree, sync)?;
+    Ok(Some(read))
+}
+
+/// The element of an item's `sx:sync`, and the item without its conflicts.
+fn alone(
+    tree: &Tree<'_>,
+    family: Family,
+    item: Id,
+) -> Result<Option<(Id, Item091<Payload, Kept>)>, SseError> {
     let mut found = children(tree, item, "sync");
     let Some((sync, element)) = found.next() else { return Ok(None) };
     if let Some((_, second)) = found.next() {
@@ -44,16 +73,17 @@ pub(super) fn read(
     let id = SyncId::new(id).map_err(|error| fault(invalid(SYNC, "id", id, &error)))?;
     let (history, last) =
         children(tree, sync, "history").next().ok_or_else(|| fault(SseFault::NoHistory))?;
-    Ok(Some(Item091 {
+    let read = Item091 {
         id,
         version: number(element, SYNC, "version").map_err(fault)?,
         deleted: flag(element, "deleted").map_err(fault)?,
         conflict: flag(element, "conflict").map_err(fault)?,
         last: stamp(tree, last, HISTORY)?,
         updates: updates(tree, history)?,
-        conflicts: conflicts(tree, sync)?,
+        conflicts: Vec::new(),
         data,
-    }))
+    };
+    Ok(Some((sync, read)))
 }
 
 fn updates(tree: &Tree<'_>, history: Id) -> Result<Vec<Stamp>, SseError> {
@@ -82,10 +112,28 @@ fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseErr
         conflicts.push(Conflict091 {
             version: number(element, CONFLICT, "version").map_err(fault)?,
             edit: stamp(tree, element, CONFLICT)?,
-            data: Kept::Markup { xml: xml.unwrap_or_default(), needs: needs(tree, id, None) },
+            data: Kept::Markup {
+                xml: xml.unwrap_or_default(),
+                needs: needs(tree, id, None),
+                item: kept_item(tree, id)?.map(Box::new),
+            },
         });
     }
     Ok(conflicts)
+}
+
+/// The item that stands in an `sx:conflict`. What is there is for each application to say (section
+/// 5.2), so that anything else is none.
+fn kept_item(tree: &Tree<'_>, conflict: Id) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+    let items = tree.children(conflict).filter_map(|(id, _)| match tree.name(id) {
+        (ATOM, "entry") => Some((Family::Atom, id)),
+        (_, "item") => Some((Family::Rss, id)),
+        _ => None,
+    });
+    let mut items = items;
+    let first = items.next();
+    let Some((family, id)) = first else { return Ok(None) };
+    Ok(alone(tree, family, id)?.map(|(_, item)| item))
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).

@@ -283,7 +283,12 @@ pub struct JudgeDouble {
 }
 
 impl Judge for JudgeDouble {
-    fn take_in(&self, round: &Round<'_>, seen: &Seen) -> Result<Judged, JudgeError> {
+    fn take_in(
+        &self,
+        round: &Round<'_>,
+        seen: &Seen,
+        _beside: &Beside,
+    ) -> Result<Judged, JudgeError> {
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
         if text.contains("login") {
@@ -318,13 +323,19 @@ impl Judge for JudgeDouble {
         Ok(Judged {
             sup: None,
             hub: crate::websub::Links::default(),
-            verdict: Verdict { change: (!trivial).then_some(change), held, look_again },
+            verdict: Verdict {
+                change: (!trivial).then_some(change),
+                held,
+                look_again,
+                ..Verdict::default()
+            },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
             partial: None,
             warnings: Vec::new(),
             walked: None,
+            wants: None,
         })
     }
 
@@ -333,7 +344,7 @@ impl Judge for JudgeDouble {
         let known = &round.snapshot.unwrap().state;
         let prints = BodyPrints { wire: known.wire, body: known.body };
         let change = change(round, prints, EventKind::Deleted);
-        Ok(Verdict { change: Some(change), held: None, look_again: None })
+        Ok(Verdict { change: Some(change), ..Verdict::default() })
     }
 
     fn backfill(&self, _: &Round<'_>, _: &Seen, _: &Backfill) -> Result<Judged, JudgeError> {

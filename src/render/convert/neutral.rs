@@ -30,6 +30,8 @@ pub struct Neutral {
     pub categories: Vec<String>,
     /// Its enclosures.
     pub enclosures: Vec<Enclosure>,
+    /// Elements of neither family, as they are.
+    pub foreign: Vec<Element>,
 }
 
 /// A file that belongs to an entry.
@@ -65,7 +67,9 @@ impl Neutral {
         self.content = atom_content(entry);
         for child in entry.elements() {
             let value = |name| child.attribute(name).map(ToOwned::to_owned);
-            if child.is(ATOM, "category") {
+            if is_foreign(child, ATOM) {
+                self.foreign.push(child.clone());
+            } else if child.is(ATOM, "category") {
                 self.categories.extend(value("label").or_else(|| value("term")));
             } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {
                 let address = value("href").unwrap_or_default();
@@ -79,6 +83,8 @@ impl Neutral {
         let whole = item.find(CONTENT, "encoded");
         let content = whole.or_else(|| item.find(&item.namespace, "description"));
         self.content = content.map(Element::content);
+        let foreign = item.elements().filter(|child| is_foreign(child, &item.namespace));
+        self.foreign.extend(foreign.cloned());
         for child in item.elements().filter(|child| child.namespace == item.namespace) {
             let value = |name| child.attribute(name).map(ToOwned::to_owned);
             if child.name == "category" {
@@ -111,6 +117,9 @@ impl Neutral {
         match target.family {
             Family::Atom => self.fill_atom(&mut entry, space, seen),
             Family::Rss => self.fill_rss(&mut entry, space),
+        }
+        for foreign in &self.foreign {
+            entry.push(foreign.clone());
         }
         entry
     }
@@ -181,6 +190,18 @@ impl Enclosure {
         }
         element
     }
+}
+
+/// Whether an element belongs to neither family and says nothing that is converted: author, date and
+/// content are.
+fn is_foreign(child: &Element, own: &str) -> bool {
+    let is_converted = match child.namespace.as_str() {
+        ATOM => true,
+        DUBLIN_CORE => matches!(child.name.as_str(), "creator" | "date"),
+        CONTENT => child.name == "encoded",
+        other => other == own,
+    };
+    !is_converted && !child.namespace.is_empty()
 }
 
 /// The content, else the summary, of an Atom 1.0 entry (RFC 4287 sections 3.1.1 and 4.1.3).

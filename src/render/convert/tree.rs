@@ -35,12 +35,17 @@ pub struct Attribute {
 impl Attribute {
     /// `xml:lang`.
     pub fn lang(language: &str) -> Self {
-        Self {
-            prefix: "xml".to_owned(),
-            namespace: XML.to_owned(),
-            name: "lang".to_owned(),
-            value: language.to_owned(),
-        }
+        Self::xml("lang", language)
+    }
+
+    /// `xml:base`.
+    pub fn base(address: &str) -> Self {
+        Self::xml("base", address)
+    }
+
+    fn xml(name: &str, value: &str) -> Self {
+        let (prefix, namespace) = ("xml".to_owned(), XML.to_owned());
+        Self { prefix, namespace, name: name.to_owned(), value: value.to_owned() }
     }
 }
 
@@ -147,6 +152,36 @@ impl Element {
     /// The attributes `xml:base` and `xml:lang`.
     pub fn inherited(&self) -> impl Iterator<Item = &Attribute> {
         self.attributes.iter().filter(|attribute| attribute.namespace == XML)
+    }
+}
+
+/// Moves an element and all within it from one namespace to another, which has no prefix.
+pub fn move_namespace(element: &mut Element, from: &str, to: &str) {
+    each(element, &mut |element| {
+        if element.namespace == from {
+            element.namespace = to.to_owned();
+            element.prefix.clear();
+        }
+    });
+}
+
+/// Gives an element and all within it that are in a namespace the same prefix.
+pub fn move_prefix(element: &mut Element, namespace: &str, prefix: &str) {
+    each(element, &mut |element| {
+        if element.namespace == namespace {
+            element.prefix = prefix.to_owned();
+        }
+    });
+}
+
+/// Does something with an element and all within it. A tree that was read is no deeper than
+/// [`DEPTH_LIMIT`].
+fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
+    change(element);
+    for node in &mut element.children {
+        if let Node::Element(child) = node {
+            each(child, change);
+        }
     }
 }
 

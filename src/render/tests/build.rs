@@ -4,7 +4,9 @@ use crate::model::{
     Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, Markup, Revision,
     Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
-use crate::render::{Addresses, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag};
+use crate::render::{
+    Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag,
+};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
@@ -14,6 +16,7 @@ use std::ops::Range;
 pub const NOW: i64 = 1_795_191_605;
 
 /// A feed, ready to render.
+#[derive(Debug)]
 pub struct Feed {
     pub skeleton: Skeleton,
     pub items: Vec<Item>,
@@ -21,6 +24,8 @@ pub struct Feed {
     pub addresses: Addresses,
     pub state: FeedState,
     pub dialect: Dialect,
+    /// Where it is not the feed's own.
+    pub container: Option<Container>,
     pub history: HistoryPlace,
 }
 
@@ -36,7 +41,8 @@ impl Feed {
         let state = state(skeleton.format);
         let (addresses, history) = (addresses(), HistoryPlace::default());
         let dialect = Dialect::Sse;
-        Self { skeleton, items, deleted: Vec::new(), addresses, state, dialect, history }
+        let (deleted, container) = (Vec::new(), None);
+        Self { skeleton, items, deleted, addresses, state, dialect, container, history }
     }
 
     /// Renders a view and checks what holds of every document.
@@ -51,6 +57,8 @@ impl Feed {
     pub fn render_unchecked(&self, kind: ViewKind) -> String {
         let tick = |seconds| Some(Tick::at(Time::from_unix(NOW + seconds)));
         let page = Page {
+            container: self.container.unwrap_or(Container::of(self.skeleton.format.family())),
+            window: Some(std::time::Duration::from_secs(30 * 86_400)),
             kind,
             dialect: self.dialect,
             addresses: &self.addresses,

@@ -43,8 +43,9 @@ impl Shelf {
         wish: Wish,
         state: &FeedState,
     ) -> Option<Scope> {
-        let reader = self.site.view(&record.name, ViewKind::Reader, wish.dialect);
-        Scope::of(record, &reader, wish.kind, wish.dialect, state.format.family())
+        let form = wish.form(state);
+        let reader = self.site.view(&record.name, ViewKind::Reader, form);
+        Scope::of(record, &reader, wish.kind, form, state.format.family())
     }
 
     /// What changed between the latest state that one of `tags` names and the document `whole`.
@@ -117,13 +118,16 @@ impl Shelf {
             return Ok(None);
         }
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
-        let addresses = self.site.addresses(record, wish.dialect);
+        let form = wish.form(&view.state);
+        let container = form.container(view.state.format.family());
+        let addresses = self.site.addresses(record, form);
         let history = self.history(record, wish, &view);
-        let renderer = self.renderer;
+        let (renderer, window) = (self.renderer, self.window);
         let make = move || {
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
                 kind: wish.kind,
+                container,
                 dialect: wish.dialect,
                 addresses: &addresses,
                 state: &view.state,
@@ -134,8 +138,9 @@ impl Shelf {
                 since,
                 until,
                 expires,
+                window: Some(window),
             };
-            let media_type = crate::render::media_type(view.state.format.family());
+            let media_type = container.media_type();
             let shown = view.state.shown;
             let about = About { media_type, shown, revision, token: None };
             Rendition::build(renderer(&page), about)

@@ -351,8 +351,15 @@ async fn dialects_and_containers_are_as_on_the_other_views() {
     assert!(body.contains(&format!(
         "rel=\"current\" type=\"application/rss+xml\" href=\"{FEED}?sx=feedsync\""
     )));
-    gate.get("/feeds/news/archive/two?as=rss").await;
-    let refused = gate.ask("/feeds/news/archive/two?as=atom", &[]).await;
+    let same = text(gate.get("/feeds/news/archive/two?as=rss").await).await;
+    assert_eq!(same, text(gate.get("/feeds/news/archive/two").await).await);
+    let body = text(gate.get("/feeds/news/archive/two?as=atom").await).await;
+    assert!(body.contains("<fh:archive/>"), "{body}");
+    assert!(body.contains(&format!("href=\"{FEED}/archive/one?as=atom\"")), "{body}");
+    let body = text(gate.get("/feeds/news/archive/two?as=jsonfeed").await).await;
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["next_url"], format!("{FEED}/archive/one?as=jsonfeed"));
+    let refused = gate.ask("/feeds/news/archive/two?as=opml", &[]).await;
     assert_eq!(problem(refused, 400).await["parameter"], "as");
     let refused = gate.ask("/feeds/news/archive/two?sx=none", &[]).await;
     assert_eq!(problem(refused, 400).await["parameter"], "sx");

@@ -136,17 +136,26 @@ async fn bad_parameters_are_named() {
     for (path, parameter) in [
         ("/feeds/news/sync?since=yesterday", "since"),
         ("/feeds/news/sync?since=", "since"),
-        ("/feeds/news?as=rss", "as"),
-        ("/feeds/radio?as=atom", "as"),
-        ("/feeds/news?as=pox", "as"),
+        ("/feeds/news?as=opml", "as"),
         ("/feeds/news?as=exe", "as"),
-        ("/feeds/news/complete?sx=sse-0.91", "sx"),
         ("/feeds/news/complete?sx=rdf", "sx"),
     ] {
         let problem = problem(site.get(path).await, 400).await;
         assert_eq!(problem["parameter"], parameter, "{path}");
     }
-    for fine in ["?as=atom", "?sx=sse", "?utm=x&foo", "?since=x", "?%ff=%00", ""] {
+    for fine in [
+        "?as=atom",
+        "?as=rss",
+        "?as=pox",
+        "?as=json",
+        "?as=jsonfeed",
+        "?sx=sse-0.91",
+        "?sx=sse",
+        "?utm=x&foo",
+        "?since=x",
+        "?%ff=%00",
+        "",
+    ] {
         let answer = site.get(&format!("/feeds/news{fine}")).await;
         assert_eq!(answer.status(), 200, "{fine}");
     }
@@ -307,4 +316,55 @@ async fn a_format_that_changes_takes_its_media_type_along() {
     site.store.edit("news", |news| news.state.revision.0 += 10);
     assert!(header(&site.get("/feeds/news").await, "content-type").contains("rss"));
     assert_eq!(site.get("/feeds/news?as=rss").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_container_has_its_media_type_and_stays_in_links() {
+    let site = Site::new();
+    for (name, media) in [
+        ("rss", "application/rss+xml"),
+        ("pox", "application/xml"),
+        ("json", "application/json"),
+        ("jsonfeed", "application/feed+json"),
+    ] {
+        for view in ["", "/sync", "/complete"] {
+            let answer = site.get(&format!("/feeds/news{view}?as={name}")).await;
+            assert!(header(&answer, "content-type").starts_with(media), "{name}");
+            assert!(!header(&answer, "vary").contains("Accept,"), "the address says it");
+            assert!(header(&answer, "etag").starts_with('"'));
+            let own =
+                format!("<https://feeds.example.org/feeds/news{view}?as={name}>; rel=\"self\"");
+            assert!(headers::links(&answer).contains(&own), "{name} {view}");
+        }
+    }
+    let answer = site.get("/feeds/news?as=atom").await;
+    assert!(
+        headers::links(&answer).contains("<https://feeds.example.org/feeds/news>; rel=\"self\"")
+    );
+}
+
+#[tokio::test]
+async fn accept_chooses_only_where_the_feeds_own_container_is_not_admitted() {
+    let site = Site::new();
+    let accepting =
+        async |path: &str, accept: &str| site.get_with(path, &[("accept", accept)]).await;
+    for (accept, media) in [
+        ("*/*", "application/atom+xml"),
+        ("application/rss+xml, text/xml;q=0.1", "application/atom+xml"),
+        ("application/rss+xml", "application/rss+xml"),
+        ("application/feed+json", "application/feed+json"),
+        ("text/html", "application/atom+xml"),
+    ] {
+        let answer = accepting("/feeds/news", accept).await;
+        assert!(header(&answer, "content-type").starts_with(media), "{accept}");
+        assert_eq!(header(&answer, "vary"), "A-IM, Accept, Accept-Encoding");
+        let tag = header(&answer, "etag").to_owned();
+        let asked = [("accept", accept), ("if-none-match", tag.as_str())];
+        let again = site.get_with("/feeds/news", &asked).await;
+        assert_eq!(again.status(), 304, "{accept}");
+        assert_eq!(header(&again, "vary"), "A-IM, Accept, Accept-Encoding");
+    }
+    let answer = accepting("/feeds/news?as=atom", "application/feed+json").await;
+    assert!(header(&answer, "content-type").starts_with("application/atom+xml"));
+    assert_eq!(header(&answer, "vary"), "A-IM, Accept-Encoding");
 }

@@ -10,7 +10,7 @@ pub(super) fn links(response: &Response<Body>) -> String {
     links.map(|link| link.to_str().unwrap()).collect::<Vec<_>>().join(", ")
 }
 
-const VARY: &str = "A-IM, Accept-Encoding";
+const VARY: &str = "A-IM, Accept, Accept-Encoding";
 const VIEWS: [&str; 4] =
     ["/feeds/news", "/feeds/news/sync", "/feeds/news/complete", "/feeds/radio"];
 
@@ -24,7 +24,7 @@ async fn every_feed_answer_has_its_headers() {
         assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag} is not strong");
         assert_eq!(header(&answer, "last-modified"), at(-5).rfc822());
         assert!(header(&answer, "cache-control").starts_with("public"));
-        let vary = if view.ends_with("/complete") { "Accept-Encoding" } else { VARY };
+        let vary = if view.ends_with("/complete") { "Accept, Accept-Encoding" } else { VARY };
         assert_eq!(header(&answer, "vary"), vary);
         assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
         let sup = header(&answer, "x-sup-id").to_owned();

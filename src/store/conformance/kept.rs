@@ -40,6 +40,7 @@ fn kept(text: &str) -> Kept {
         updated: None,
         enclosures: Vec::new(),
         fields: vec![Field { path: "title".into(), value: text.to_owned().into() }],
+        sync: None,
     };
     Kept { entry, format: Format::Atom10, since: time(1), foreign: false }
 }

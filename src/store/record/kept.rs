@@ -92,6 +92,7 @@ impl TryFrom<EntryRecord> for Kept {
             updated: record.updated.map(Into::into),
             enclosures: record.enclosures.into_iter().map(Cow::Owned).collect(),
             fields: record.fields.into_iter().map(field).collect(),
+            sync: None,
         };
         let (format, since) = (record.format.into(), record.since.into());
         Ok(Self { entry, format, since, foreign: record.foreign })

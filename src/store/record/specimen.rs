@@ -477,6 +477,7 @@ pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<Kept>> {
                 updated,
                 enclosures: enclosures.into_iter().map(Into::into).collect(),
                 fields: fields.into_iter().map(field).collect(),
+                sync: None,
             }
         },
     );

@@ -261,6 +261,7 @@ fn kept() -> KeptRecord {
         updated: Some(at(3)),
         enclosures: vec!["https://example.org/a.mp3".into()],
         fields: vec![Field { path: "title".into(), value: "Über".into() }],
+        sync: None,
     };
     KeptRecord::new(&[Kept { entry, format: Format::Atom03, since: at(31), foreign: true }])
 }

@@ -1,0 +1,38 @@
+//! What a document that shares its items says of them (SSE 1.0 section 2).
+
+use super::{Markup, SyncId, Version};
+use std::sync::Arc;
+
+/// What an entry's `sx:sync` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntrySync {
+    /// The item that the entry is a version of.
+    Valid(Arc<Incoming>),
+    /// Something that is no valid sync markup: the entry counts as a plain one (READINGS 1, row 18).
+    Invalid,
+}
+
+/// A version of a shared item as a document has it. What it says itself is the entry around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    /// The version.
+    pub version: Version<()>,
+    /// The versions in conflict with it, as a flat list.
+    pub conflicts: Vec<Version<Markup>>,
+}
+
+impl Incoming {
+    /// The item.
+    pub const fn id(&self) -> &SyncId {
+        &self.version.id
+    }
+}
+
+/// What `sx:sharing` says (SSE 1.0 section 2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sharing {
+    /// `since` and `until`, which stand only together; opaque.
+    pub bounds: Option<(String, String)>,
+    /// The absolute address of the complete feed, where it names one.
+    pub complete: Option<String>,
+}

@@ -1,0 +1,76 @@
+//! Collections as plain XML and as JSON (FeedSync for Collections), read as Atom.
+//!
+//! The specification leaves open what an item says. What means the same in Atom becomes that: `title`
+//! and `subject`, `content`, `body` and `description`, ids, links, dates, authors, categories and
+//! enclosures. Elements of Atom stay as they are, and everything else is kept as foreign markup. What
+//! comes of it is an Atom document with `sx:*`, which is read like any other; each item begins in the
+//! line that it had, as far as that can be, so that faults name their place.
+
+mod fields;
+mod json;
+mod out;
+mod pox;
+
+#[cfg(test)]
+mod tests;
+
+use super::sse::{SseDialect, Tree, mentions_sync_markup};
+use super::{Limits, ParseError};
+use out::Out;
+
+/// The most items of a collection.
+pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
+
+/// A collection as an Atom document with sync markup; `None` for whatever is no collection.
+pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
+    within(text, &Limits::default())
+}
+
+/// The same within other limits.
+pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, ParseError> {
+    let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
+    let trimmed = text.trim_start_matches(ignored);
+    let start = text.len() - trimmed.len();
+    let mut out = Out::new(limits);
+    let is_one = match trimmed.as_bytes().first() {
+        Some(b'{') => json::write(&mut out, text, start, limits)?,
+        Some(b'<') if is_pox(trimmed) => {
+            let tree = Tree::read(text).map_err(|error| broken(text, &error))?;
+            pox::write(&mut out, &tree)?
+        }
+        _ => false,
+    };
+    if is_one { out.finish().map(Some) } else { Ok(None) }
+}
+
+/// Whether the root element of a text is called `collection`, and sync markup is spoken of.
+fn is_pox(text: &str) -> bool {
+    let mut rest = text;
+    // Each turn goes behind one more declaration or comment.
+    let name = loop {
+        let Some(open) = rest.find('<') else { return false };
+        let tag = rest.get(open + 1..).unwrap_or_default();
+        let end = match tag {
+            comment if comment.starts_with("!--") => "-->",
+            prolog if prolog.starts_with(['?', '!']) => ">",
+            _ => break tag,
+        };
+        let Some(behind) = tag.find(end) else { return false };
+        rest = tag.get(behind + end.len()..).unwrap_or_default();
+    };
+    let name = name.split(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/').next();
+    let local = name.map(|name| name.rsplit(':').next().unwrap_or_default());
+    local == Some("collection") && mentions_sync_markup(text)
+}
+
+/// The fault of a document that is no XML.
+fn broken(text: &str, error: &super::sse::SseError) -> ParseError {
+    let before = text.split_inclusive('\n').take(error.line.saturating_sub(1));
+    let at = before.map(str::len).sum();
+    ParseError::NothingWhole { reason: error.to_string(), at }
+}
+
+/// Whether a namespace is one of sync markup.
+fn is_sync(namespace: &str) -> bool {
+    SseDialect::of(namespace).is_some()
+}

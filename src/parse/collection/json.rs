@@ -1,0 +1,294 @@
+//! Collections as JSON (READINGS 1, row 34).
+
+use super::fields::{Enclosure, Fields};
+use super::out::Out;
+use super::{ITEM_LIMIT, pox};
+use crate::parse::json::Reader;
+use crate::parse::sse::{ATOM, Tree};
+use crate::parse::{Limits, ParseError};
+use serde_json::{Map, Value};
+use std::ops::Range;
+
+/// The namespace that sync markup is written in: the one of FeedSync for Collections.
+const SYNC: &str = "http://feedsync.org/2007/feedsync";
+/// The namespace of members that mean nothing in Atom, kept as they are.
+const MEMBER: &str = "urn:tidegate:json";
+/// How deep conflicts are read within conflicts. Deeper ones are left out.
+const CONFLICT_DEPTH: usize = 16;
+
+/// Writes the collection that the object at `start` is; `false` where it is none.
+pub(super) fn write(
+    out: &mut Out,
+    text: &str,
+    start: usize,
+    limits: &Limits,
+) -> Result<bool, ParseError> {
+    let Some(found) = members(text, start, limits)? else { return Ok(false) };
+    let value = |span: &Range<usize>| {
+        let raw = text.get(span.clone()).unwrap_or_default();
+        let said = |error: serde_json::Error| ParseError::NothingWhole {
+            reason: format!("a member cannot be read: {error}"),
+            at: span.start,
+        };
+        serde_json::from_str::<Value>(raw).map_err(said)
+    };
+    // Items are read twice, so that no more than one of them is in memory as values.
+    let mut shares = found.head.iter().any(|(name, _)| name == "sharing");
+    for span in &found.items {
+        shares = shares || value(span)?.get("sync").is_some_and(Value::is_object);
+    }
+    if !shares {
+        return Ok(false);
+    }
+    let spans = found.head.iter().map(|(_, span)| span).chain(&found.items);
+    if let Some(large) = spans.into_iter().find(|span| span.len() > limits.entry) {
+        let (limit, at) = (limits.entry, large.start);
+        return Err(ParseError::Limit { what: "bytes in one member", limit, at });
+    }
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+    out.push("<feed xmlns=\"");
+    out.push(ATOM);
+    out.push("\">");
+    let mut fields = Fields::default();
+    for (name, span) in &found.head {
+        head(out, &mut fields, name, &value(span)?);
+    }
+    fields.write(out, None);
+    for span in &found.items {
+        out.at(ends.partition_point(|end| *end < span.start) + 1);
+        if let Value::Object(item) = value(span)? {
+            entry(out, &item, 0);
+        }
+    }
+    out.push("</feed>");
+    Ok(true)
+}
+
+/// Where the members of the object stand, and its items.
+#[derive(Default)]
+struct Found {
+    head: Vec<(String, Range<usize>)>,
+    items: Vec<Range<usize>>,
+}
+
+/// `None` for a JSON Feed, for an object without items, and for what is broken: then it is for the
+/// reader of JSON Feed to say what is wrong.
+fn members(text: &str, start: usize, limits: &Limits) -> Result<Option<Found>, ParseError> {
+    let mut reader = Reader { text, at: start + 1 };
+    let mut found = Found::default();
+    let mut has_items = false;
+    if reader.take('}') {
+        return Ok(None);
+    }
+    // Ends with the text: each turn reads one member.
+    loop {
+        let Ok(name) = reader.name() else { return Ok(None) };
+        reader.skip_space();
+        if name == "items" && !has_items && reader.rest().starts_with('[') {
+            has_items = true;
+            if items(&mut reader, &mut found.items, limits)?.is_none() {
+                return Ok(None);
+            }
+        } else {
+            let Ok((raw, span)) = reader.value() else { return Ok(None) };
+            let is_version = name == "version" && raw.get().contains("jsonfeed.org");
+            if is_version || found.head.len() >= limits.head_values {
+                return Ok(None);
+            }
+            found.head.push((name.into_owned(), span));
+        }
+        if reader.take('}') {
+            return Ok(Some(found).filter(|_| has_items));
+        }
+        if !reader.take(',') {
+            return Ok(None);
+        }
+    }
+}
+
+/// Where the items stand; `None` where the list is broken.
+fn items(
+    reader: &mut Reader<'_>,
+    items: &mut Vec<Range<usize>>,
+    limits: &Limits,
+) -> Result<Option<()>, ParseError> {
+    let limit = ITEM_LIMIT.min(limits.entries);
+    reader.take('[');
+    if reader.take(']') {
+        return Ok(Some(()));
+    }
+    loop {
+        if items.len() >= limit {
+            return Err(ParseError::Limit { what: "items", limit, at: reader.at });
+        }
+        let Ok((_, span)) = reader.value() else { return Ok(None) };
+        items.push(span);
+        if reader.take(']') {
+            return Ok(Some(()));
+        }
+        if !reader.take(',') {
+            return Ok(None);
+        }
+    }
+}
+
+/// A text, or a number or boolean where one is expected.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What stands in a list, or the one thing that stands in its place.
+fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    let many = value.and_then(Value::as_array).map(Vec::as_slice);
+    let one = value.filter(|value| !value.is_array() && !value.is_null());
+    many.unwrap_or_default().iter().chain(one)
+}
+
+/// Adds a member of the collection, or takes it as a field.
+fn head(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
+    match (name, plain(value)) {
+        ("sharing", _) => sharing(out, value),
+        ("links", _) => {
+            for link in list(Some(value)) {
+                let part = |name| link.get(name).and_then(Value::as_str);
+                if let (Some(rel), Some(href)) = (part("rel"), part("href")) {
+                    out.link(&[("rel", rel), ("href", href)]);
+                }
+            }
+        }
+        ("description", Some(text)) => out.element("subtitle", " type=\"html\"", &text),
+        (name, Some(text)) if fields.take(name, &text) => {}
+        (name, _) => member(out, name, value),
+    }
+}
+
+/// `sharing` (section 2.2).
+fn sharing(out: &mut Out, value: &Value) {
+    out.push("<sx:sharing");
+    out.attribute("xmlns:sx", SYNC);
+    attributes(out, value, &["since", "until", "expires"]);
+    out.push(">");
+    for related in list(value.get("related")) {
+        out.push("<sx:related");
+        attributes(out, related, &["link", "title", "type"]);
+        out.push("/>");
+    }
+    out.push("</sx:sharing>");
+}
+
+fn attributes(out: &mut Out, value: &Value, names: &[&str]) {
+    for name in names {
+        if let Some(text) = value.get(name).and_then(plain) {
+            out.attribute(name, &text);
+        }
+    }
+}
+
+/// Adds an item.
+fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
+    let sync = item.get("sync").filter(|sync| sync.is_object());
+    let sync_id = sync.and_then(|sync| sync.get("id")).and_then(plain);
+    let mut write = |out: &mut Out| {
+        if let Some(sync) = sync {
+            self::sync(out, sync, depth);
+        }
+    };
+    // The item's own markup says all that the plain members do.
+    let markup = item.get("entry").and_then(Value::as_str);
+    if let Some(tree) = markup.and_then(|markup| Tree::read(markup).ok()) {
+        let (own, local) = tree.name(0);
+        let own = if own == ATOM { "" } else { own };
+        if matches!(local, "entry" | "item") {
+            pox::entry(out, &tree, 0, own, Some((&mut write, sync_id.as_deref())));
+            return;
+        }
+    }
+    out.push("<entry>");
+    write(out);
+    let mut fields = Fields::default();
+    for (name, value) in item.iter().filter(|(name, _)| *name != "sync") {
+        if !takes(&mut fields, name, value) {
+            member(out, name, value);
+        }
+    }
+    fields.write(out, sync_id.as_deref());
+    out.push("</entry>");
+}
+
+/// Whether a member of an item was taken as a field.
+fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
+    match (name, value) {
+        ("categories" | "tags" | "category", value) => {
+            let names: Option<Vec<String>> = list(Some(value)).map(plain).collect();
+            names.is_some_and(|names| {
+                fields.categories.extend(names);
+                true
+            })
+        }
+        ("enclosures" | "enclosure", value) => {
+            let part = |value: &Value, name| value.get(name).and_then(plain);
+            let read: Option<Vec<Enclosure>> = list(Some(value))
+                .map(|one| {
+                    let (kind, length) = (part(one, "type"), part(one, "length"));
+                    Some(Enclosure { url: part(one, "url")?, kind, length })
+                })
+                .collect();
+            read.is_some_and(|read| {
+                fields.enclosures.extend(read);
+                true
+            })
+        }
+        ("author", Value::Object(author)) => {
+            let name = author.get("name").and_then(plain);
+            author.len() == 1 && name.is_some_and(|name| fields.take("author", &name))
+        }
+        ("link", Value::Object(link)) => {
+            let href = link.get("href").and_then(plain);
+            link.len() == 1 && href.is_some_and(|href| fields.take("link", &href))
+        }
+        (name, value) => plain(value).is_some_and(|text| fields.take(name, &text)),
+    }
+}
+
+/// `sync` (sections 2.4 to 2.6).
+fn sync(out: &mut Out, value: &Value, depth: usize) {
+    out.push("<sx:sync");
+    out.attribute("xmlns:sx", SYNC);
+    attributes(out, value, &["id", "updates", "deleted", "noconflicts"]);
+    out.push(">");
+    for update in list(value.get("history")) {
+        out.push("<sx:history");
+        attributes(out, update, &["sequence", "when", "by"]);
+        out.push("/>");
+    }
+    let conflicts = list(value.get("conflicts")).filter_map(Value::as_object);
+    let mut conflicts = conflicts.filter(|_| depth < CONFLICT_DEPTH).peekable();
+    if conflicts.peek().is_some() {
+        out.push("<sx:conflicts>");
+        for conflict in conflicts {
+            entry(out, conflict, depth + 1);
+        }
+        out.push("</sx:conflicts>");
+    }
+    out.push("</sx:sync>");
+}
+
+/// Adds a member as foreign markup: its name and its value as JSON.
+fn member(out: &mut Out, name: &str, value: &Value) {
+    if value.is_null() {
+        return;
+    }
+    out.push("<json:member");
+    out.attribute("xmlns:json", MEMBER);
+    out.attribute("name", name);
+    out.push(">");
+    let mut text = String::new();
+    crate::render::sx::text(&mut text, &value.to_string());
+    out.push(&text);
+    out.push("</json:member>");
+}

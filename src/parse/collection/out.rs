@@ -1,0 +1,94 @@
+//! The Atom document that is being written.
+
+use crate::parse::sse::{ATOM, Id, Tree, needs};
+use crate::parse::{Limits, ParseError};
+use crate::render::sx;
+
+/// The text, and how much more may come.
+pub(super) struct Out {
+    text: String,
+    limit: usize,
+    /// The line that the text ends in, and up to where line ends were counted.
+    line: usize,
+    counted: usize,
+}
+
+impl Out {
+    pub(super) const fn new(limits: &Limits) -> Self {
+        Self { text: String::new(), limit: limits.decoded, line: 1, counted: 0 }
+    }
+
+    /// Adds text as it is. What is too much is left out and refused at the end.
+    pub(super) fn push(&mut self, text: &str) {
+        if self.text.len() <= self.limit {
+            self.text.push_str(text);
+        }
+    }
+
+    /// Adds line ends until a line of the source is reached.
+    pub(super) fn at(&mut self, line: usize) {
+        let new = self.text.get(self.counted..).unwrap_or_default();
+        self.line += memchr::memchr_iter(b'\n', new.as_bytes()).count();
+        let missing = line.saturating_sub(self.line);
+        self.push(&"\n".repeat(missing));
+        self.line += missing;
+        self.counted = self.text.len();
+    }
+
+    /// Adds an attribute.
+    pub(super) fn attribute(&mut self, name: &str, value: &str) {
+        if self.text.len() <= self.limit {
+            sx::attribute(&mut self.text, name, value);
+        }
+    }
+
+    /// Adds an element of Atom with text; `attributes` as they are written.
+    pub(super) fn element(&mut self, name: &str, attributes: &str, text: &str) {
+        for piece in ["<", name, attributes, ">"] {
+            self.push(piece);
+        }
+        if self.text.len() <= self.limit {
+            sx::text(&mut self.text, text);
+        }
+        for piece in ["</", name, ">"] {
+            self.push(piece);
+        }
+    }
+
+    /// Adds a link.
+    pub(super) fn link(&mut self, parts: &[(&str, &str)]) {
+        self.push("<link");
+        for (name, value) in parts {
+            self.attribute(name, value);
+        }
+        self.push("/>");
+    }
+
+    /// Adds an element of the source as it is, with the bindings that it uses and does not make.
+    pub(super) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
+        let Some(element) = tree.element(id) else { return };
+        self.at(tree.line(element.span.start));
+        let behind_name = element.span.start + 1 + element.name.len();
+        self.push(tree.slice(element.span.start..behind_name));
+        for (prefix, uri) in needs(tree, id, None) {
+            self.bind(&prefix, &uri);
+        }
+        self.push(tree.slice(behind_name..element.span.end));
+    }
+
+    /// Declares a binding where elements of Atom have no prefix.
+    pub(super) fn bind(&mut self, prefix: &str, uri: &str) {
+        match prefix {
+            "" if uri != ATOM => self.attribute("xmlns", uri),
+            "" | "xml" => {}
+            _ if uri.is_empty() => {}
+            prefix => self.attribute(&format!("xmlns:{prefix}"), uri),
+        }
+    }
+
+    /// The document.
+    pub(super) fn finish(self) -> Result<String, ParseError> {
+        let (found, limit) = (self.text.len(), self.limit);
+        if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a round asks for beside a document whose publisher shares its items: the complete feed
+//! (SSE 1.0 section 4.1), and whether another feed of this gateway knows what bears its name.
+
+use super::backfill::with_credentials;
+use super::error::RoundError;
+use super::judge::{Beside, Seen, Wants};
+use super::round::{self, Bench, Settled};
+use crate::fetch::{Answer, FetchRequest, Validators};
+use crate::model::{Count, FeedRecord, SyncId, Time};
+use crate::record::Issued;
+use std::sync::Arc;
+use tower::ServiceExt as _;
+
+/// What a judgement may wait for, at most: the complete feed, and what other feeds know.
+const MAX_WAITS: usize = 2;
+/// The most looks into other feeds for one document.
+pub const MAX_LOOKS: usize = 50_000;
+
+/// Judges a document, gets what the judgement waits for, and commits.
+pub(super) async fn settle(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    seen: Seen,
+) -> Result<Settled, RoundError> {
+    let seen = Arc::new(seen);
+    let mut beside = Beside::default();
+    for _ in 0..MAX_WAITS {
+        let settled = judged(bench, feed, now, &seen, &beside).await?;
+        match &settled.judged.wants {
+            None => return Ok(settled),
+            Some(Wants::Complete(url)) => beside.complete = Some(complete(bench, feed, url).await),
+            Some(Wants::Issued(ids)) => beside.issued = Some(issued(bench, feed, ids).await?),
+        }
+    }
+    judged(bench, feed, now, &seen, &beside).await
+}
+
+async fn judged(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    seen: &Arc<Seen>,
+    beside: &Beside,
+) -> Result<Settled, RoundError> {
+    let (seen, beside) = (Arc::clone(seen), beside.clone());
+    round::settle(bench, feed, now, move |judge, round| judge.take_in(round, &seen, &beside)).await
+}
+
+/// Reads the complete feed; where that fails, why.
+async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, String> {
+    let request = FetchRequest {
+        url: with_credentials(url, &feed.url),
+        start: None,
+        validators: Validators::default(),
+        deltas: false,
+        known_wire: None,
+        now: bench.clock.now(),
+    };
+    let fetched = bench.fetch.clone().oneshot(request).await;
+    let fetched = fetched.map_err(|error| error.to_string())?;
+    let Answer::Document(document) = fetched.answer else {
+        return Err("it was answered as unchanged, though nothing of it is known".to_owned());
+    };
+    Ok(Seen {
+        bytes: document.bytes,
+        content_type: document.content_type,
+        url: fetched.final_url,
+        prints: document.prints,
+        delta: document.delta,
+    })
+}
+
+/// What other feeds know of items: the greatest sequence of this gateway's own updates.
+async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issued, RoundError> {
+    let own = bench.store.endpoint().clone();
+    let others = bench.store.feeds().await?;
+    let others: Vec<_> = others.into_iter().filter(|other| other.name != feed.name).collect();
+    let mut issued = Issued::new();
+    let mut looks = 0;
+    for id in ids {
+        let mut greatest: Option<Count> = None;
+        for other in &others {
+            looks += 1;
+            if looks > MAX_LOOKS {
+                break;
+            }
+            let Some(known) = bench.store.known(&other.name, id).await? else { continue };
+            let updates = known.history.iter().filter(|update| update.stamp.by() == Some(&own));
+            greatest = greatest.max(updates.map(|update| update.sequence).max());
+        }
+        issued.insert(id.clone(), greatest);
+    }
+    Ok(issued)
+}

@@ -1,0 +1,95 @@
+//! Items that their publisher shares: merged (SSE 1.0 section 3.3), never compared.
+//!
+//! In one document some entries may be shared and others plain. The plain ones are judged as ever,
+//! over a ledger without the shared items; what is shared goes by what it says of itself, so that
+//! neither its look nor its absence proves anything.
+
+mod merge;
+mod order;
+mod parts;
+
+pub(super) use merge::merge;
+pub(super) use order::{Listed, order};
+pub(super) use parts::{Parts, Slot, parts};
+
+use crate::model::{Count, FeedDocument, FeedState, Known, Origin, Snapshot, SyncId};
+use std::collections::HashMap;
+
+/// By how much `updates` may be greater than what is known of the item. A greater leap is not taken
+/// in: an item whose numbers are used up can never be changed again.
+pub const LEAP_LIMIT: u32 = 65_536;
+
+/// What is known of the gateway's own updates elsewhere: of the items that were asked for the
+/// greatest sequence that it issued.
+pub type Issued = HashMap<SyncId, Option<Count>>;
+
+/// What a round has beside the document itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Peers<'a> {
+    /// The complete feed that the document names, where it was read (section 4.1).
+    pub complete: Option<&'a FeedDocument<'a>>,
+    /// What other feeds of this gateway know of items that bear its own name.
+    pub issued: Option<&'a Issued>,
+}
+
+/// Whether the complete feed is to be read first: at the first look, by a subscriber who is out of
+/// sync (SSE 1.0 section 4.1.2 step 2), and where a document without `since` does not list an item
+/// that it had.
+pub fn needs_complete(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> bool {
+    let Some(sharing) = &document.sharing else { return false };
+    if sharing.complete.is_none() || document.completeness != crate::model::Completeness::Full {
+        return false;
+    }
+    let Some(snapshot) = snapshot else { return true };
+    let Some(known) = &snapshot.state.upstream_until else { return true };
+    match &sharing.bounds {
+        // The values are compared by their characters (section 2.1.4), which are in the order of
+        // their bytes.
+        Some((since, _)) => since > known,
+        None => is_one_missing(snapshot, document),
+    }
+}
+
+fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
+    use crate::model::{EntrySync, Standing};
+    let listed: std::collections::HashSet<&SyncId> = document
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.sync {
+            Some(EntrySync::Valid(incoming)) => Some(incoming.id()),
+            _ => None,
+        })
+        .collect();
+    let is_there =
+        |known: &&Known| known.origin == Origin::Upstream && known.standing == Standing::Current;
+    snapshot.known.iter().filter(is_there).any(|known| !listed.contains(&known.id))
+}
+
+/// Notes how far the upstream is known now (section 4.1): the lesser of what the document and the
+/// complete feed say (READINGS 1, row 28). Says whether that is news.
+pub(super) fn caught_up(
+    state: &mut FeedState,
+    snapshot: Option<&Snapshot>,
+    document: &FeedDocument<'_>,
+    peers: &Peers<'_>,
+) -> bool {
+    let Some(sharing) = &document.sharing else {
+        return state.upstream_until.take().is_some();
+    };
+    let until = sharing.bounds.as_ref().map(|(_, until)| until.clone()).unwrap_or_default();
+    let known = match peers.complete {
+        Some(complete) => {
+            let whole = complete.sharing.as_ref().and_then(|sharing| sharing.bounds.as_ref());
+            Some(whole.map_or(until.clone(), |(_, whole)| until.min(whole.clone())))
+        }
+        // It was asked for and could not be had: the next look asks again.
+        None if needs_complete(snapshot, document) => state.upstream_until.clone(),
+        None if document.completeness != crate::model::Completeness::Full => {
+            state.upstream_until.clone()
+        }
+        None => Some(until),
+    };
+    let is_news = known != state.upstream_until;
+    state.upstream_until = known;
+    is_news
+}

@@ -1,0 +1,483 @@
+//! Incorporating what a document shares (SSE 1.0 section 3.3).
+
+use super::super::draft::{Draft, Said};
+use super::super::newcomer::{describe, newcomer};
+use super::{Issued, LEAP_LIMIT, Parts, Peers};
+use crate::diff;
+use crate::identity;
+use crate::model::{
+    Conflicting, Count, EndpointId, Entry, EntrySync, EventKind, FeedDocument, Incoming, Known,
+    Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
+};
+use crate::record::ITEMS_LIMIT;
+use crate::sync::{self, Canonical};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// What was noted of entries that were not taken, at most this many.
+const NOTES_LIMIT: usize = 20;
+
+/// Whose data a version has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The item's newest bytes.
+    Ours,
+    /// A conflict of the item, by its number.
+    Kept(usize),
+    /// The entry.
+    Entry,
+    /// A conflict of the entry, by its number.
+    Theirs(usize),
+}
+
+/// Data where it stands, with a fingerprint to tell equal data by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Datum {
+    place: Place,
+    print: [u8; 8],
+}
+
+impl Datum {
+    const fn new(place: Place, print: u64) -> Self {
+        Self { place, print: print.to_be_bytes() }
+    }
+
+    fn of(place: Place, markup: &Markup) -> Self {
+        Self::new(place, diff::markup_print(markup))
+    }
+}
+
+impl Canonical for Datum {
+    fn canonical(&self) -> &[u8] {
+        &self.print
+    }
+}
+
+/// What a merge says beside its changes.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Merged {
+    /// What was not taken, and why.
+    pub(in crate::record) notes: Vec<String>,
+    /// Items that bear this gateway's name and that this feed does not know: whether another feed
+    /// does is to be asked.
+    pub(in crate::record) asks: Vec<SyncId>,
+}
+
+impl Merged {
+    fn note(&mut self, what: String) {
+        if self.notes.len() < NOTES_LIMIT {
+            self.notes.push(what);
+        }
+    }
+}
+
+/// Merges what the document and the complete feed share. `document` is the whole document.
+pub(in crate::record) fn merge(
+    draft: &mut Draft<'_>,
+    parts: &Parts<'_>,
+    document: &FeedDocument<'_>,
+    peers: &Peers<'_>,
+) -> Merged {
+    let listed: HashSet<&SyncId> =
+        document.entries.iter().filter_map(|entry| said(entry).map(Incoming::id)).collect();
+    let mut merging = Merging::new(draft, &parts.whole, &parts.shared);
+    merging.issued = peers.issued;
+    merging.replaced = Some(&parts.replaced);
+    // The complete feed first (section 4.1), each from its last entry to its first, so that what
+    // stands above, the newer, is made later.
+    for source in peers.complete.into_iter().chain([document]) {
+        for entry in source.entries.iter().rev() {
+            let Some(said) = said(entry) else { continue };
+            let is_listed = listed.contains(said.id());
+            let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
+            merging.take(&Offer { said, body, published_id: None, origin, is_listed });
+        }
+    }
+    merging.merged
+}
+
+fn said<'a>(entry: &'a Entry<'_>) -> Option<&'a Incoming> {
+    match &entry.sync {
+        Some(EntrySync::Valid(said)) => Some(said),
+        _ => None,
+    }
+}
+
+/// A version that somebody offers.
+pub(in crate::record) struct Offer<'a> {
+    /// What it says of itself.
+    pub(in crate::record) said: &'a Incoming,
+    /// What it is.
+    pub(in crate::record) body: Body<'a>,
+    /// The id that it is published with where it comes from, if that is for ever.
+    pub(in crate::record) published_id: Option<&'a str>,
+    /// Where it comes from.
+    pub(in crate::record) origin: Origin,
+    /// Whether it stands in a document that shows what is current.
+    pub(in crate::record) is_listed: bool,
+}
+
+/// What an offered version is.
+#[derive(Clone, Copy)]
+pub(in crate::record) enum Body<'a> {
+    /// An entry of a document.
+    Entry(&'a FeedDocument<'a>, &'a Entry<'a>),
+    /// An item of another feed of this gateway.
+    Item(&'a Markup),
+}
+
+impl Body<'_> {
+    fn print(&self) -> u64 {
+        match self {
+            Self::Entry(_, entry) => diff::bytes_print(entry),
+            Self::Item(markup) => diff::markup_print(markup),
+        }
+    }
+
+    fn markup(&self) -> Markup {
+        match self {
+            Self::Entry(document, entry) => crate::parse::own(document, entry),
+            Self::Item(markup) => (*markup).clone(),
+        }
+    }
+
+    /// `None` where it cannot be read, which only a fault of this program can bring about.
+    fn entry(&self) -> Option<Cow<'_, Entry<'_>>> {
+        match self {
+            Self::Entry(_, entry) => Some(Cow::Borrowed(entry)),
+            Self::Item(markup) => crate::parse::entry_again(markup).map(Cow::Owned),
+        }
+    }
+}
+
+/// A merge that is being made.
+pub(in crate::record) struct Merging<'m, 'd> {
+    draft: &'m mut Draft<'d>,
+    whole: &'m Snapshot,
+    /// Where the items of the snapshot stand that can be merged.
+    places: &'m HashMap<SyncId, usize>,
+    /// What other feeds know of items that bear this gateway's name.
+    issued: Option<&'m Issued>,
+    /// Items that were compared until now and are shared from now on, by native id.
+    replaced: Option<&'m HashMap<String, usize>>,
+    /// Whether items are made here as well: then all that live are shown.
+    is_local: bool,
+    /// Whether histories that bear this gateway's name are its own: they come from another feed of
+    /// it.
+    pub(in crate::record) is_ours: bool,
+    /// Where the items stand that were taken in just now.
+    fresh: HashMap<SyncId, usize>,
+    /// What it says beside its changes.
+    pub(in crate::record) merged: Merged,
+}
+
+impl<'m, 'd> Merging<'m, 'd> {
+    /// A merge into a draft over `whole`, in which the items stand at `places`.
+    pub(in crate::record) fn new(
+        draft: &'m mut Draft<'d>,
+        whole: &'m Snapshot,
+        places: &'m HashMap<SyncId, usize>,
+    ) -> Self {
+        Self {
+            draft,
+            whole,
+            places,
+            issued: None,
+            replaced: None,
+            is_local: whole.known.iter().any(|known| known.origin == Origin::Local),
+            is_ours: false,
+            fresh: HashMap::new(),
+            merged: Merged::default(),
+        }
+    }
+
+    /// The item as it stands in the draft.
+    pub(in crate::record) fn known(&self, id: &SyncId) -> Option<(usize, &Known)> {
+        let index = self.fresh.get(id).or_else(|| self.places.get(id)).copied()?;
+        Some((index, self.draft.item(index)?))
+    }
+
+    /// Merges what is offered into the item of its id (section 3.3).
+    pub(in crate::record) fn take(&mut self, offer: &Offer<'_>) {
+        let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
+        let known = found.as_ref().map(|(_, known)| known);
+        if known.is_some_and(Known::is_redacted) || !self.is_believed(known, offer.said) {
+            return;
+        }
+        match found {
+            Some((index, known)) => self.update(index, known, offer),
+            None => self.add(offer),
+        }
+    }
+
+    /// Whether what an entry says of its item can be believed.
+    fn is_believed(&mut self, known: Option<&Known>, said: &Incoming) -> bool {
+        let id = said.id();
+        let before = known.map_or(0, |known| known.updates.value());
+        let versions = || said.conflicts.iter().map(|c| (c.updates, &c.history));
+        let versions = || versions().chain([(said.version.updates, &said.version.history)]);
+        if let Some((updates, _)) =
+            versions().find(|(updates, _)| updates.value() > before.saturating_add(LEAP_LIMIT))
+        {
+            self.merged.note(format!(
+                "the item {id} says that it was updated {} times, where {before} are known: a leap \
+                 of more than {LEAP_LIMIT} is not taken in",
+                updates.value()
+            ));
+            return false;
+        }
+        if self.is_ours {
+            return true;
+        }
+        let own = self.draft.round.endpoint;
+        let claimed = versions().flat_map(|(_, history)| history.iter());
+        let claimed = claimed.filter(|update| update.stamp.by() == Some(own));
+        let Some(claimed) = claimed.map(|update| update.sequence).max() else { return true };
+        let here = known.and_then(|known| self.issued_here(known, own));
+        if here.is_some_and(|issued| claimed <= issued) {
+            return true;
+        }
+        let Some(elsewhere) = self.issued.and_then(|issued| issued.get(id)) else {
+            self.merged.asks.push(id.clone());
+            return false;
+        };
+        if elsewhere.is_some_and(|issued| claimed <= issued) {
+            return true;
+        }
+        self.merged.note(format!(
+            "the item {id} bears an update {} in the name of this gateway, {own}, which never made \
+             it: the item is not taken in",
+            claimed.value()
+        ));
+        false
+    }
+
+    /// The greatest sequence of this gateway's own updates of an item.
+    fn issued_here(&self, known: &Known, own: &EndpointId) -> Option<Count> {
+        let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
+        let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
+        let updates = histories.flat_map(|history| history.iter());
+        updates.filter(|update| update.stamp.by() == Some(own)).map(|update| update.sequence).max()
+    }
+
+    /// Step 1 of section 3.3: nothing local has this id.
+    fn add(&mut self, offer: &Offer<'_>) {
+        if self.draft.size() >= ITEMS_LIMIT {
+            self.merged.note(format!(
+                "the feed has {ITEMS_LIMIT} items, which is the limit; no more are taken in"
+            ));
+            return;
+        }
+        let (said, id) = (offer.said, offer.said.id());
+        let Some(entry) = offer.body.entry() else {
+            self.merged.note(format!("the item {id} cannot be read again; it is not taken in"));
+            return;
+        };
+        let native = identity::native(&entry);
+        let replaced = self.replaced.and_then(|replaced| replaced.get(&native.shown)).copied();
+        let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
+        let now = self.draft.round.now;
+        let key = format!("{}##{id}", native.shown);
+        let mut known = newcomer(&entry, &native, &key, id.clone(), |_| false, self.draft);
+        let old = replaced.and_then(|at| self.draft.item(at));
+        if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
+            published.clone_into(&mut known.published_id);
+        }
+        known.origin = offer.origin.clone();
+        bear(&mut known, &said.version);
+        known.bytes = offer.body.print();
+        known.standing = self.standing(said.version.deleted, offer.is_listed);
+        let words = history_words(&said.version);
+        let (kind, reason) = if said.version.deleted {
+            (EventKind::Deleted, format!("{} that it is deleted, {words}", shares(&offer.origin)))
+        } else {
+            (EventKind::Created, format!("{} it, {words}", shares(&offer.origin)))
+        };
+        let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
+        let markup = offer.body.markup();
+        let words = Said::new(kind, reason);
+        let index = self.draft.incorporate(None, known, Some(markup), conflicts, words);
+        self.fresh.insert(id.clone(), index);
+        if let Some(at) = replaced {
+            let reason = format!("its publisher shares it as {id} now");
+            let standing = Standing::Deleted { since: now };
+            self.draft.update(at, standing, None, Said::new(EventKind::Deleted, reason));
+        }
+    }
+
+    fn standing(&self, deleted: bool, is_listed: bool) -> Standing {
+        let since = self.draft.round.now;
+        match (deleted, is_listed || self.is_local) {
+            (true, _) => Standing::Deleted { since },
+            (false, true) => Standing::Current,
+            (false, false) => Standing::Retired { since },
+        }
+    }
+
+    fn update(&mut self, index: usize, known: Known, offer: &Offer<'_>) {
+        let (said, is_listed) = (offer.said, offer.is_listed);
+        let print = offer.body.print();
+        let kept = self.draft.conflicts_of(&known.id);
+        let local = Shared {
+            winner: known.version(Datum::new(Place::Ours, known.bytes)),
+            conflicts: kept
+                .iter()
+                .enumerate()
+                .map(|(at, c)| match &c.data {
+                    Some(markup) => c.with(Datum::of(Place::Kept(at), markup)),
+                    None => c.with(Datum::new(Place::Kept(at), 0)),
+                })
+                .collect(),
+        };
+        let theirs = said.conflicts.iter().enumerate();
+        let incoming = Shared {
+            winner: said.version.with(Datum::new(Place::Entry, print)),
+            conflicts: theirs
+                .map(|(at, c)| c.with(Datum::of(Place::Theirs(at), &c.data)))
+                .collect(),
+        };
+        let before = bare(&local);
+        let Ok(mut merged) = sync::merge(local, incoming) else { return };
+        if merged.conflicts.len() > Conflicting::LIMIT {
+            // They are in order of precedence: the strongest stay.
+            merged.conflicts.truncate(Conflicting::LIMIT);
+        }
+        if sync::same_item(&bare(&merged), &before) {
+            self.same(index, &known, offer, &merged.winner);
+            return;
+        }
+        // The bytes of a version that stays are newer only where its publisher has them.
+        let stays = merged.winner.with(()) == before.winner && known.origin != offer.origin;
+        if stays {
+            merged.winner.data.place = Place::Ours;
+        }
+        let data = |datum: Datum| match datum.place {
+            Place::Ours => None,
+            Place::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
+            Place::Entry => Some(offer.body.markup()),
+            Place::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
+        };
+        let winner = &merged.winner;
+        let markup = data(winner.data);
+        let mut next = known.clone();
+        let entry = if winner.data.place == Place::Entry { offer.body.entry() } else { None };
+        if let Some(entry) = &entry {
+            describe(&mut next, entry);
+            next.prints = diff::portrait(entry, &self.draft.round.options.ignore).prints;
+            next.bytes = print;
+        } else if let Some(markup) = &markup {
+            next.title.clone_from(&markup.card.title);
+            next.link.clone_from(&markup.card.link);
+            (next.published, next.updated) = (markup.card.published, markup.card.updated);
+            next.prints.clear();
+            next.bytes = diff::markup_print(markup);
+        }
+        bear(&mut next, winner);
+        if next.origin == Origin::Observed {
+            next.origin = offer.origin.clone();
+        }
+        next.absence = None;
+        let lives = known.is_deleted() || matches!(known.standing, Standing::Current);
+        next.standing = match (&known.standing, winner.deleted) {
+            (standing, true) if known.is_deleted() => standing.clone(),
+            // What had left the reader view comes back only with an entry in the document.
+            (Standing::Retired { since }, false) if !is_listed => {
+                Standing::Retired { since: *since }
+            }
+            (_, deleted) => self.standing(deleted, is_listed || (lives && !known.is_deleted())),
+        };
+        let kind = match (known.is_deleted(), winner.deleted) {
+            (false, true) => EventKind::Deleted,
+            (true, false) => EventKind::Undeleted,
+            _ => EventKind::Updated,
+        };
+        let reason = reason(&known, &before, &merged);
+        let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
+        self.draft.incorporate(Some(index), next, markup, conflicts, Said::new(kind, reason));
+    }
+
+    /// The version is known. Its publisher may have newer bytes of it all the same, which are served
+    /// where the publisher is the one that the item comes from.
+    fn same(&mut self, index: usize, known: &Known, offer: &Offer<'_>, winner: &Version<Datum>) {
+        let is_back = offer.is_listed && matches!(known.standing, Standing::Retired { .. });
+        if is_back {
+            let now = self.draft.round.now;
+            self.draft.change(index, |item| {
+                item.standing = Standing::Current;
+                item.came = now;
+            });
+            let reason = "its publisher, who shares it, lists it again, unchanged";
+            self.draft.event(index, Said::new(EventKind::Returned, reason));
+        }
+        let is_newest = winner.data.place == Place::Entry
+            && winner.data.print != known.bytes.to_be_bytes()
+            && known.origin == offer.origin
+            && !known.is_deleted()
+            && offer.is_listed;
+        let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
+        let portrait = diff::portrait(&entry, &self.draft.round.options.ignore);
+        let print = offer.body.print();
+        let is_other = portrait.prints != known.prints;
+        self.draft.change(index, |item| {
+            describe(item, &entry);
+            item.prints = portrait.prints;
+            item.bytes = print;
+        });
+        if is_other {
+            self.draft.keep_latest(known.id.clone(), offer.body.markup());
+        }
+    }
+}
+
+/// Who shares an item, in words.
+fn shares(origin: &Origin) -> String {
+    match origin {
+        Origin::Feed(feed) => format!("the feed {feed} has"),
+        _ => "its publisher shares".to_owned(),
+    }
+}
+
+/// An item without data: what the versions are, and in which relation.
+fn bare(item: &Shared<Datum>) -> Shared<()> {
+    Shared {
+        winner: item.winner.with(()),
+        conflicts: item.conflicts.iter().map(|c| c.with(())).collect(),
+    }
+}
+
+/// Makes the ledger entry bear a version.
+fn bear<D>(known: &mut Known, version: &Version<D>) {
+    known.updates = version.updates;
+    known.history = version.history.clone();
+    known.noconflicts = version.noconflicts;
+}
+
+/// Why an item is what it is after a merge.
+fn reason(known: &Known, before: &Shared<()>, merged: &Shared<Datum>) -> String {
+    let words = history_words(&merged.winner);
+    let conflicts = merged.conflicts.len();
+    let is_same = merged.winner.with(()) == before.winner;
+    match (is_same, conflicts) {
+        (true, 0) => {
+            format!("merged: version {} stays, and nothing is in conflict", known.updates.value())
+        }
+        (true, n) => {
+            format!("merged: version {} stays, {n} in conflict with it", known.updates.value())
+        }
+        (false, 0) => format!("merged: {words}"),
+        (false, n) => format!("merged: {words}, {n} in conflict with it"),
+    }
+}
+
+/// A version as it is spoken of: its number, and who made it when.
+fn history_words<D>(version: &Version<D>) -> String {
+    let stamp = &version.history.topmost().stamp;
+    let mut words = format!("version {}", version.updates.value());
+    if let Some(by) = stamp.by() {
+        words.push_str(&format!(" by {by}"));
+    }
+    if let Some(when) = stamp.when() {
+        words.push_str(&format!(" of {when}"));
+    }
+    words
+}

@@ -1,0 +1,167 @@
+//! Collections as plain XML (FeedSync for Collections, section 1.4.0).
+//!
+//! The specification leaves open what an item says and how: here it has the elements that it has in
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom.
+
+use super::convert::tree::{self, Attribute, Element, Node};
+use super::convert::{self, Neutral, Target};
+use super::entry::push_sync;
+use super::escape::{self, push_attribute};
+use super::head::{push_links, push_sharing};
+use super::scope::{ATOM, HISTORY, base_of};
+use super::{Page, sx, tombstone};
+use crate::model::{Family, Item, Markup, Standing, Version};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The prefixes of sync markup and of what is Atom's.
+const SX: &str = "sx";
+const ATOM_PREFIX: &str = "atom";
+
+/// Renders a page.
+pub fn document(page: &Page<'_>) -> String {
+    let namespace = sx::namespace(page.dialect);
+    let base = base_of(&page.skeleton.context, page.addresses);
+    let lang = page.skeleton.context.lang.as_deref();
+    let mut scope: Vec<(String, String)> = Vec::new();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
+    let mark = page.history.mark();
+    let marked = mark.map(|_| ("fh", HISTORY));
+    for (prefix, name) in [(SX, namespace), (ATOM_PREFIX, ATOM)].into_iter().chain(marked) {
+        push_attribute(&mut out, &format!("xmlns:{prefix}"), name);
+        scope.push((prefix.to_owned(), name.to_owned()));
+    }
+    push_attribute(&mut out, "xml:base", base);
+    if let Some(lang) = lang {
+        push_attribute(&mut out, "xml:lang", lang);
+    }
+    out.push_str(">\n<atom:title>");
+    escape::text(&mut out, &page.skeleton.title);
+    out.push_str("</atom:title><atom:id>");
+    escape::text(&mut out, &page.addresses.reader);
+    let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.shown);
+    if let Some(link) = &page.skeleton.link {
+        out.push_str("<atom:link rel=\"alternate\"");
+        push_attribute(&mut out, "href", link);
+        out.push_str("/>");
+    }
+    if let Some(mark) = mark {
+        let _ = write!(out, "<fh:{mark}/>");
+    }
+    push_links(&mut out, page, "atom:link");
+    push_sharing(&mut out, page, SX);
+    out.push('\n');
+    let items = Items { page, base, lang, scope };
+    for item in page.shown() {
+        items.push(&mut out, &Shown::of(page, item));
+        out.push('\n');
+    }
+    out.push_str("</collection>\n");
+    out
+}
+
+/// A version to show, and what is shown with it.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// The version.
+    pub version: &'a Version<Markup>,
+    /// The id that it is published with.
+    pub published_id: &'a str,
+    /// Its conflicts.
+    pub conflicts: &'a [Version<Markup>],
+    is_redacted: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// An item of a page.
+    pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
+        Self {
+            version: &item.shared.winner,
+            published_id: &item.published_id,
+            conflicts: page.conflicts(item),
+            is_redacted: matches!(item.standing, Standing::Redacted { .. }),
+        }
+    }
+
+    /// One of the conflicts. The list is flat (SSE 1.0 section 3.3).
+    pub const fn conflict(&self, version: &'a Version<Markup>) -> Self {
+        Self { version, conflicts: &[], ..*self }
+    }
+
+    /// What it says, in the current format of its own family; a shell where it is deleted.
+    pub fn markup(&self, page: &Page<'_>) -> Cow<'a, Markup> {
+        let data = &self.version.data;
+        let target = own_target(data);
+        let seen = self.version.history.topmost().stamp.when();
+        if self.version.deleted {
+            let title = &page.skeleton.title;
+            return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
+        }
+        convert::markup(data, &target, seen)
+    }
+
+    /// The same as an element that stands alone.
+    pub fn element(&self, page: &Page<'_>) -> Element {
+        let markup = self.markup(page);
+        let base = base_of(&markup.context, page.addresses);
+        if tree::read(&markup.xml, &markup.context).is_some() {
+            return convert::whole(&markup, self.published_id, base);
+        }
+        // What the card says is still worth showing.
+        let target = own_target(&markup);
+        let seen = self.version.history.topmost().stamp.when();
+        let element = Neutral::of_card(&markup.card).element(&target, seen);
+        let written = convert::write_entry(&element, &target, &markup.card, &markup.context);
+        convert::whole(&written, self.published_id, base)
+    }
+}
+
+fn own_target(markup: &Markup) -> Target<'static> {
+    let family = markup.format.family();
+    Target { family, namespace: if family == Family::Atom { ATOM } else { "" } }
+}
+
+/// What all items of a collection have in common.
+struct Items<'a> {
+    page: &'a Page<'a>,
+    base: &'a str,
+    lang: Option<&'a str>,
+    scope: Vec<(String, String)>,
+}
+
+impl Items<'_> {
+    fn push(&self, out: &mut String, shown: &Shown<'_>) {
+        let mut element = shown.element(self.page);
+        tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
+        let mut scope = self.scope.clone();
+        out.push_str("<item");
+        self.push_attributes(out, &element);
+        out.push('>');
+        let mut nested = |out: &mut String, version: &Version<Markup>| {
+            self.push(out, &shown.conflict(version));
+        };
+        let dialect = self.page.dialect;
+        push_sync(out, dialect, (SX, None), shown.version, shown.conflicts, &mut nested);
+        for node in &element.children {
+            match node {
+                Node::Text(text) => escape::text(out, text),
+                Node::Element(child) => tree::write(out, child, &mut scope),
+            }
+        }
+        out.push_str("</item>");
+    }
+
+    /// Adds base and language where they are not those of the collection.
+    fn push_attributes(&self, out: &mut String, element: &Element) {
+        let value = |name: &str| {
+            let found = element.inherited().find(|attribute: &&Attribute| attribute.name == name);
+            found.map(|attribute| attribute.value.as_str())
+        };
+        if let Some(base) = value("base").filter(|base| *base != self.base) {
+            push_attribute(out, "xml:base", base);
+        }
+        if value("lang") != self.lang {
+            push_attribute(out, "xml:lang", value("lang").unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Collections as JSON (FeedSync for Collections; READINGS 1, row 34).
+//!
+//! Values are texts, numbers and booleans among them, as in the examples. What an item says stands in
+//! plain members, and whole, with its markup, in `entry`.
+
+use super::Page;
+use super::collection::Shown;
+use super::convert::{Neutral, tree};
+use super::head::{Sharing, links};
+use crate::model::{Markup, Update, Version};
+use serde_json::{Map, Value, json};
+
+/// Renders a page.
+pub fn document(page: &Page<'_>) -> String {
+    let mut head = Map::new();
+    head.insert("title".to_owned(), page.skeleton.title.clone().into());
+    head.insert("id".to_owned(), page.addresses.reader.clone().into());
+    head.insert("updated".to_owned(), page.state.shown.to_string().into());
+    put(&mut head, "link", page.skeleton.link.clone());
+    head.insert("links".to_owned(), links(page).iter().map(link).collect());
+    head.insert("sharing".to_owned(), sharing(page));
+    let mut out = Value::Object(head).to_string();
+    out.pop();
+    out.push_str(",\"items\":[");
+    for (number, item) in page.shown().enumerate() {
+        out.push_str(if number == 0 { "\n" } else { ",\n" });
+        out.push_str(&self::item(page, &Shown::of(page, item)).to_string());
+    }
+    out.push_str("\n]}\n");
+    out
+}
+
+fn put(object: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(name.to_owned(), value.into());
+    }
+}
+
+fn link(link: &super::head::Link<'_>) -> Value {
+    let mut object = Map::new();
+    object.insert("rel".to_owned(), link.relation.into());
+    object.insert("href".to_owned(), link.address.into());
+    put(&mut object, "type", link.media);
+    Value::Object(object)
+}
+
+/// What `sx:sharing` says (section 2.2).
+pub fn sharing(page: &Page<'_>) -> Value {
+    let said = Sharing::of(page);
+    let mut sharing = Map::new();
+    put(&mut sharing, "since", said.bounds.map(|(since, _)| since.to_string()));
+    put(&mut sharing, "until", said.bounds.map(|(_, until)| until.to_string()));
+    put(&mut sharing, "expires", said.expires.map(|expires| expires.to_string()));
+    if said.has_complete {
+        let related = json!([{ "link": page.addresses.complete, "type": "complete" }]);
+        sharing.insert("related".to_owned(), related);
+    }
+    Value::Object(sharing)
+}
+
+fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
+    let markup = shown.markup(page);
+    let said = Neutral::of(&markup);
+    let mut item = Map::new();
+    item.insert("title".to_owned(), said.title.into());
+    item.insert("id".to_owned(), shown.published_id.into());
+    put(&mut item, "link", said.link);
+    put(&mut item, "updated", said.updated.map(|time| time.to_string()));
+    put(&mut item, "published", said.published.map(|time| time.to_string()));
+    put(&mut item, "author", said.author);
+    put(&mut item, "content", said.content);
+    if !said.categories.is_empty() {
+        item.insert("categories".to_owned(), said.categories.into());
+    }
+    let enclosures = said.enclosures.into_iter().map(|enclosure| {
+        let mut object = Map::new();
+        object.insert("url".to_owned(), enclosure.address.into());
+        put(&mut object, "type", enclosure.media);
+        put(&mut object, "length", enclosure.length);
+        Value::Object(object)
+    });
+    let enclosures: Vec<Value> = enclosures.collect();
+    if !enclosures.is_empty() {
+        item.insert("enclosures".to_owned(), enclosures.into());
+    }
+    let conflicts = shown.conflicts.iter();
+    let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
+    item.insert("sync".to_owned(), sync(shown.version, conflicts.collect()));
+    item.insert("entry".to_owned(), alone(page, shown).into());
+    Value::Object(item)
+}
+
+/// The markup of an item, which stands alone.
+fn alone(page: &Page<'_>, shown: &Shown<'_>) -> String {
+    let element = shown.element(page);
+    let mut out = String::new();
+    tree::write(&mut out, &element, &mut Vec::new());
+    out
+}
+
+/// What `sx:sync` says (section 2.4).
+pub fn sync(version: &Version<Markup>, conflicts: Vec<Value>) -> Value {
+    let mut sync = Map::new();
+    sync.insert("id".to_owned(), version.id.as_str().into());
+    sync.insert("updates".to_owned(), version.updates.value().to_string().into());
+    if version.deleted {
+        sync.insert("deleted".to_owned(), "true".into());
+    }
+    put(&mut sync, "noconflicts", version.noconflicts.map(|flag| flag.to_string()));
+    sync.insert("history".to_owned(), version.history.iter().map(update).collect());
+    if !conflicts.is_empty() {
+        sync.insert("conflicts".to_owned(), conflicts.into());
+    }
+    Value::Object(sync)
+}
+
+fn update(update: &Update) -> Value {
+    let mut object = Map::new();
+    object.insert("sequence".to_owned(), update.sequence.value().to_string().into());
+    put(&mut object, "when", update.stamp.when().map(|when| when.to_string()));
+    put(&mut object, "by", update.stamp.by().map(crate::model::EndpointId::as_str));
+    Value::Object(object)
+}
