@@ -2,10 +2,12 @@
 
 mod demo;
 mod error;
+mod export;
 mod feeds;
 mod gateway;
 mod gather;
 mod hub;
+mod import;
 mod keep;
 mod operator;
 mod options;
@@ -14,12 +16,15 @@ mod reach;
 mod replay;
 mod serve;
 mod sup;
+mod titles;
 mod token;
 mod translate;
 
 pub use demo::demo;
 pub use error::AppError;
+pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
+pub use import::{Carried, ImportOptions, Imported, Plan, Refused, import};
 pub use options::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};

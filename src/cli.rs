@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod import;
 mod logs;
 pub mod merge;
 mod pull;
@@ -50,6 +51,18 @@ fn run(command: Command) -> Result<(), AppError> {
             let into = options.into.clone();
             let pulled = blocking(app::pull(options))??;
             pull::print(&pulled, &into, &mut std::io::stdout().lock(), &mut std::io::stderr())
+        }
+        Command::Import(args) => {
+            let options = args.import();
+            let file = options.file.clone();
+            let imported = blocking(app::import(options))??;
+            import::print(&imported, &file, &mut std::io::stdout().lock(), &mut std::io::stderr())
+        }
+        Command::Export(args) => {
+            let options = args.export();
+            let file = options.file.clone();
+            let carried = blocking(app::export(options))??;
+            import::print_export(&carried, &file, &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {

@@ -9,6 +9,7 @@ mod backfill;
 mod change;
 mod document;
 mod doubts;
+mod enrolment;
 mod id;
 mod ignore;
 mod incoming;
@@ -34,6 +35,7 @@ pub use document::{
     Older, UpdateHints, Warning,
 };
 pub use doubts::{Doubt, Doubts};
+pub use enrolment::Enrolment;
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};

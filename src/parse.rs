@@ -22,6 +22,7 @@ mod json;
 mod limits;
 mod links;
 mod names;
+pub mod opml;
 mod sharing;
 pub mod sse;
 mod text;

@@ -13,6 +13,7 @@ mod limits;
 mod lineage;
 mod memory;
 mod past;
+pub mod portable;
 mod record;
 mod retention;
 mod seals;
@@ -27,6 +28,7 @@ pub use self::memory::MemoryStore;
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::sled::SledStore;
 
+use self::portable::Piece;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
     FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
@@ -35,7 +37,7 @@ use crate::model::{
 use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
 /// nothing is added to it afterwards. Zero: before the first.
@@ -205,6 +207,18 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// There is something in the store already.
+    #[error("the store {path} has feeds already; only an empty one can take another's state")]
+    Occupied {
+        /// The folder, or what stands for it.
+        path: String,
+    },
+    /// What another store handed over contradicts itself.
+    #[error("what was handed over contradicts itself: {what}; this store is not to be used")]
+    Unfit {
+        /// What is wrong.
+        what: String,
+    },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
@@ -332,6 +346,14 @@ pub trait Store: Send + Sync + 'static {
     async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError>;
     /// The newest closed epoch, and a wake-up for each new one.
     fn sealed(&self) -> watch::Receiver<Epoch>;
+
+    /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
+    /// one revision ([`Piece`]). Ends early where nobody takes the pieces any more.
+    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError>;
+    /// Takes in what another store of the same endpoint handed over, until there is no more. Only
+    /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
+    /// of no use. Durable on return.
+    async fn bring(&self, claim: &Claim, from: mpsc::Receiver<Piece>) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
     /// call answers [`StoreError::Closed`].

@@ -1,10 +1,10 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::operator::Desk;
-use super::{AppError, keep};
+use super::{AppError, keep, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{FeedRecord, FeedSource, FeedStanding, VERSIONS_PER_DAY};
+use crate::model::{FeedRecord, FeedSource, FeedStanding, Time, VERSIONS_PER_DAY};
 use crate::record::{self, Round};
 use crate::store::{CommitError, Store, StoreError};
 use std::collections::BTreeMap;
@@ -22,24 +22,32 @@ const AGE_FIRST: Duration = Duration::from_secs(60);
 pub(super) async fn reconcile(
     store: &dyn Store,
     config: &Config,
+    now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
     let failed = |error: StoreError| AppError::run("the feeds could not be stored", error);
     let mut stored: BTreeMap<_, _> =
         store.feeds().await.map_err(failed)?.into_iter().map(|f| (f.name.clone(), f)).collect();
+    let when = FeedRecord::next_change(stored.values(), now);
     let mut changed = Vec::new();
     let feeds = config.feeds.iter().map(config::Feed::record);
-    for record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
-        if stored.remove(&record.name).as_ref() != Some(&record) {
+    for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
+        if record.follow(stored.remove(&record.name).as_ref(), when, store.endpoint()) {
             store.put_feed(&record).await.map_err(failed)?;
             changed.push(record);
         }
     }
-    for (_, mut record) in stored {
+    for (_, before) in stored {
+        let mut record = before.clone();
         let configured = matches!(record.source, FeedSource::File | FeedSource::CommandLine);
-        if configured && record.standing == FeedStanding::Active {
+        let left = configured && record.standing == FeedStanding::Active;
+        if left {
             record.standing = FeedStanding::Paused;
-            store.put_feed(&record).await.map_err(failed)?;
             tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
+        }
+        if record.follow(Some(&before), when, store.endpoint()) {
+            store.put_feed(&record).await.map_err(failed)?;
+        }
+        if left {
             changed.push(record);
         }
     }
@@ -53,7 +61,14 @@ pub(super) async fn let_age(
     desk: Arc<Desk>,
     cancel: CancellationToken,
 ) {
-    let mut running = keep::Running::since(store.as_ref(), clock.now()).await;
+    tokio::join!(
+        titles::keep(store.as_ref(), clock.as_ref(), &desk, &cancel),
+        age(store.as_ref(), clock.as_ref(), &desk, &cancel),
+    );
+}
+
+async fn age(store: &dyn Store, clock: &dyn Clock, desk: &Desk, cancel: &CancellationToken) {
+    let mut running = keep::Running::since(store, clock.now()).await;
     let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
@@ -61,11 +76,11 @@ pub(super) async fn let_age(
             () = tokio::time::sleep(wait) => {}
         }
         wait = AGE_EVERY;
-        if let Err(error) = age_all(store.as_ref(), clock.as_ref(), &desk).await {
+        if let Err(error) = age_all(store, clock, desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }
         let now = running.advance(clock.now());
-        let kept = keep::keep(store.as_ref(), &desk.claim(), &desk.retention(), now).await;
+        let kept = keep::keep(store, &desk.claim(), &desk.retention(), now).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }

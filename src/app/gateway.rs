@@ -60,7 +60,7 @@ impl Gateway {
         let keeps = config.store.kind == StoreKind::Sled;
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
-        feeds::reconcile(store.as_ref(), config).await?;
+        feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let services = translate::fetch(config, &public_url)?;

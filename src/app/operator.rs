@@ -14,7 +14,8 @@ use crate::config::{self, Config, Websub};
 use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Decision, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, VERSIONS_PER_DAY,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, Time,
+    VERSIONS_PER_DAY,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::local::{Act, Acted};
@@ -131,7 +132,7 @@ impl Desk {
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         let polling = translate::polling(config, &self.public_url);
         self.poller.reconfigure(polling, services).await.map_err(stopped)?;
-        for record in feeds::reconcile(self.store.as_ref(), config).await? {
+        for record in feeds::reconcile(self.store.as_ref(), config, self.clock.now()).await? {
             self.poller.put(record).await.map_err(stopped)?;
         }
         self.open_all().await;
@@ -207,6 +208,34 @@ impl Desk {
         Err(OperatorError::Internal(
             "the feed changed while this was decided; try again".to_owned(),
         ))
+    }
+
+    /// The time of the next change of the list of subscriptions.
+    async fn next_change(&self) -> Result<Time, OperatorError> {
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        Ok(FeedRecord::next_change(&feeds, self.clock.now()))
+    }
+
+    /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
+    /// of it concerns polling.
+    pub(super) async fn entitle(
+        &self,
+        titles: BTreeMap<FeedName, String>,
+    ) -> Result<usize, StoreError> {
+        let _one = self.changing.lock().await;
+        let feeds = self.store.feeds().await?;
+        let when = FeedRecord::next_change(&feeds, self.clock.now());
+        let mut changed = 0;
+        for before in feeds {
+            let Some(title) = titles.get(&before.name) else { continue };
+            let mut record = before.clone();
+            record.enrolment.title = Some(title.clone());
+            if record.follow(Some(&before), when, self.store.endpoint()) {
+                self.store.put_feed(&record).await?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
     }
 
     fn refuse_if_filed(&self, record: &FeedRecord) -> Result<(), OperatorError> {
@@ -290,13 +319,15 @@ impl Operator for Desk {
         if let Some(before) = &before {
             self.refuse_if_filed(before)?;
         }
-        let record = FeedRecord {
+        let mut record = FeedRecord {
             name: feed.clone(),
             url,
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: put.options,
+            enrolment: Enrolment::default(),
         };
+        record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
         self.poller.put(record.clone()).await.map_err(stopped)?;
         self.open(&record).await?;
@@ -305,11 +336,13 @@ impl Operator for Desk {
 
     async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
         let _one = self.changing.lock().await;
-        let mut record = self.record(feed).await?;
-        self.refuse_if_filed(&record)?;
+        let before = self.record(feed).await?;
+        self.refuse_if_filed(&before)?;
+        let mut record = before.clone();
         // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
         // asked for again.
         record.standing = FeedStanding::Gone;
+        record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if purge {

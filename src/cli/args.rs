@@ -1,7 +1,8 @@
 //! What can be typed.
 
 use crate::app::{
-    DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions, rule_names,
+    DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions, ServeOptions, Settings,
+    SupOptions, rule_names,
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
@@ -40,6 +41,10 @@ pub enum Command {
     Pull(PullArgs),
     /// Watch a SUP document and print which feeds change
     Sup(SupArgs),
+    /// Add the feeds of a subscription list, or bring in the state of a gateway; none may be running
+    Import(StoreArgs),
+    /// Write the whole state of a gateway that is not running to one file
+    Export(StoreArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -238,6 +243,40 @@ impl SupArgs {
     }
 }
 
+/// `tidegate import` and `tidegate export`.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// The subscription list (OPML), or the file with the state
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The configuration file [default: config/tidegate.toml where that exists]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The data folder [default: tidegate-data]
+    #[arg(short, long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    fn parts(self) -> (PathBuf, Settings) {
+        let path = file(self.config.as_deref());
+        let overrides = Overrides { data: self.data, ..Overrides::default() };
+        (self.file, Settings::File { path, overrides })
+    }
+
+    /// What an import is asked to do.
+    pub fn import(self) -> ImportOptions {
+        let (file, settings) = self.parts();
+        ImportOptions { file, settings }
+    }
+
+    /// What an export is asked to do.
+    pub fn export(self) -> ExportOptions {
+        let (file, settings) = self.parts();
+        ExportOptions { file, settings }
+    }
+}
+
 /// `tidegate merge`.
 #[derive(Debug, Args)]
 pub struct MergeArgs {
@@ -321,6 +360,8 @@ mod tests {
             &["pull", "ftp://a", "--into", "d"],
             &["pull", "http://a", "--into", "d", "--max-requests", "1"],
             &["sup"],
+            &["import"],
+            &["export", "a", "b"],
             &["sup", "file:///a"],
             &["fly"],
             &[],

@@ -6,8 +6,8 @@ use super::section::Section;
 use super::sharing::{self, Named, circle, known};
 use super::web::feed_address;
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, SharingOptions,
-    Without,
+    Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order,
+    SharingOptions, Without,
 };
 use std::collections::BTreeMap;
 use url::Url;
@@ -60,6 +60,7 @@ impl Feed {
             source: self.source,
             standing: FeedStanding::Active,
             options: self.options.clone(),
+            enrolment: Enrolment::default(),
         }
     }
 }
@@ -82,6 +83,7 @@ impl Aggregate {
             source: FeedSource::File,
             standing: FeedStanding::Active,
             options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
+            enrolment: Enrolment::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{Backfill, FeedName, HubSubscription, Ignore, SharingOptions, Time};
+use super::{Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, Time};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -121,6 +121,8 @@ pub struct FeedRecord {
     pub standing: FeedStanding,
     /// What the operator says of it.
     pub options: FeedOptions,
+    /// What the list of subscriptions says of it.
+    pub enrolment: Enrolment,
 }
 
 impl FeedRecord {

@@ -20,7 +20,7 @@ pub use tree::{ATOM, Id, Tree};
 pub use values::Values;
 
 pub(super) use payload::needs;
-pub(super) use values::rfc822;
+pub(in crate::parse) use values::rfc822;
 
 /// The most bytes of a document.
 pub const BYTES_LIMIT: usize = 32 << 20;

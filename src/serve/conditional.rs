@@ -64,7 +64,7 @@ pub(super) fn tags(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// Reads a date in any of the three forms of HTTP (section 5.6.7).
-fn http_date(text: &str) -> Option<Time> {
+pub(super) fn http_date(text: &str) -> Option<Time> {
     let date = httpdate::parse_http_date(text).ok()?;
     let seconds = date.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
     i64::try_from(seconds).ok().map(Time::from_unix)

@@ -146,7 +146,9 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use crate::model::{
+        Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch,
+    };
     use crate::render::{Container, Dialect};
     use proptest::prelude::*;
 
@@ -159,6 +161,7 @@ mod tests {
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
         }
     }
 

@@ -1,63 +1,379 @@
-//! `/subscriptions.opml`: every feed that is served, as OPML 2.0, under its address here.
+//! `/subscriptions.opml`: every feed that is served, as OPML 2.0 with SSE 0.91 and a history of
+//! subscriptions.
+//!
+//! A feed that was removed stays in the list as a tombstone (SSE 0.91 section 2.3), at its end: an
+//! outline with its name and nothing else. It has no address, no type and no outline in it, so that
+//! a program that knows no sharing finds nothing to subscribe to and no folder to make.
+//!
+//! The list with the upstreams' own addresses (`?upstream=1`) is another list: the same feed is
+//! another subscription there, and its outline has another id.
 
 use super::Shared;
-use super::address::followable;
-use super::html::whole;
-use super::problem::Problem;
-use crate::model::FeedStanding;
-use crate::render::ViewKind;
-use axum::extract::State;
-use axum::response::Response;
-use http::HeaderMap;
+use super::address::{followable, without_credentials};
+use super::conditional::{http_date, not_modified};
+use super::negotiate::encoding;
+use super::problem::{Problem, RETRY_SOON};
+use super::rendition::{About, Rendition};
+use crate::model::{EndpointId, FeedName, FeedRecord, Revision, SyncId, Time};
+use crate::render::{ViewKind, sx, sx091};
+use crate::sync::Item091;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use data_encoding::BASE32_NOPAD;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The media type.
+const MEDIA_TYPE: &str = "text/x-opml; charset=utf-8";
+/// The bytes of a hash that an id is made of.
+const ID_BYTES: usize = 20;
+/// The prefix of sharing markup.
+const PREFIX: &str = "sx";
+
+/// Which list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// The addresses here.
+    Here,
+    /// Those of the upstreams.
+    Upstream,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    kind: Kind,
+    /// Only what changed at this time or later (section 2.1: `since` is inclusive).
+    since: Option<Time>,
+}
+
+impl Asked {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let (mut kind, mut since) = (None, None);
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            match &*key {
+                "upstream" => {
+                    let found = match &*value {
+                        "1" | "true" => Kind::Upstream,
+                        "0" | "false" => Kind::Here,
+                        _ => return Err(Problem::parameter("upstream", "upstream is 1 or 0")),
+                    };
+                    if kind.replace(found).is_some() {
+                        return Err(Problem::parameter("upstream", "upstream is given twice"));
+                    }
+                }
+                "since" => {
+                    let found = moment(&value).ok_or_else(|| {
+                        let wanted = "since is a date as in Fri, 06 Jan 2006 19:24:09 GMT or 2006-01-06T19:24:09Z";
+                        Problem::parameter("since", wanted)
+                    })?;
+                    if since.replace(found).is_some() {
+                        return Err(Problem::parameter("since", "since is given twice"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { kind: kind.unwrap_or(Kind::Here), since })
+    }
+}
+
+fn moment(text: &str) -> Option<Time> {
+    let text = text.trim();
+    Time::parse_rfc3339(text).ok().or_else(|| http_date(text))
+}
+
+/// The lists as they were last made, with the fingerprint of what they say.
+#[derive(Default)]
+pub(super) struct Lists(Mutex<HashMap<Kind, (u128, Arc<Rendition>)>>);
+
+impl Lists {
+    fn standing(&self, kind: Kind, print: u128) -> Option<Arc<Rendition>> {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lists.get(&kind).filter(|(known, _)| *known == print);
+        found.map(|(_, rendition)| Arc::clone(rendition))
+    }
+
+    fn keep(&self, kind: Kind, print: u128, rendition: &Arc<Rendition>) {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.insert(kind, (print, Arc::clone(rendition)));
+    }
+}
 
 /// `GET /subscriptions.opml`.
 pub(super) async fn document(
     State(room): State<Shared>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let asked = Asked::read(query.as_deref().unwrap_or_default())?;
     let listing = room.directory.listing().await?;
-    let mut opml = String::from(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\">\n<head><title>Tidegate</title></head>\n<body>\n",
-    );
-    for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
-        let site = room.store.state(&record.name).await?.and_then(|state| state.site);
-        let site = site.as_deref().and_then(followable);
-        let site = site.map(|site| format!(" htmlUrl=\"{}\"", escaped(site))).unwrap_or_default();
-        let address = room.site.view(&record.name, ViewKind::Reader, room.site.dialect());
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            opml,
-            "<outline type=\"rss\" text=\"{name}\" title=\"{name}\" xmlUrl=\"{}\"{site}/>",
-            escaped(&address),
-            name = record.name,
-        );
+    let mut entries = Vec::with_capacity(listing.len());
+    for record in listing.values() {
+        // A tombstone is one by its sharing markup only.
+        if record.is_unlisted() && record.enrolment.history.is_empty() {
+            continue;
+        }
+        let site = match record.is_unlisted() {
+            true => None,
+            false => room.store.state(&record.name).await?.and_then(|state| state.site),
+        };
+        let address = match asked.kind {
+            Kind::Here => room.site.view(&record.name, ViewKind::Reader, room.site.dialect()),
+            Kind::Upstream => without_credentials(&record.url),
+        };
+        entries.push(Entry { record: Arc::clone(record), address, site });
     }
-    opml.push_str("</body>\n</opml>\n");
-    Ok(whole(&headers, "text/x-opml; charset=utf-8", "public, no-cache", opml))
+    let whole = room.site.at(match asked.kind {
+        Kind::Here => "/subscriptions.opml",
+        Kind::Upstream => "/subscriptions.opml?upstream=1",
+    });
+    let text = write(&entries, asked, room.store.endpoint(), &whole);
+    let shown = until(&entries).unwrap_or(Time::MIN).min(room.clock.now());
+    let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+    // Only whole lists are kept: there are two of them, and of the others as many as seconds.
+    let kept = asked.since.is_none();
+    let standing = if kept { room.lists.standing(asked.kind, print) } else { None };
+    let rendition = match standing {
+        Some(rendition) => rendition,
+        None => {
+            let rendition = Arc::new(pack(text, shown).await?);
+            if kept {
+                room.lists.keep(asked.kind, print, &rendition);
+            }
+            rendition
+        }
+    };
+    Ok(answer(&rendition, &headers))
 }
 
-/// A text as the value of an attribute; characters that XML forbids are dropped.
-fn escaped(text: &str) -> String {
-    let mut value = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => value.push_str("&amp;"),
-            '<' => value.push_str("&lt;"),
-            '>' => value.push_str("&gt;"),
-            '"' => value.push_str("&quot;"),
-            '\u{FFFE}' | '\u{FFFF}' => {}
-            other if other.is_control() => {}
-            other => value.push(other),
+async fn pack(text: String, shown: Time) -> Result<Rendition, Problem> {
+    let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
+    let packed = tokio::task::spawn_blocking(move || Rendition::build_quickly(text, about)).await;
+    let packed = packed.map_err(std::io::Error::other).and_then(|made| made);
+    packed.map_err(|error| {
+        tracing::error!(%error, "the list of subscriptions could not be made");
+        Problem::later("the list of subscriptions could not be made", RETRY_SOON)
+    })
+}
+
+fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
+    let encoding = encoding(asked);
+    let body = rendition.body(encoding);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::ETAG, body.etag.value());
+    if let Ok(modified) = HeaderValue::from_str(&rendition.shown.rfc822()) {
+        headers.insert(header::LAST_MODIFIED, modified);
+    }
+    if not_modified(asked, &body.etag, Some(rendition.shown)) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    if let Some(token) = encoding.token() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    }
+    (headers, body.bytes.clone()).into_response()
+}
+
+/// A feed in the list.
+struct Entry {
+    record: Arc<FeedRecord>,
+    address: String,
+    site: Option<String>,
+}
+
+/// When the list last changed.
+fn until(entries: &[Entry]) -> Option<Time> {
+    entries.iter().filter_map(|entry| entry.record.enrolment.changed()).max()
+}
+
+fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
+    let mut opml =
+        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
+    sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
+    let until = until(entries);
+    if let Some(until) = until {
+        // Writing to a string cannot fail.
+        let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
+    }
+    let _ = write!(opml, "<{PREFIX}:sharing");
+    if let Some(since) = asked.since {
+        sx::attribute(&mut opml, "since", &since.rfc822());
+    }
+    if let Some(until) = until {
+        sx::attribute(&mut opml, "until", &until.rfc822());
+    }
+    opml.push_str(" version=\"0.91\"");
+    if asked.since.is_some() {
+        let _ = write!(opml, "><{PREFIX}:related");
+        sx::attribute(&mut opml, "link", whole);
+        let _ = write!(opml, " type=\"complete\"/></{PREFIX}:sharing>");
+    } else {
+        opml.push_str("/>");
+    }
+    opml.push_str("\n</head>\n<body>\n");
+    let shown = |entry: &&Entry| {
+        asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
+    };
+    for gone in [false, true] {
+        for entry in entries.iter().filter(shown).filter(|e| e.record.is_unlisted() == gone) {
+            outline(&mut opml, entry, asked.kind, endpoint);
         }
     }
-    value
+    opml.push_str("</body>\n</opml>\n");
+    opml
+}
+
+fn outline(opml: &mut String, entry: &Entry, kind: Kind, endpoint: &EndpointId) {
+    let Entry { record, address, site } = entry;
+    let gone = record.is_unlisted();
+    let title = record.enrolment.title.as_deref().filter(|_| !gone);
+    let title = title.unwrap_or(record.name.as_str());
+    opml.push_str("<outline");
+    if !gone && followable(address).is_some() {
+        sx::attribute(opml, "type", "rss");
+        sx::attribute(opml, "text", title);
+        sx::attribute(opml, "title", title);
+        sx::attribute(opml, "xmlUrl", address);
+        if let Some(site) = site.as_deref().and_then(followable) {
+            sx::attribute(opml, "htmlUrl", &without_credentials(site));
+        }
+    } else {
+        sx::attribute(opml, "text", title);
+    }
+    match shared(record, kind, endpoint) {
+        Some(item) => {
+            opml.push('>');
+            sx091::sync_element(opml, PREFIX, None, &item, &mut |_, _| {});
+            opml.push_str("</outline>\n");
+        }
+        None => opml.push_str("/>\n"),
+    }
+}
+
+/// What its outline shares.
+fn shared(record: &FeedRecord, kind: Kind, endpoint: &EndpointId) -> Option<Item091<(), ()>> {
+    let mut history = record.enrolment.history.iter().cloned();
+    Some(Item091 {
+        id: id(&record.name, kind, endpoint)?,
+        version: record.enrolment.version,
+        deleted: record.is_unlisted(),
+        conflict: false,
+        last: history.next()?,
+        updates: history.collect(),
+        conflicts: Vec::new(),
+        data: (),
+    })
+}
+
+/// The id of a subscription: the same as long as the feed has its name, and no other gateway's.
+fn id(name: &FeedName, kind: Kind, endpoint: &EndpointId) -> Option<SyncId> {
+    let list: &[u8] = match kind {
+        Kind::Here => b"subscription",
+        Kind::Upstream => b"upstream",
+    };
+    let mut hash = Sha256::new();
+    hash.update(list);
+    // No name holds a NUL, so two pairs never hash the same bytes.
+    hash.update([0]);
+    hash.update(name.as_str());
+    let digest = hash.finalize();
+    let short = BASE32_NOPAD.encode(digest.get(..ID_BYTES)?).to_ascii_lowercase();
+    SyncId::new(&format!("{endpoint}.{short}")).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::model::{Enrolment, FeedOptions, FeedSource, FeedStanding};
+    use crate::parse::opml::{OpmlLimits, OutlineKind, read};
+
+    fn endpoint() -> EndpointId {
+        EndpointId::own("here").unwrap()
+    }
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_191_605 + seconds)
+    }
+
+    fn entry(name: &str, standing: FeedStanding, seconds: i64) -> Entry {
+        let mut record = FeedRecord {
+            name: FeedName::new(name).unwrap(),
+            url: format!("https://me:secret@upstream.example/{name}.xml"),
+            source: FeedSource::Api,
+            standing,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+        };
+        record.follow(None, at(seconds), &endpoint());
+        record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
+        let address = without_credentials(&record.url);
+        Entry { record: Arc::new(record), address, site: Some("javascript:alert(1)".to_owned()) }
+    }
+
+    fn asked(query: &str) -> Asked {
+        Asked::read(query).ok().unwrap()
+    }
+
     #[test]
-    fn attributes_cannot_be_left() {
-        assert_eq!(super::escaped("a\"/><b c='&'\u{0}\n>"), "a&quot;/&gt;&lt;b c='&amp;'&gt;");
+    fn what_is_written_is_read_back() {
+        let entries = [
+            entry("news", FeedStanding::Active, -50),
+            entry("dead", FeedStanding::Gone, -40),
+            entry("old", FeedStanding::Paused, -30),
+        ];
+        let text = write(&entries, asked(""), &endpoint(), "http://x/");
+        assert!(!text.contains("secret") && !text.contains("javascript"));
+        let list = read(&text, &OpmlLimits::default()).unwrap();
+        assert!(list.problems.is_empty(), "{:?}", list.problems);
+        let sharing = list.sharing.clone().unwrap();
+        assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
+        assert_eq!(sharing.until, Some(at(-30).rfc822()));
+        let names: Vec<_> =
+            list.outlines.iter().map(|o| (o.text().unwrap(), o.is_deleted())).collect();
+        assert_eq!(names, [("<news> & \"co\"", false), ("<old> & \"co\"", false), ("dead", true)]);
+        assert_eq!(list.outlines[0].kind(), OutlineKind::Feed("https://upstream.example/news.xml"));
+        assert_eq!(list.outlines[2].kind(), OutlineKind::Text, "nothing to subscribe to");
+        assert!(list.outlines[2].type_name().is_none());
+        let sync = list.outlines[0].sync.clone().unwrap();
+        assert_eq!(sync.last, entries[0].record.enrolment.history[0]);
+    }
+
+    #[test]
+    fn since_is_inclusive_and_leads_to_the_whole() {
+        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
+        let query = format!("since={}", at(-40));
+        let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
+        let list = read(&text, &OpmlLimits::default()).unwrap();
+        assert_eq!(list.outlines.len(), 1);
+        assert!(list.outlines[0].is_deleted());
+        assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
+        assert_eq!(
+            asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT").since,
+            moment("2006-01-06T19:24:09Z")
+        );
+        for bad in ["since=yesterday", "since=", "upstream=2", "upstream=1&upstream=0"] {
+            assert!(Asked::read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_are_their_own() {
+        let name = FeedName::new("news").unwrap();
+        let other = EndpointId::own("there").unwrap();
+        let ids = [
+            id(&name, Kind::Here, &endpoint()),
+            id(&name, Kind::Upstream, &endpoint()),
+            id(&name, Kind::Here, &other),
+        ];
+        assert!(ids.iter().all(Option::is_some));
+        assert!(ids[0] != ids[1] && ids[0] != ids[2]);
     }
 }

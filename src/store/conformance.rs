@@ -2,6 +2,7 @@
 
 mod admin;
 mod archives;
+mod carry;
 mod cases;
 mod conflicts;
 mod kept;

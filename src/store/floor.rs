@@ -6,15 +6,15 @@ use std::time::Duration;
 /// The marks that a purged feed had reached. A subscriber or a cache may still hold them, so they
 /// are never given out a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Floor {
+pub struct Floor {
     /// Its revision.
-    pub(super) revision: Revision,
+    pub revision: Revision,
     /// Its last tick.
-    pub(super) tick: Option<Tick>,
+    pub tick: Option<Tick>,
     /// Its render revision.
-    pub(super) render: u64,
+    pub render: u64,
     /// When what it showed last changed.
-    pub(super) shown: Time,
+    pub shown: Time,
 }
 
 impl Floor {

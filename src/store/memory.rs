@@ -1,10 +1,12 @@
 //! A store that keeps everything in memory: for tests and for `replay`.
 
+mod carry;
 mod shelf;
 
 use self::shelf::Shelf;
 use super::floor::Floor;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
+use super::portable::Piece;
 use super::{
     Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
     Pruned, Retention, Sealed, Select, Store, StoreError, VersionNote, View, check, lineage,
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// What all handles on one store share.
 #[derive(Debug, Default)]
@@ -334,6 +336,33 @@ impl Store for MemoryStore {
 
     fn sealed(&self) -> watch::Receiver<Epoch> {
         self.sealed.subscribe()
+    }
+
+    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError> {
+        let pieces = self.content()?.pieces();
+        for piece in pieces {
+            if to.send(piece).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn bring(
+        &self,
+        claim: &Claim,
+        mut from: mpsc::Receiver<Piece>,
+    ) -> Result<(), CommitError> {
+        drop(self.claimed(claim)?);
+        let mut arrived = carry::Arrived::default();
+        while let Some(piece) = from.recv().await {
+            arrived.take(piece)?;
+        }
+        let mut content = self.claimed(claim)?;
+        let newest = arrived.move_into(&mut content)?;
+        drop(content);
+        self.sealed.send_replace(newest);
+        Ok(())
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -169,6 +169,15 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
     Ok(bytes)
 }
 
+/// Writes a record without compressing it, where what it is written to does that.
+pub(super) fn encode_plain<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
+    let payload = postcard::to_stdvec(record)?;
+    if payload.len() > VALUE_LIMIT {
+        return Err(RecordError::TooLarge { size: payload.len(), limit: VALUE_LIMIT });
+    }
+    Ok([&[T::VERSION, PLAIN], payload.as_slice()].concat())
+}
+
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
 pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
     let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;

@@ -6,6 +6,7 @@
 
 mod archives;
 mod barrier;
+mod carry;
 mod chain;
 mod committer;
 mod conflicts;
@@ -32,6 +33,7 @@ use self::folder::{Folder, Mark};
 use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
+use super::portable::Piece;
 use super::{
     Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned,
     Retention, Sealed, Select, Store, StoreError, VersionNote, View, lineage,
@@ -120,6 +122,7 @@ impl SledStore {
             fence: opened.fence,
             mark: lineage::mark(),
             sealed: opened.sealed,
+            bringing: None,
         };
         let (requests, waiting) = mpsc::channel(REQUESTS);
         let thread = std::thread::Builder::new()
@@ -452,6 +455,26 @@ impl Store for SledStore {
 
     fn sealed(&self) -> watch::Receiver<Epoch> {
         self.shared.sealed.subscribe()
+    }
+
+    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError> {
+        self.read(move |trees, shared| carry::carry(trees, shared, &to)).await
+    }
+
+    async fn bring(
+        &self,
+        claim: &Claim,
+        mut from: mpsc::Receiver<Piece>,
+    ) -> Result<(), CommitError> {
+        loop {
+            let mut pieces = Vec::new();
+            let taken = from.recv_many(&mut pieces, carry::AT_ONCE).await;
+            let (claim, end) = (claim.clone(), taken == 0);
+            self.ask(|reply| Request::Bring { claim, pieces, end, reply }).await??;
+            if end {
+                return Ok(());
+            }
+        }
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::clock::ManualClock;
-use tidegate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
+use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
     self, AdminToken, BackfillAction, FeedStatus, HoldAction, Operator, OperatorError, PollReport,
@@ -28,7 +28,7 @@ pub const SYNC: &str = "https://gate.example/feeds/news/sync";
 struct Nobody;
 
 fn never<T>() -> Result<T, OperatorError> {
-    Err(OperatorError::Unsupported("nobody is there".to_owned()))
+    Err(OperatorError::Conflict("nobody is there".to_owned()))
 }
 
 #[async_trait]
@@ -78,6 +78,13 @@ impl Operator for Nobody {
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()
     }
+    async fn item(
+        &self,
+        _: &FeedName,
+        _: tidegate::record::local::Act,
+    ) -> Result<tidegate::record::local::Acted, OperatorError> {
+        never()
+    }
     async fn backfill(&self, _: &FeedName, _: BackfillAction) -> Result<(), OperatorError> {
         never()
     }
@@ -108,6 +115,7 @@ impl Site {
             source: FeedSource::Api,
             standing: FeedStanding::Active,
             options: gate.options.clone(),
+            enrolment: Enrolment::default(),
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fetch::Answer;
-use crate::model::{FeedOptions, FeedSource, FeedStanding};
+use crate::model::{Enrolment, FeedOptions, FeedSource, FeedStanding};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
@@ -12,6 +12,7 @@ fn record() -> FeedRecord {
         source: FeedSource::File,
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
+        enrolment: Enrolment::default(),
     }
 }
 

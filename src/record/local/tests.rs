@@ -60,7 +60,7 @@ impl Bench {
     }
 
     async fn commit(&self, make: impl FnOnce(&Round<'_>) -> Verdict) {
-        self.clock.advance(Duration::from_secs(60));
+        pass(&self.clock);
         let snapshot = self.snapshot().await;
         let change = make(&self.round(snapshot.as_ref())).change.unwrap();
         self.store.commit(&self.claim, change).await.unwrap();
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     async fn act(&self, act: Act) -> Result<Acted, ActError> {
-        self.clock.advance(Duration::from_secs(60));
+        pass(&self.clock);
         let snapshot = self.snapshot().await;
         let (verdict, acted) = super::act(&self.round(snapshot.as_ref()), &act)?;
         self.store.commit(&self.claim, verdict.change.unwrap()).await.unwrap();
@@ -131,7 +131,7 @@ impl Bench {
         let start = self.shared(&id).await;
         for (endpoint, title) in [("one", "of one"), ("two", "of two")] {
             let mut fork = start.clone();
-            self.clock.advance(Duration::from_secs(60));
+            pass(&self.clock);
             sync::update(&mut fork, text(title), stamp(&self.clock, endpoint)).unwrap();
             self.merge(fork).await;
         }
@@ -140,7 +140,7 @@ impl Bench {
         // The third: it knows of `two`, which had won, and not of `one`.
         self.act(update).await.unwrap();
         let mut fork = start;
-        self.clock.advance(Duration::from_secs(60));
+        pass(&self.clock);
         sync::update(&mut fork, text("of three"), stamp(&self.clock, "three")).unwrap();
         self.merge(fork).await;
         id
@@ -170,4 +170,9 @@ fn text(title: &str) -> Text {
 fn written(title: &str) -> Written {
     let content = Some(format!("The text of {title}"));
     Written::fields(&Fields { title: title.to_owned(), content, ..Fields::default() }).unwrap()
+}
+
+/// Lets a minute pass.
+fn pass(clock: &ManualClock) {
+    clock.set(crate::clock::Clock::now(clock).plus(Duration::from_secs(60)));
 }

@@ -230,7 +230,7 @@ async fn refusals_keep_their_kind() {
     problem(site.call("POST", "/feeds/news/hold", hold).await, 409).await;
     let hold = r#"{"action":"release"}"#;
     assert_eq!(site.call("POST", "/feeds/news/hold", hold).await.status(), 200);
-    problem(site.call("POST", "/feeds/news/items/a/resolve", "{}").await, 501).await;
+    problem(site.call("POST", "/feeds/news/items/a/resolve", "{}").await, 400).await;
     let answer = site.call("PATCH", "/feeds/news", "").await;
     assert!(header(&answer, "allow").contains("PUT"));
     problem(answer, 405).await;

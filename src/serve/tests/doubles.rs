@@ -10,6 +10,7 @@ use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::record::local::{Act, ActError, Acted};
 use crate::serve::operator::*;
+use crate::store::portable;
 use crate::store::*;
 use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 #[derive(Clone)]
 pub(super) struct Feed {
@@ -62,6 +63,7 @@ pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
         source: FeedSource::Api,
         standing,
         options: FeedOptions::default(),
+        enrolment: Enrolment::default(),
     }
 }
 
@@ -416,6 +418,16 @@ impl Store for TestStore {
     }
     fn sealed(&self) -> watch::Receiver<Epoch> {
         self.log.sealed()
+    }
+    async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn bring(
+        &self,
+        _: &Claim,
+        _: mpsc::Receiver<portable::Piece>,
+    ) -> Result<(), CommitError> {
+        Err(CommitError::Fenced)
     }
     async fn close(&self) -> Result<(), StoreError> {
         Ok(())

@@ -140,6 +140,7 @@ pub(super) fn record(name: &str) -> FeedRecord {
         source: FeedSource::Api,
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
+        enrolment: Enrolment::default(),
     }
 }
 

@@ -13,7 +13,7 @@ const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
 const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
 
 #[derive(Debug, Clone)]
-enum Act {
+pub(super) enum Act {
     Version(usize),
     Tombstone,
     Ripe,
@@ -23,14 +23,14 @@ enum Act {
 
 /// What a commit does to archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Archiving {
+pub(super) enum Archiving {
     Nothing,
     Seal,
     Drop,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Commit {
         feed: usize,
         acts: Vec<(usize, Act)>,
@@ -51,7 +51,7 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
         4 => prop_oneof![9 => 0..300usize, 1 => 6_990..30_000usize].prop_map(Act::Version),
         1 => Just(Act::Tombstone),
@@ -172,7 +172,7 @@ fn seal(change: &mut Change, mut ledger: HashMap<SyncId, Known>) {
 }
 
 #[derive(Default)]
-struct Model {
+pub(super) struct Model {
     feeds: BTreeMap<FeedName, Told>,
     records: BTreeMap<FeedName, FeedRecord>,
     polls: BTreeMap<FeedName, PollState>,
@@ -267,7 +267,7 @@ impl Model {
         Committed { revision, epoch }
     }
 
-    async fn agrees_with(&self, store: &dyn Store) {
+    pub(super) async fn agrees_with(&self, store: &dyn Store) {
         assert_eq!(
             store.feeds().await.unwrap(),
             self.records.values().cloned().collect::<Vec<_>>()
@@ -320,7 +320,7 @@ impl Model {
     }
 }
 
-async fn follow<B: Bench>(steps: Vec<Step>) {
+pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     let mut bench = B::new();
     let mut model = Model::default();
     for step in steps {
@@ -374,6 +374,7 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
                     source: FeedSource::Api,
                     standing: FeedStanding::Active,
                     options: FeedOptions::default(),
+                    enrolment: Enrolment::default(),
                 };
                 store.put_feed(&record).await.unwrap();
                 model.records.insert(record.name.clone(), record);
@@ -394,11 +395,12 @@ async fn follow<B: Bench>(steps: Vec<Step>) {
         }
         model.agrees_with(&*bench.store()).await;
     }
+    (bench, model)
 }
 
 fn run<B: Bench>(steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(follow::<B>(steps));
+    drop(runtime.block_on(follow::<B>(steps)));
 }
 
 proptest! {

@@ -12,7 +12,7 @@ on_every_store! {
     subscriptions_outlive_their_feed
 }
 
-fn subscription(callback: &str) -> Subscription {
+pub(super) fn subscription(callback: &str) -> Subscription {
     let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
     let mut made = Subscription::new(
         Manner::WebSub,

@@ -1,6 +1,9 @@
 //! One feed in memory.
 
+mod carry;
 mod past;
+
+pub(super) use carry::Unfinished;
 
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, Event, FeedState,
@@ -21,6 +24,14 @@ struct Kept {
     conflicts: Vec<Version<Markup>>,
     /// Newest first.
     versions: VecDeque<KeptVersion>,
+}
+
+impl Kept {
+    /// Newest bytes that are those of no version.
+    fn waiting(&self) -> Option<&Markup> {
+        let last = self.versions.iter().find_map(|version| version.markup.as_ref());
+        last.filter(|last| **last != self.newest).map(|_| &self.newest)
+    }
 }
 
 /// A feed.
@@ -180,8 +191,10 @@ impl Shelf {
         let note = version.as_ref().map(|version| note(&known, version, self.state.shown));
         let markup = version.and_then(|version| version.markup);
         let id = known.id.clone();
-        // What stands in for the bytes of a tombstone is no version's.
-        let own = markup.clone().filter(|_| !known.is_deleted());
+        // What stands in for the bytes of a tombstone is no version's. Bytes that waited for a version
+        // are its own.
+        let waited = || self.items.get(&id).and_then(Kept::waiting).cloned();
+        let own = markup.clone().or_else(waited).filter(|_| !known.is_deleted());
         let kept_version = note.map(|note| KeptVersion { note, markup: own });
         if let Some(kept) = self.items.get_mut(&id) {
             self.by_tick.remove(&(kept.known.tick, id.clone()));

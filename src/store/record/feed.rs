@@ -1,9 +1,10 @@
 //! Feeds as operators configure them, on disk.
 
+use super::sharing::StampRecord;
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Ignore, Order,
-    SharingOptions, Without,
+    Count, Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
+    Ignore, Order, SharingOptions, Stamp, Without,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(in crate::store) struct FeedRow {
     probe: bool,
     ignore: Vec<(String, Option<String>)>,
     backfill: bool,
+    enrolment: EnrolmentRecord,
     sharing: SharingRow,
 }
 
@@ -66,6 +68,17 @@ impl TryFrom<SharingRow> for SharingOptions {
     }
 }
 
+/// An [`Enrolment`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct EnrolmentRecord {
+    title: Option<String>,
+    version: u32,
+    history: Vec<StampRecord>,
+}
+
+/// What earlier layouts have of the list of subscriptions: nothing.
+const UNLISTED: EnrolmentRecord = EnrolmentRecord { title: None, version: 1, history: Vec::new() };
+
 /// No noise of the operator's own.
 const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 
@@ -75,13 +88,17 @@ fn unshared() -> SharingRow {
 }
 
 impl Record for FeedRow {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
-            1 => fields_and(payload, &(OrderWord::Auto, false, NOTHING, false, unshared())),
-            2 => fields_and(payload, &(false, unshared())),
-            3 => fields_and(payload, &unshared()),
+            1 => {
+                let rest = (OrderWord::Auto, false, NOTHING, false, UNLISTED, unshared());
+                fields_and(payload, &rest)
+            }
+            2 => fields_and(payload, &(false, UNLISTED, unshared())),
+            3 => fields_and(payload, &(UNLISTED, unshared())),
+            4 => fields_and(payload, &unshared()),
             _ => newest(version, payload),
         }
     }
@@ -153,6 +170,11 @@ impl From<&FeedRecord> for FeedRow {
             ignore: (feed.options.ignore.iter())
                 .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
                 .collect(),
+            enrolment: EnrolmentRecord {
+                title: feed.enrolment.title.clone(),
+                version: feed.enrolment.version.value(),
+                history: feed.enrolment.history.iter().map(StampRecord::from).collect(),
+            },
         }
     }
 }
@@ -197,6 +219,13 @@ impl TryFrom<FeedRow> for FeedRecord {
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,
                 sharing: row.sharing.try_into()?,
+            },
+            enrolment: Enrolment {
+                title: row.enrolment.title,
+                version: Count::new(row.enrolment.version)?,
+                history: (row.enrolment.history.into_iter())
+                    .map(Stamp::try_from)
+                    .collect::<Result<_, _>>()?,
             },
         })
     }

@@ -40,22 +40,41 @@ pub(in crate::store) struct UpdateRecord {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum StampRecord {
+pub(super) enum StampRecord {
     Both { when: Seconds, by: String },
     By(String),
     When(Seconds),
 }
 
+impl From<&Stamp> for StampRecord {
+    fn from(stamp: &Stamp) -> Self {
+        match stamp {
+            Stamp::Both { when, by } => {
+                Self::Both { when: (*when).into(), by: by.as_str().to_owned() }
+            }
+            Stamp::By(by) => Self::By(by.as_str().to_owned()),
+            Stamp::When(when) => Self::When((*when).into()),
+        }
+    }
+}
+
+impl TryFrom<StampRecord> for Stamp {
+    type Error = RecordError;
+
+    fn try_from(record: StampRecord) -> Result<Self, RecordError> {
+        Ok(match record {
+            StampRecord::Both { when, by } => {
+                Self::Both { when: when.into(), by: EndpointId::new(&by)? }
+            }
+            StampRecord::By(by) => Self::By(EndpointId::new(&by)?),
+            StampRecord::When(when) => Self::When(when.into()),
+        })
+    }
+}
+
 impl From<&Update> for UpdateRecord {
     fn from(update: &Update) -> Self {
-        let stamp = match &update.stamp {
-            Stamp::Both { when, by } => {
-                StampRecord::Both { when: (*when).into(), by: by.as_str().to_owned() }
-            }
-            Stamp::By(by) => StampRecord::By(by.as_str().to_owned()),
-            Stamp::When(when) => StampRecord::When((*when).into()),
-        };
-        Self { sequence: update.sequence.value(), stamp }
+        Self { sequence: update.sequence.value(), stamp: StampRecord::from(&update.stamp) }
     }
 }
 
@@ -63,14 +82,7 @@ impl TryFrom<UpdateRecord> for Update {
     type Error = RecordError;
 
     fn try_from(record: UpdateRecord) -> Result<Self, RecordError> {
-        let stamp = match record.stamp {
-            StampRecord::Both { when, by } => {
-                Stamp::Both { when: when.into(), by: EndpointId::new(&by)? }
-            }
-            StampRecord::By(by) => Stamp::By(EndpointId::new(&by)?),
-            StampRecord::When(when) => Stamp::When(when.into()),
-        };
-        Ok(Self { sequence: Count::new(record.sequence)?, stamp })
+        Ok(Self { sequence: Count::new(record.sequence)?, stamp: record.stamp.try_into()? })
     }
 }
 

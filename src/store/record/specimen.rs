@@ -390,6 +390,15 @@ fn any_sharing() -> impl Strategy<Value = SharingOptions> {
     )
 }
 
+fn any_enrolment() -> impl Strategy<Value = Enrolment> {
+    let stamps = vec(update().prop_map(|update| update.stamp), 0..4);
+    (of(text()), count(), stamps).prop_map(|(title, version, history)| Enrolment {
+        title,
+        version,
+        history,
+    })
+}
+
 pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let source = select(vec![FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
     let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
@@ -414,13 +423,14 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 without: Without::default(),
             }
         });
-    (feed(), text(), source, standing, options).prop_map(
-        |(name, url, source, standing, options)| FeedRecord {
+    (feed(), text(), source, standing, options, any_enrolment()).prop_map(
+        |(name, url, source, standing, options, enrolment)| FeedRecord {
             name,
             url,
             source,
             standing,
             options,
+            enrolment,
         },
     )
 }

@@ -267,7 +267,29 @@ fn note(
         .map_err(|error| trees.damaged(Class::Archives, &key, error))
 }
 
-fn content(trees: &Trees, feed: &FeedName, number: u64, count: u32) -> Result<Archive, StoreError> {
+/// What is noted of every archive that is remembered, by number, and how many blocks it has; none
+/// where it was dropped.
+pub(super) fn all(
+    trees: &Trees,
+    feed: &FeedName,
+) -> Result<Vec<(ArchiveNote, Option<u32>)>, StoreError> {
+    let mut all = Vec::new();
+    for entry in trees.scan::<ArchiveRecord>(Class::Archives, keys::feed(feed)) {
+        let (key, record) = entry?;
+        let count = Some(record.blocks).filter(|count| *count > 0);
+        let note = ArchiveNote::try_from(record);
+        let note = note.map_err(|error| trees.damaged(Class::Archives, &key, error))?;
+        all.push((note, count));
+    }
+    Ok(all)
+}
+
+pub(super) fn content(
+    trees: &Trees,
+    feed: &FeedName,
+    number: u64,
+    count: u32,
+) -> Result<Archive, StoreError> {
     let mut blocks: Vec<SegmentRecord> = Vec::new();
     for block in 0..count {
         blocks.push(trees.expected(Class::Segments, &keys::block(feed, number, block))?);

@@ -3,6 +3,7 @@
 
 use super::archives;
 use super::barrier::Barrier;
+use super::carry;
 use super::folder::Reached;
 use super::keys;
 use super::plan::{Place, encoded, plan};
@@ -14,6 +15,7 @@ use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
+use crate::store::portable::Piece;
 use crate::store::record::{FeedRow, PollRecord, SubscriptionRecord};
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
@@ -51,6 +53,8 @@ pub(super) struct Committer {
     pub(super) mark: Option<u32>,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
+    /// What is being taken in from another store.
+    pub(super) bringing: Option<carry::Bringing>,
 }
 
 /// What one group has done so far.
@@ -62,6 +66,8 @@ struct Round {
     /// Feeds to publish.
     feeds: BTreeSet<FeedName>,
     wrote: bool,
+    /// Epochs came from another store.
+    reached: bool,
 }
 
 impl Committer {
@@ -99,6 +105,7 @@ impl Committer {
             at: self.clock.now().max(self.sealed.1),
             feeds: BTreeSet::new(),
             wrote: false,
+            reached: false,
         };
         let answers: Vec<Answer> =
             group.into_iter().map(|request| self.apply(request, &mut round)).collect();
@@ -126,6 +133,7 @@ impl Committer {
                 Request::Checkpoint { .. }
                 | Request::PutFeed { .. }
                 | Request::PutSubscriptions { .. }
+                | Request::Bring { .. }
                 | Request::Trim { .. } => lists = true,
             }
         }
@@ -168,6 +176,12 @@ impl Committer {
             Request::PutSubscriptions { subscriptions, reply } => {
                 let done = health.and_then(|()| self.put_subscriptions(&subscriptions, round));
                 Answer::Plain(reply, done)
+            }
+            Request::Bring { claim, pieces, end, reply } => {
+                let done = health
+                    .map_err(CommitError::Store)
+                    .and_then(|()| self.bring(&claim, &pieces, end, round));
+                Answer::Checkpoint(reply, done)
             }
             Request::Purge { feed, reply } => {
                 let done = health.and_then(|()| self.purge(&feed, round));
@@ -272,6 +286,50 @@ impl Committer {
         Ok(epochs)
     }
 
+    /// Takes in pieces of another store. Nothing else is asked of a store meanwhile.
+    fn bring(
+        &mut self,
+        claim: &Claim,
+        pieces: &[Piece],
+        end: bool,
+        round: &mut Round,
+    ) -> Result<(), CommitError> {
+        self.claimed(claim)?;
+        let mut bringing = match self.bringing.take() {
+            Some(bringing) => bringing,
+            None if self.held.is_empty() && carry::is_empty(&self.trees) => {
+                carry::Bringing::default()
+            }
+            None => {
+                let path = self.trees.path().to_owned();
+                return Err(CommitError::Store(StoreError::Occupied { path }));
+            }
+        };
+        for piece in pieces {
+            let mut writes = Writes::new();
+            let came = bringing.piece(&self.trees, piece, &mut writes)?;
+            self.write(&writes, round)?;
+            match came {
+                carry::Came::Part => {}
+                carry::Came::Feed(feed, held) => {
+                    self.held.insert(feed.clone(), *held);
+                    round.feeds.insert(feed);
+                }
+                carry::Came::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
+                carry::Came::Epoch(epoch, at) => {
+                    self.sealed = (epoch, at);
+                    round.reached = true;
+                }
+            }
+        }
+        if end {
+            bringing.end()?;
+        } else {
+            self.bringing = Some(bringing);
+        }
+        Ok(())
+    }
+
     fn put_feed(&self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
         let what = || format!("the record of the feed {}", record.name);
         let row = encoded(&self.trees, &FeedRow::from(record), what)?;
@@ -351,11 +409,14 @@ impl Committer {
         }
         if round.changes > 0 {
             self.sealed = (round.epoch, round.at);
-            if let Err(error) = self.reached.note(round.epoch) {
+        }
+        if round.changes > 0 || round.reached {
+            let epoch = self.sealed.0;
+            if let Err(error) = self.reached.note(epoch) {
                 // It serves only to notice damage; the store itself is durable.
                 tracing::warn!(error = %error, "the store could not note what it has reached");
             }
-            self.shared.sealed.send_replace(round.epoch);
+            self.shared.sealed.send_replace(epoch);
         }
     }
 }

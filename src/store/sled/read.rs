@@ -71,7 +71,7 @@ pub(super) fn snapshot(
     }))
 }
 
-fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<Kept>, StoreError> {
+pub(super) fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<Kept>, StoreError> {
     let key = keys::feed(feed);
     let Some(record) = trees.record::<KeptRecord>(Class::Kept, &key)? else {
         return Ok(Vec::new());

@@ -3,6 +3,7 @@
 use super::plan::Prepared;
 use super::prune::Gone;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
+use crate::store::portable::Piece;
 use crate::store::{Claim, CommitError, Committed, StoreError};
 use crate::websub::Subscription;
 use tokio::sync::oneshot;
@@ -21,6 +22,8 @@ pub(super) enum Request {
     Prune { claim: Claim, feed: FeedName, gone: Gone, reply: Reply<(), CommitError> },
     /// Epochs closed before a time to be taken out of the log.
     Trim { claim: Claim, before: Time, reply: Reply<usize, CommitError> },
+    /// Pieces of another store's content, in their order; `end`: there are no more.
+    Bring { claim: Claim, pieces: Vec<Piece>, end: bool, reply: Reply<(), CommitError> },
     /// A feed to be forgotten.
     Purge { feed: FeedName, reply: Reply<(), StoreError> },
 }

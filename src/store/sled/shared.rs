@@ -60,6 +60,14 @@ impl Shared {
         self.feeds.read().unwrap_or_else(PoisonError::into_inner).get(feed).cloned()
     }
 
+    /// The names of all feeds to which anything was committed, in order.
+    pub(super) fn names(&self) -> Vec<FeedName> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<FeedName> = feeds.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
     /// Shows a feed's new state, or that it was purged.
     pub(super) fn publish(&self, feed: &FeedName, state: Option<&FeedState>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);

@@ -44,7 +44,7 @@ fn what_bears_no_date_is_dated_in_its_own_terms() {
 fn what_is_wrong_is_said_with_its_line() {
     let said = |body: &str| Written::atom(body).unwrap_err();
     for (body, line, words) in [
-        ("", None, "no Atom entry"),
+        ("", None, "one Atom entry"),
         ("hello", None, "one Atom entry"),
         ("<html><body/></html>", None, "one Atom entry"),
         ("<entry/>", None, "no title"),

@@ -90,13 +90,16 @@ pub(super) fn shared_feed() -> FeedRow {
         shares_with: vec![FeedName::new("c").unwrap()],
         conflicts: ConflictPolicy::Prefer(EndpointId::new("gate.example").unwrap()),
     };
-    feed(Order::OldestFirst, true, noise(), true, sharing)
+    let row = feed(Order::OldestFirst, true, noise(), true, sharing);
+    let enrolment = FeedRecord::try_from(listed_feed()).unwrap().enrolment;
+    FeedRow::from(&FeedRecord { enrolment, ..FeedRecord::try_from(row).unwrap() })
 }
 
 #[test]
 fn feeds_of_earlier_layouts_take_no_part_in_sharing() {
     let unshared = SharingOptions::default;
     for (name, expected) in [
+        ("feed-4.hex", listed_feed()),
         ("feed-3.hex", feed(Order::OldestFirst, true, noise(), true, unshared())),
         ("feed-2.hex", feed(Order::OldestFirst, true, noise(), false, unshared())),
         ("feed-1.hex", feed(Order::Auto, false, Vec::new(), false, unshared())),
@@ -129,6 +132,25 @@ fn feed(
             sharing,
             without: Without::default(),
         },
+        enrolment: Enrolment::default(),
+    })
+}
+
+/// The same with a place in the list of subscriptions.
+fn listed_feed() -> FeedRow {
+    let row = feed(Order::OldestFirst, true, Vec::new(), true, SharingOptions::default());
+    let by = |text: &str| EndpointId::new(text).unwrap();
+    FeedRow::from(&FeedRecord {
+        enrolment: Enrolment {
+            title: Some("Über".to_owned()),
+            version: Count::new(3).unwrap(),
+            history: vec![
+                Stamp::Both { when: at(30), by: by("gate.example") },
+                Stamp::By(by("other:é")),
+                Stamp::When(at(-30)),
+            ],
+        },
+        ..FeedRecord::try_from(row).unwrap()
     })
 }
 

@@ -350,7 +350,7 @@ specimens! {
     event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
-    feed_4: "feed-4.hex", shared_feed(), FeedRow;
+    feed_5: "feed-5.hex", shared_feed(), FeedRow;
     subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;

@@ -1,0 +1,173 @@
+//! `tidegate import FILE`: the feeds of a subscription list, or the whole state of a gateway, into a
+//! store that no gateway has open.
+
+mod plan;
+mod state;
+
+pub use plan::{Plan, Refused};
+
+use super::{AppError, Settings};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, StoreKind};
+use crate::parse::opml::{self, OpmlLimits, Problem};
+use crate::parse::{self, Limits};
+use crate::store::{SledStore, Store, StoreError};
+use indicatif::{ProgressBar, ProgressStyle};
+use plan::{Before, plan};
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// How many records are written at once: one barrier serves all that wait for it.
+const AT_ONCE: usize = 64;
+
+/// What `tidegate import` is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// The list, or the state.
+    pub file: PathBuf,
+    /// Where the configuration comes from.
+    pub settings: Settings,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Imported {
+    /// The feeds of a list were added.
+    List {
+        /// What became of its outlines.
+        plan: Plan,
+        /// What was wrong with the list.
+        problems: Vec<Problem>,
+        /// Problems that are not named.
+        unnamed: usize,
+    },
+    /// The state of a gateway was brought in.
+    State(Carried),
+}
+
+/// What a file with the state of a gateway holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// How many feeds.
+    pub feeds: u64,
+    /// How many items, tombstones included.
+    pub items: u64,
+    /// The bytes of the file.
+    pub bytes: u64,
+}
+
+/// Brings a file in.
+pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
+    let checked = options.settings.load()?;
+    let config = checked.config;
+    let file = &options.file;
+    let mut head = Vec::new();
+    let limit = u64::try_from(crate::store::portable::MAGIC.len()).unwrap_or(u64::MAX);
+    let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
+    opened.map_err(|error| unreadable(file, &error))?;
+    if head == crate::store::portable::MAGIC {
+        return state::bring_in(file, &config).await.map(Imported::State);
+    }
+    list(file, &config).await
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
+    AppError::Input(format!("{} cannot be read: {error}", file.display()))
+}
+
+/// The data folder of a configuration; a store in memory is no place to bring anything to.
+pub(super) fn folder(config: &Config) -> Result<PathBuf, AppError> {
+    match config.store.kind {
+        StoreKind::Sled => Ok(config.store.path.clone()),
+        StoreKind::Memory => Err(AppError::Input(
+            "store.kind is \"memory\", so nothing would be left of it; name a folder with --data and a configuration without store.kind".to_owned(),
+        )),
+    }
+}
+
+/// What a store that cannot be opened means here.
+pub(super) fn unopened(error: StoreError) -> AppError {
+    let doing = match &error {
+        StoreError::InUse { .. } => {
+            "a gateway is running with this store; stop it first (feeds can be added to a running one with PUT /api/v1/feeds/NAME)"
+        }
+        _ => "the store could not be opened",
+    };
+    AppError::run(doing, error)
+}
+
+/// Opens the store of a configuration.
+pub(super) async fn open(config: &Config) -> Result<Arc<SledStore>, AppError> {
+    let (path, endpoint) = (folder(config)?, config.publish.endpoint.clone());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;
+    let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
+    opened.map(Arc::new).map_err(unopened)
+}
+
+async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
+    let limits = OpmlLimits::default();
+    let mut bytes = Vec::new();
+    // One byte more than is taken, so that what is too long is seen to be.
+    let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
+    let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    read.map_err(|error| unreadable(file, &error))?;
+    let wrong =
+        |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
+    if bytes.len() > limits.bytes {
+        return Err(wrong(&format!("it has more than {} bytes, which is the limit", limits.bytes)));
+    }
+    let decoded = parse::decode(&bytes, None, &Limits::default());
+    let decoded = decoded.map_err(|error| wrong(&error))?;
+    let list = opml::read(&decoded.text, &limits).map_err(|error| wrong(&error))?;
+    let mut problems: Vec<Problem> = decoded
+        .warnings
+        .iter()
+        .map(|warning| Problem { line: 1, message: warning.message.clone() })
+        .collect();
+    problems.extend(list.problems.iter().cloned());
+
+    let store = open(config).await?;
+    let stored = store.feeds().await;
+    let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
+    let now = SystemClock.now();
+    let before = Before { stored: &stored, config, endpoint: store.endpoint(), now };
+    let plan = plan(&list, &before);
+    let written = write(&store, &plan).await;
+    let closed = store.close().await;
+    written?;
+    closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+    Ok(Imported::List { plan, problems, unnamed: list.unnamed })
+}
+
+async fn write(store: &Arc<SledStore>, plan: &Plan) -> Result<(), AppError> {
+    let bar = progress(plan.new.len());
+    for records in plan.new.chunks(AT_ONCE) {
+        let mut writing = JoinSet::new();
+        for record in records.iter().cloned() {
+            let store = Arc::clone(store);
+            writing.spawn(async move { store.put_feed(&record).await });
+        }
+        while let Some(written) = writing.join_next().await {
+            let failed = "a feed could not be stored; those before it are, and the list can be imported again";
+            written
+                .map_err(|error| AppError::run(failed, error))?
+                .map_err(|error| AppError::run(failed, error))?;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(length: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} feeds");
+    let bar = ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX));
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,144 @@
+//! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
+//! given its name only then.
+
+use super::{Carried, folder, unreadable};
+use crate::app::AppError;
+use crate::app::export::sync_folder;
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::model::{EndpointId, Time};
+use crate::store::portable::{Piece, PortableError, Reader, Totals, restarted};
+use crate::store::{SledStore, Store};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How many pieces wait to be stored.
+const WAITING: usize = 64;
+/// What may stand in a folder that is taken for empty: the token of a gateway that never stored.
+const TOKEN: &str = "admin-token";
+/// How long this process claims the store that it fills.
+const CLAIM: Duration = Duration::from_secs(3600);
+
+/// Brings the state of a gateway into the folder of the configuration.
+pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, AppError> {
+    let target = folder(config)?;
+    let wrong =
+        |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
+    free(&target)?;
+    let (endpoint, _) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
+    if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| **wanted != endpoint) {
+        let said = format!(
+            "it is the state of the endpoint {endpoint}, and publish.endpoint says {wanted}; an endpoint id cannot change once it was used"
+        );
+        return Err(wrong(&said));
+    }
+    let fresh = beside(&target);
+    std::fs::create_dir_all(&fresh)
+        .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
+    let filled = fill(file.to_owned(), &fresh, endpoint).await;
+    let filled = match filled {
+        Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
+        Err(error) => Err(error),
+    };
+    // What was written there is of no use to anybody.
+    let totals = filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))?;
+    let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
+    Ok(Carried { feeds: totals.feeds, items: totals.items, bytes })
+}
+
+/// Refuses a folder that has anything in it but a token.
+fn free(target: &Path) -> Result<(), AppError> {
+    let entries = match std::fs::read_dir(target) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unreadable(target, &error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(target, &error))?;
+        if entry.file_name() != TOKEN {
+            let said = format!(
+                "{} has a store or something else in it already; name a folder that is empty or not there with --data",
+                target.display()
+            );
+            return Err(AppError::Input(said));
+        }
+    }
+    Ok(())
+}
+
+fn beside(target: &Path) -> PathBuf {
+    let mut name = target.components().as_path().as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// Reads a file from beginning to end: whose it is, and what it has.
+async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Totals), PortableError>, AppError> {
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut reader = Reader::open(File::open(file)?)?;
+        while reader.next_piece()?.is_some() {}
+        Ok((reader.endpoint().clone(), reader.totals()))
+    });
+    reading.await.map_err(|error| AppError::run("the file could not be read", error))
+}
+
+async fn fill(file: PathBuf, fresh: &Path, endpoint: EndpointId) -> Result<Totals, AppError> {
+    let failed = "the state could not be stored";
+    let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, Some(endpoint), clock));
+    let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
+    let store = opened.map_err(|error| AppError::run(failed, error))?;
+    let (sender, pieces) = mpsc::channel(WAITING);
+    let now = SystemClock.now();
+    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, now));
+    let brought = match store.claims(1, CLAIM).await {
+        Ok(claims) => match claims.first() {
+            Some(claim) => store.bring(claim, pieces).await,
+            None => Ok(drop(pieces)),
+        },
+        Err(error) => Err(error.into()),
+    };
+    let closed = store.close().await;
+    let read = reading.await.map_err(|error| AppError::run(failed, error))?;
+    brought.map_err(|error| AppError::run(failed, error))?;
+    closed.map_err(|error| AppError::run(failed, error))?;
+    read.map_err(|error| AppError::run(failed, error))
+}
+
+/// Sends the pieces on, each feed with a new window: its subscribers may be ahead of the copy.
+fn read(file: &Path, to: &mpsc::Sender<Piece>, now: Time) -> Result<Totals, PortableError> {
+    let mut reader = Reader::open(File::open(file)?)?;
+    while let Some(piece) = reader.next_piece()? {
+        let piece = match piece {
+            Piece::State(feed, state) => Piece::State(feed, Box::new(restarted(*state, now))),
+            other => other,
+        };
+        if to.blocking_send(piece).is_err() {
+            break;
+        }
+    }
+    Ok(reader.totals())
+}
+
+/// Gives the folder its name; a token that stands there stays.
+fn put_in_place(fresh: &Path, target: &Path) -> Result<(), AppError> {
+    let failed = |error: std::io::Error| {
+        AppError::run(format!("{} could not be put in its place", fresh.display()), error)
+    };
+    let token = target.join(TOKEN);
+    if token.exists() {
+        std::fs::copy(&token, fresh.join(TOKEN)).map_err(failed)?;
+        std::fs::remove_file(&token).map_err(failed)?;
+    }
+    if target.exists() {
+        std::fs::remove_dir(target).map_err(failed)?;
+    } else if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    std::fs::rename(fresh, target).map_err(failed)?;
+    sync_folder(target);
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The titles of feeds in the list of subscriptions: what their own documents say.
+
+use super::operator::Desk;
+use crate::clock::Clock;
+use crate::model::{Enrolment, FeedName, FeedStanding, Tick, Time};
+use crate::store::{Epoch, Select, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long after a change of feeds their titles are looked at, so that many are written together.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How often the titles of all feeds are looked at: one can change while no item does.
+const ALL_EVERY: Duration = Duration::from_secs(3600);
+/// The most epochs of the change log that are read at once; where more is new, all are looked at.
+const EPOCHS: usize = 1_000;
+
+/// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
+pub(super) async fn keep(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    desk: &Desk,
+    cancel: &CancellationToken,
+) {
+    let mut sealed = store.sealed();
+    let mut seen = *sealed.borrow_and_update();
+    let mut all_at = clock.now();
+    loop {
+        let now = clock.now();
+        let all = now >= all_at;
+        match look(store, desk, if all { None } else { Some(seen) }).await {
+            Ok(newest) => seen = newest,
+            Err(error) => tracing::warn!(%error, "the titles of feeds could not be looked at"),
+        }
+        if all {
+            all_at = now.plus(ALL_EVERY);
+        }
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            changed = tokio::time::timeout(ALL_EVERY, sealed.changed()) => {
+                // The store is closed.
+                if matches!(changed, Ok(Err(_))) {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(SETTLE) => {}
+        }
+        sealed.borrow_and_update();
+    }
+}
+
+/// Looks at the feeds that changed after the epoch `after`, at all of them where there is none.
+/// Answers the epoch that was reached.
+async fn look(store: &dyn Store, desk: &Desk, after: Option<Epoch>) -> Result<Epoch, StoreError> {
+    let newest = *store.sealed().borrow();
+    let mut names = BTreeSet::new();
+    let told = match after {
+        Some(after) => {
+            let epochs = store.tail(after, EPOCHS).await?;
+            let whole = epochs.len() < EPOCHS
+                && epochs.first().is_none_or(|first| first.epoch.0 == after.0.saturating_add(1));
+            names.extend(epochs.into_iter().flat_map(|sealed| sealed.changes).map(|c| c.feed));
+            whole
+        }
+        None => false,
+    };
+    let mut titles: BTreeMap<FeedName, String> = BTreeMap::new();
+    for record in store.feeds().await? {
+        if record.standing == FeedStanding::Gone || (told && !names.contains(&record.name)) {
+            continue;
+        }
+        if let Some(title) = title(store, &record.name).await?
+            && record.enrolment.title.as_ref() != Some(&title)
+        {
+            titles.insert(record.name, title);
+        }
+    }
+    if !titles.is_empty() {
+        desk.entitle(titles).await?;
+    }
+    Ok(newest)
+}
+
+/// The title of a feed's last document.
+async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, StoreError> {
+    // No item has a later tick: this is the document around them alone.
+    let view = store.view(feed, Select::After(Tick::at(Time::MAX))).await?;
+    Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
+}

@@ -1,0 +1,132 @@
+//! What `tidegate import` and `tidegate export` print: what could not be taken, by line, and a
+//! summary.
+
+use crate::app::{AppError, Carried, Imported};
+use std::io::Write;
+use std::path::Path;
+
+/// How many feeds that were added are shown one by one.
+const SHOWN: usize = 50;
+
+/// Prints what an import did: problems to `err`, the rest to `out`.
+pub(super) fn print(
+    imported: &Imported,
+    file: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<(), AppError> {
+    let file = file.display();
+    let mut words = String::new();
+    match imported {
+        Imported::List { plan, problems, unnamed } => {
+            let repaired =
+                problems.iter().map(|p| (p.line, format!("{file}:{}: {}", p.line, p.message)));
+            let refused = plan.refused.iter().map(|refused| {
+                let address =
+                    refused.address.as_ref().map(|a| format!("{a}: ")).unwrap_or_default();
+                (
+                    refused.line,
+                    format!("{file}:{}: not taken: {address}{}", refused.line, refused.why),
+                )
+            });
+            let mut lines: Vec<(usize, String)> = repaired.chain(refused).collect();
+            lines.sort_by_key(|(line, _)| *line);
+            for (_, line) in lines {
+                // Nobody is left to be told when standard error itself is gone.
+                let _ = writeln!(err, "{}", plain(&line));
+            }
+            for record in plan.new.iter().take(SHOWN) {
+                words.push_str(&format!("added     {}\n", record.name));
+            }
+            if plan.new.len() > SHOWN {
+                words.push_str(&format!("added     … and {} more\n", plan.new.len() - SHOWN));
+            }
+            let mut said = vec![
+                format!("{} added", feeds(plan.new.len())),
+                format!("{} known already", plan.known),
+                format!("{} not taken", plan.refused.len()),
+            ];
+            if plan.deleted > 0 {
+                said.push(format!("{} deleted in the list", plan.deleted));
+            }
+            let repaired = problems.len().saturating_add(*unnamed);
+            if repaired > 0 {
+                said.push(format!("{repaired} problems in the list"));
+            }
+            words.push_str(&format!("{}\n", said.join(", ")));
+        }
+        Imported::State(carried) => words = carried_words("brought in", carried),
+    }
+    write(&words, out)
+}
+
+/// Prints what an export wrote.
+pub(super) fn print_export(
+    carried: &Carried,
+    file: &Path,
+    out: &mut dyn Write,
+) -> Result<(), AppError> {
+    write(&carried_words(&format!("written to {}", file.display()), carried), out)
+}
+
+fn carried_words(done: &str, carried: &Carried) -> String {
+    let count = usize::try_from(carried.feeds).unwrap_or(usize::MAX);
+    format!("{} with {} items {done}, {} bytes\n", feeds(count), carried.items, carried.bytes)
+}
+
+fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
+    let written = out.write_all(words.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| AppError::run("standard output cannot be written", error))
+}
+
+fn feeds(count: usize) -> String {
+    if count == 1 { "1 feed".to_owned() } else { format!("{count} feeds") }
+}
+
+/// A line fit for a terminal: no control characters.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Plan, Refused};
+    use crate::parse::opml::Problem;
+
+    #[test]
+    fn every_line_has_its_place() {
+        let refused = |line, address: Option<&str>, why: &str| Refused {
+            line,
+            address: address.map(str::to_owned),
+            why: why.to_owned(),
+        };
+        let plan = Plan {
+            known: 2,
+            refused: vec![refused(9, Some("ftp://a\u{1b}[2J/"), "no"), refused(3, None, "empty")],
+            ..Plan::default()
+        };
+        let problems = vec![Problem { line: 5, message: "a '&' is not escaped".to_owned() }];
+        let imported = Imported::List { plan, problems, unnamed: 1 };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        print(&imported, Path::new("l.opml"), &mut out, &mut err).unwrap();
+        assert_eq!(
+            String::from_utf8(err).unwrap(),
+            "l.opml:3: not taken: empty\nl.opml:5: a '&' is not escaped\n\
+             l.opml:9: not taken: ftp://a[2J/: no\n"
+        );
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n"
+        );
+    }
+
+    #[test]
+    fn a_state_is_summed_up() {
+        let carried = Carried { feeds: 1, items: 7, bytes: 900 };
+        let mut out = Vec::new();
+        print_export(&carried, Path::new("s.tg"), &mut out).unwrap();
+        let said = "1 feed with 7 items written to s.tg, 900 bytes\n";
+        assert_eq!(String::from_utf8(out).unwrap(), said);
+    }
+}

@@ -1,0 +1,161 @@
+//! What the list of subscriptions says of a feed, with its history (SSE 0.91 sections 2.3 to 2.5).
+
+use super::{Count, EndpointId, FeedRecord, FeedStanding, Stamp, Time};
+use std::time::Duration;
+
+/// A feed's place in the list of subscriptions: its title, and who changed that place when.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Enrolment {
+    /// The feed's own title as its documents last had it, or as the list that it came from did.
+    pub title: Option<String>,
+    /// How often it was changed, from 1.
+    pub version: Count,
+    /// When and by whom, newest first, at most [`Enrolment::KEPT`]. Empty where an earlier program
+    /// did not note it.
+    pub history: Vec<Stamp>,
+}
+
+impl Default for Enrolment {
+    fn default() -> Self {
+        Self { title: None, version: Count::ONE, history: Vec::new() }
+    }
+}
+
+impl Enrolment {
+    /// The most updates that are kept; SSE 0.91 section 4.2 lets the oldest go.
+    pub const KEPT: usize = 20;
+    /// The longest title, in bytes; the rest is cut off.
+    pub const TITLE_LIMIT: usize = 500;
+
+    /// A title as it is kept; `None` where nothing is left of it.
+    pub fn title(text: &str) -> Option<String> {
+        let text = text.trim();
+        let mut end = text.len().min(Self::TITLE_LIMIT);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.get(..end).filter(|kept| !kept.is_empty()).map(str::to_owned)
+    }
+
+    /// When it was last changed, where that is known.
+    pub fn changed(&self) -> Option<Time> {
+        self.history.first().and_then(Stamp::when)
+    }
+
+    /// The creation (section 4.1).
+    fn create(&mut self, when: Time, by: &EndpointId) {
+        self.version = Count::ONE;
+        self.history = vec![Stamp::Both { when, by: by.clone() }];
+    }
+
+    /// An update (section 4.2). At 2³¹−1 it stays as it is.
+    fn update(&mut self, when: Time, by: &EndpointId) {
+        let Ok(version) = self.version.next() else { return };
+        self.version = version;
+        self.history.insert(0, Stamp::Both { when, by: by.clone() });
+        self.history.truncate(Self::KEPT);
+    }
+}
+
+impl FeedRecord {
+    /// Takes the place of the record `before` at the time `when`: its history goes on, by one
+    /// update where the list of subscriptions says something else from now on. Answers whether the
+    /// record is another than before.
+    pub fn follow(&mut self, before: Option<&Self>, when: Time, by: &EndpointId) -> bool {
+        let Some(before) = before else {
+            self.enrolment.create(when, by);
+            return true;
+        };
+        let title = self.enrolment.title.take();
+        self.enrolment = before.enrolment.clone();
+        self.enrolment.title = title.or_else(|| before.enrolment.title.clone());
+        let listed =
+            |record: &Self| (record.url.clone(), record.standing, record.enrolment.title.clone());
+        if self.enrolment.history.is_empty() {
+            self.enrolment.create(when, by);
+        } else if listed(self) != listed(before) {
+            self.enrolment.update(when, by);
+        }
+        *self != *before
+    }
+
+    /// Whether the list of subscriptions has it as a tombstone.
+    pub fn is_unlisted(&self) -> bool {
+        self.standing == FeedStanding::Gone
+    }
+
+    /// The time of a change that is made at `now`: after every change of the list so far, so that
+    /// what the list says of itself (`until`) rises with each (SSE 0.91 section 2.1).
+    pub fn next_change<'a>(records: impl IntoIterator<Item = &'a Self>, now: Time) -> Time {
+        let last = records.into_iter().filter_map(|record| record.enrolment.changed()).max();
+        last.map_or(now, |last| now.max(last.plus(Duration::from_secs(1))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FeedName, FeedOptions, FeedSource};
+
+    fn record(url: &str, standing: FeedStanding) -> FeedRecord {
+        FeedRecord {
+            name: FeedName::new("news").unwrap(),
+            url: url.to_owned(),
+            source: FeedSource::Api,
+            standing,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+        }
+    }
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_191_605 + seconds)
+    }
+
+    #[test]
+    fn what_the_list_shows_makes_an_update_and_nothing_else_does() {
+        let (here, other) = (EndpointId::own("here").unwrap(), EndpointId::own("other").unwrap());
+        let mut first = record("http://a/", FeedStanding::Active);
+        assert!(first.follow(None, at(0), &here));
+        assert_eq!(first.enrolment.history, [Stamp::Both { when: at(0), by: here.clone() }]);
+
+        let mut same = record("http://a/", FeedStanding::Active);
+        assert!(!same.follow(Some(&first), at(1), &here));
+        let mut probed = record("http://a/", FeedStanding::Active);
+        probed.options.probe = true;
+        assert!(probed.follow(Some(&first), at(1), &here), "it is another record");
+        assert_eq!(probed.enrolment, first.enrolment, "and the list says the same");
+
+        let mut gone = record("http://a/", FeedStanding::Gone);
+        assert!(gone.follow(Some(&probed), at(2), &other));
+        assert_eq!((gone.enrolment.version.value(), gone.enrolment.history.len()), (2, 2));
+        assert_eq!(gone.enrolment.changed(), Some(at(2)));
+        assert!(gone.is_unlisted());
+        let mut titled = gone.clone();
+        titled.enrolment = Enrolment { title: Some("T".into()), ..Enrolment::default() };
+        assert!(titled.follow(Some(&gone), at(3), &here));
+        assert_eq!(titled.enrolment.version.value(), 3);
+        let mut untitled = titled.clone();
+        untitled.enrolment = Enrolment::default();
+        assert!(!untitled.follow(Some(&titled), at(4), &here), "a title that is not said stays");
+    }
+
+    #[test]
+    fn the_oldest_updates_go_and_an_unknown_history_begins() {
+        let here = EndpointId::own("here").unwrap();
+        let old = record("http://a/", FeedStanding::Active);
+        let mut record = old.clone();
+        assert!(record.follow(Some(&old), at(0), &here), "an earlier program noted no history");
+        for n in 1..50 {
+            let mut next = super::tests::record(&format!("http://a/{n}"), FeedStanding::Active);
+            next.follow(Some(&record), at(n), &here);
+            record = next;
+        }
+        assert_eq!(record.enrolment.version.value(), 50);
+        assert_eq!(record.enrolment.history.len(), Enrolment::KEPT);
+        assert_eq!(FeedRecord::next_change([&record, &old], at(0)), at(50));
+        assert_eq!(FeedRecord::next_change([&record], at(90)), at(90));
+        assert_eq!(Enrolment::title(&"é".repeat(400)).map(|t| t.len()), Some(500));
+        assert_eq!(Enrolment::title("  "), None);
+    }
+}

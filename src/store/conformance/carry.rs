@@ -1,0 +1,300 @@
+//! What one store hands over, another answers alike, whatever kind they are and on whatever way.
+
+use super::make::*;
+use super::model::{Model, Step, follow, step};
+use super::{Bench, InMemory, OnDisk, on_every_store};
+use crate::model::*;
+use crate::store::portable::{Piece, Reader, Totals, Writer};
+use crate::store::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tokio::sync::mpsc;
+
+on_every_store! {
+    everything_is_handed_over
+    a_copy_goes_on
+    a_used_store_takes_nothing
+    what_contradicts_itself_is_refused
+    nobody_need_take_it_all
+}
+
+/// All pieces of a store.
+async fn pieces(store: &dyn Store) -> Vec<Piece> {
+    let (sender, mut receiver) = mpsc::channel(4);
+    let taking = async {
+        let mut pieces = Vec::new();
+        while let Some(piece) = receiver.recv().await {
+            pieces.push(piece);
+        }
+        pieces
+    };
+    let (carried, pieces) = tokio::join!(store.carry(sender), taking);
+    carried.unwrap();
+    pieces
+}
+
+/// The pieces as they come out of a file again.
+fn filed(pieces: &[Piece], endpoint: &EndpointId) -> Vec<Piece> {
+    let mut writer = Writer::new(Vec::new(), endpoint).unwrap();
+    let mut totals = Totals::default();
+    for piece in pieces {
+        writer.put(piece).unwrap();
+        totals.feeds += u64::from(matches!(piece, Piece::Feed(_)));
+        totals.items += u64::from(matches!(piece, Piece::Item(..)));
+    }
+    let (written, bytes) = writer.finish().unwrap();
+    assert_eq!(written, totals);
+    let mut reader = Reader::open(bytes.as_slice()).unwrap();
+    assert_eq!(reader.endpoint(), endpoint);
+    let mut read = Vec::new();
+    while let Some(piece) = reader.next_piece().unwrap() {
+        read.push(piece);
+    }
+    assert_eq!(reader.totals(), totals);
+    read
+}
+
+async fn bring(bench: &impl Bench, pieces: Vec<Piece>) -> Result<(), CommitError> {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let (sender, receiver) = mpsc::channel(4);
+    let sending = async {
+        for piece in pieces {
+            if sender.send(piece).await.is_err() {
+                break;
+            }
+        }
+        drop(sender);
+    };
+    tokio::join!(store.bring(&claim, receiver), sending).0
+}
+
+/// A copy of a store, by way of a file.
+async fn copy<B: Bench>(store: &dyn Store) -> B {
+    let bench = B::new();
+    let pieces = pieces(store).await;
+    let filed = filed(&pieces, store.endpoint());
+    assert_eq!(filed, pieces);
+    bring(&bench, pieces).await.unwrap();
+    bench
+}
+
+/// Whether two stores are of one kind. Kinds differ in what they say of bytes on disk, and of a past
+/// of which no order is known.
+#[derive(Clone, Copy, PartialEq)]
+enum Kinds {
+    Same,
+    Different,
+}
+
+/// Every answer that the trait has is the same.
+async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
+    macro_rules! same {
+        ($($call:tt)+) => {
+            assert_eq!(one.$($call)+.await.unwrap(), other.$($call)+.await.unwrap())
+        };
+    }
+    assert_eq!(one.endpoint(), other.endpoint());
+    same!(feeds());
+    same!(poll_states());
+    same!(subscriptions());
+    same!(tail(Epoch(0), usize::MAX));
+    assert_eq!(*one.sealed().borrow(), *other.sealed().borrow());
+    let names = pieces(one).await.into_iter().filter_map(|piece| piece.feed().cloned());
+    for name in names.collect::<std::collections::BTreeSet<_>>() {
+        same!(state(&name));
+        same!(snapshot(&name));
+        for select in [Select::Current, Select::All, Select::After(tick(3))] {
+            same!(view(&name, select));
+        }
+        for known in one.snapshot(&name).await.unwrap().unwrap().known {
+            same!(item(&name, &known.id));
+            same!(known(&name, &known.id));
+            same!(versions(&name, &known.id, usize::MAX));
+            for note in one.versions(&name, &known.id, usize::MAX).await.unwrap() {
+                same!(version(&name, &known.id, note.updates));
+            }
+        }
+        for seconds in (-1..60).filter(|_| kinds == Kinds::Same) {
+            for select in [PastSelect::Current, PastSelect::All] {
+                same!(past(&name, select, time(seconds)));
+            }
+        }
+        same!(events(&name, usize::MAX));
+        same!(archives(&name, usize::MAX));
+        for note in one.archives(&name, usize::MAX).await.unwrap() {
+            same!(archive(&name, &note.id));
+            same!(archive_place(&name, &note.id));
+        }
+        let kept = one.holdings(&name).await.unwrap();
+        let too = other.holdings(&name).await.unwrap();
+        assert_eq!(kept.versions, too.versions);
+        if kinds == Kinds::Same {
+            assert_eq!((kept.documents, kept.back_to), (too.documents, too.back_to));
+        }
+    }
+}
+
+/// A store with something of everything.
+async fn full(bench: &impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for name in ["news", "empty"] {
+        store.put_feed(&record(name)).await.unwrap();
+    }
+    let mut polled = poll_state("news");
+    polled.subscription = Some(subscription());
+    store.checkpoint(&claim, &[polled]).await.unwrap();
+    store.put_subscriptions(&[super::subscriptions::subscription("a")]).await.unwrap();
+    // A feed that was purged leaves its marks.
+    let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+    store.purge_feed(&feed("old")).await.unwrap();
+    let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
+    for seconds in 2..40 {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = match seconds % 6 {
+            0 => draft.tombstone("b").order(&["a"]),
+            1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
+            2 if seconds == 2 => draft.item("a", "A").item("b", "B").order(&["a", "b"]),
+            2 => draft.latest("a", &long("latest")),
+            3 => draft.item("a", &long(&seconds.to_string())),
+            4 => draft.item("c", "C").around("the same"),
+            _ => draft.touch("a", Standing::Retired { since: time(seconds) }),
+        };
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+}
+
+async fn everything_is_handed_over(bench: impl Bench) {
+    full(&bench).await;
+    there_and_back::<_, OnDisk>(&bench).await;
+    there_and_back::<_, InMemory>(&bench).await;
+}
+
+/// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
+async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
+    let store = bench.store();
+    let there: C = copy(&*store).await;
+    alike(&*store, &*there.store(), Kinds::Different).await;
+    let there = there.reopen().await;
+    let back: B = copy(&*there.store()).await;
+    alike(&*store, &*back.store(), Kinds::Same).await;
+    assert_eq!(pieces(&*store).await.len(), pieces(&*back.store()).await.len());
+}
+
+async fn a_copy_goes_on(bench: impl Bench) {
+    full(&bench).await;
+    let copies: (InMemory, OnDisk) = (copy(&*bench.store()).await, copy(&*bench.store()).await);
+    let one = goes_on(&copies.0).await;
+    assert_eq!(one, goes_on(&copies.1).await);
+    assert_eq!(one, goes_on(&bench).await);
+}
+
+/// What the past is after more has happened; the purged name is used again.
+async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for seconds in 40..80 {
+        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let mut pasts = Vec::new();
+    for seconds in [5, 17, 39, 41, 79] {
+        let past = store.past(&feed("news"), PastSelect::All, time(seconds)).await.unwrap();
+        let mut past = past.unwrap();
+        // The marks of openings are chance.
+        if let Past::Then(view) = &mut past {
+            view.state.lineage = Lineage::default();
+        }
+        pasts.push(past);
+    }
+    let events = store.events(&feed("news"), usize::MAX).await.unwrap();
+    let said = events.into_iter().map(|event| format!("{event:?}")).collect();
+    let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
+    store.commit(&claim, draft.done()).await.unwrap();
+    let again = store.state(&feed("old")).await.unwrap().unwrap();
+    (pasts, said, again.tick.unwrap())
+}
+
+async fn a_used_store_takes_nothing(bench: impl Bench) {
+    let other = InMemory::new();
+    full(&other).await;
+    let taken = pieces(&*other.store()).await;
+    bench.store().put_feed(&record("mine")).await.unwrap();
+    let refused = bring(&bench, taken).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
+    assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
+    let fenced = Claim { shard: 0, fence: 99 };
+    let (sender, receiver) = mpsc::channel(1);
+    drop(sender);
+    assert!(matches!(bench.store().bring(&fenced, receiver).await, Err(CommitError::Fenced)));
+}
+
+async fn what_contradicts_itself_is_refused(bench: impl Bench) {
+    full(&bench).await;
+    let whole = pieces(&*bench.store()).await;
+    let is_state = |piece: &Piece| matches!(piece, Piece::State(..));
+    let is_item = |piece: &Piece| matches!(piece, Piece::Item(..));
+    let without = |drop: &dyn Fn(&Piece) -> bool| -> Vec<Piece> {
+        whole.iter().filter(|piece| !drop(piece)).cloned().collect()
+    };
+    let twice = |of: &dyn Fn(&Piece) -> bool| -> Vec<Piece> {
+        let again = |piece: &Piece| if of(piece) { 2 } else { 1 };
+        whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
+    };
+    let log = |piece: &Piece| matches!(piece, Piece::Log(_));
+    let order = |piece: &Piece| matches!(piece, Piece::Order(..));
+    for broken in [
+        without(&is_state),
+        without(&is_item),
+        twice(&is_item),
+        twice(&is_state),
+        twice(&log),
+        twice(&order),
+        whole.iter().rev().cloned().collect(),
+    ] {
+        let refused = bring(&InMemory::new(), broken.clone()).await;
+        let unfit = |refused: &Result<(), CommitError>| {
+            matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. })))
+        };
+        assert!(unfit(&refused), "{refused:?}");
+        let refused = bring(&OnDisk::new(), broken).await;
+        assert!(unfit(&refused), "{refused:?}");
+    }
+}
+
+async fn nobody_need_take_it_all(bench: impl Bench) {
+    full(&bench).await;
+    let (sender, mut receiver) = mpsc::channel(1);
+    let leaving = async {
+        let first = receiver.recv().await;
+        receiver.close();
+        first
+    };
+    let store = bench.store();
+    let (carried, first) = tokio::join!(store.carry(sender), leaving);
+    carried.unwrap();
+    assert!(matches!(first, Some(Piece::Feed(_))));
+}
+
+fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let (bench, model): (B, Model) = follow(steps).await;
+        there_and_back::<B, C>(&bench).await;
+        let copied: C = copy(&*bench.store()).await;
+        model.agrees_with(&*copied.store()).await;
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #[test]
+    fn copies_in_memory_answer_alike(steps in vec(step(), 1..30)) {
+        run::<OnDisk, InMemory>(steps);
+    }
+
+    #[test]
+    fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
+        run::<InMemory, OnDisk>(steps);
+    }
+}

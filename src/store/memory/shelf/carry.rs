@@ -1,0 +1,90 @@
+//! A feed in memory, handed over and taken in.
+
+use super::{Kept, Shelf};
+use crate::model::{FeedName, FeedState};
+use crate::store::portable::{CarriedItem, Piece};
+use std::collections::{BTreeMap, VecDeque};
+
+impl Shelf {
+    /// Adds all pieces of the feed, its state last.
+    pub(in crate::store::memory) fn pieces(&self, feed: &FeedName, to: &mut Vec<Piece>) {
+        for (since, skeleton) in &self.skeletons {
+            to.push(Piece::Skeleton(feed.clone(), *since, Box::new(skeleton.clone())));
+        }
+        for (since, order) in &self.orders {
+            to.push(Piece::Order(feed.clone(), *since, order.clone()));
+        }
+        if !self.kept.is_empty() {
+            to.push(Piece::Held(feed.clone(), self.kept.clone()));
+        }
+        for kept in self.items.values() {
+            let item = CarriedItem {
+                known: kept.known.clone(),
+                newest: kept.newest.clone(),
+                versions: kept.versions.iter().cloned().collect(),
+            };
+            to.push(Piece::Item(feed.clone(), Box::new(item)));
+        }
+        for event in self.events.iter().rev() {
+            to.push(Piece::Event(feed.clone(), Box::new(event.clone())));
+        }
+        for (note, archive) in self.archives.values() {
+            let archive = archive.clone().map(Box::new);
+            to.push(Piece::Archive(feed.clone(), Box::new(note.clone()), archive));
+        }
+        to.push(Piece::State(feed.clone(), Box::new(self.state.clone())));
+    }
+
+    /// A feed of whose pieces the last came.
+    pub(in crate::store::memory) fn whole(state: FeedState, pieces: Unfinished) -> Self {
+        let Unfinished { items, kept, orders, skeletons, events, archives } = pieces;
+        let by_tick = items.iter().map(|(id, kept)| (kept.known.tick, id.clone())).collect();
+        Self {
+            state,
+            skeleton: skeletons.back().map(|(_, skeleton)| skeleton.clone()),
+            by_tick,
+            order: orders.back().map(|(_, order)| order.clone()).unwrap_or_default(),
+            items,
+            kept,
+            orders,
+            skeletons,
+            events,
+            archives,
+        }
+    }
+}
+
+/// A feed whose state has not come yet.
+#[derive(Debug, Default)]
+pub(in crate::store::memory) struct Unfinished {
+    items: BTreeMap<super::SyncId, Kept>,
+    kept: Vec<super::KeptEntry>,
+    orders: VecDeque<(super::Time, Vec<super::SyncId>)>,
+    skeletons: VecDeque<(super::Time, super::Skeleton)>,
+    events: VecDeque<super::Event>,
+    archives: BTreeMap<u64, (super::ArchiveNote, Option<super::Archive>)>,
+}
+
+impl Unfinished {
+    /// Takes a piece of the feed; what is none changes nothing.
+    pub(in crate::store::memory) fn take(&mut self, piece: Piece) {
+        match piece {
+            Piece::Skeleton(_, since, skeleton) => self.skeletons.push_back((since, *skeleton)),
+            Piece::Order(_, since, order) => self.orders.push_back((since, order)),
+            Piece::Held(_, kept) => self.kept = kept,
+            Piece::Item(_, item) => {
+                let CarriedItem { known, newest, versions } = *item;
+                let id = known.id.clone();
+                self.items.insert(
+                    id,
+                    Kept { known, newest, conflicts: Vec::new(), versions: versions.into() },
+                );
+            }
+            Piece::Event(_, event) => self.events.push_front(*event),
+            Piece::Archive(_, note, archive) => {
+                self.archives.insert(note.number, (*note, archive.map(|archive| *archive)));
+            }
+            _ => {}
+        }
+    }
+}

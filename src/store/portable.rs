@@ -1,0 +1,110 @@
+//! Everything that a store keeps, in pieces that do not depend on how it keeps them: what one store
+//! hands to another, and what stands in the file that a gateway is carried in.
+//!
+//! A feed's pieces come together, and its state comes last: whoever takes them in shows the feed
+//! only when it is whole.
+
+mod fit;
+mod frame;
+mod reader;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use fit::Fit;
+pub use frame::{MAGIC, PortableError};
+pub use reader::Reader;
+pub use writer::{Totals, Writer};
+
+pub use super::floor::Floor;
+use super::{KeptVersion, Sealed, lineage};
+use crate::model::{
+    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Kept, Known, Markup, PollState,
+    Skeleton, SyncId, Tick, Time,
+};
+use crate::websub::Subscription;
+use std::time::Duration;
+
+/// An item with everything that is kept of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedItem {
+    /// What the ledger has of it.
+    pub known: Known,
+    /// Its newest bytes.
+    pub newest: Markup,
+    /// Its kept versions, newest first.
+    pub versions: Vec<KeptVersion>,
+}
+
+/// A piece of what a store keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// A feed's record.
+    Feed(Box<FeedRecord>),
+    /// What polling remembers of a feed.
+    Poll(Box<PollState>),
+    /// A subscription of the hub.
+    Subscription(Box<Subscription>),
+    /// What is left of a purged feed.
+    Floor(FeedName, Floor),
+    /// A closed epoch of the change log, oldest first.
+    Log(Sealed),
+    /// A document around a feed's entries, and since when it was in force; oldest first, the last
+    /// one is still.
+    Skeleton(FeedName, Time, Box<Skeleton>),
+    /// An order of a feed's reader view likewise.
+    Order(FeedName, Time, Vec<SyncId>),
+    /// What is kept of a feed's held documents.
+    Held(FeedName, Vec<Kept>),
+    /// An item of a feed.
+    Item(FeedName, Box<CarriedItem>),
+    /// What happened in a feed, oldest first.
+    Event(FeedName, Box<Event>),
+    /// An archive of a feed, by its number; without content where it was dropped.
+    Archive(FeedName, Box<ArchiveNote>, Option<Box<Archive>>),
+    /// A feed's state: the last of its pieces.
+    State(FeedName, Box<FeedState>),
+}
+
+impl Piece {
+    /// The feed that it is a part of; `None` for what stands by itself.
+    pub const fn feed(&self) -> Option<&FeedName> {
+        match self {
+            Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
+            Self::Floor(..) | Self::Log(_) => None,
+            Self::Skeleton(feed, ..)
+            | Self::Order(feed, ..)
+            | Self::Held(feed, _)
+            | Self::Item(feed, _)
+            | Self::Event(feed, _)
+            | Self::Archive(feed, ..)
+            | Self::State(feed, _) => Some(feed),
+        }
+    }
+}
+
+/// The state of a feed that goes on from a copy, at the time `now`.
+///
+/// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
+/// tags that this one does not know. So a new window begins after all of them, and every subscriber
+/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1).
+pub fn restarted(mut state: FeedState, now: Time) -> FeedState {
+    let second = Duration::from_secs(1);
+    if let Some(last) = state.tick {
+        let tick = Tick::next(now, Some(last));
+        state.tick = Some(tick);
+        state.window_start = Some(tick);
+        state.complete_start = state.complete_start.or(Some(tick));
+    }
+    let found = state.render;
+    state.render = found.saturating_add(1);
+    state.deltas_from = state.render;
+    state.shown = now.max(state.shown.plus(second));
+    match lineage::mark() {
+        Some(mark) => state.lineage.go_on(mark, found),
+        // Nobody could tell what was made from now on: nothing is claimed of any revision.
+        None => state.lineage = crate::model::Lineage::default(),
+    }
+    state
+}

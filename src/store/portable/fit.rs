@@ -1,0 +1,96 @@
+//! Whether pieces fit together, whatever they were read from.
+
+use super::Piece;
+use crate::model::{FeedName, SyncId, Time};
+use crate::store::{Epoch, StoreError};
+use std::collections::HashSet;
+
+/// What came so far.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Fit {
+    feed: Option<FeedName>,
+    done: HashSet<FeedName>,
+    items: HashSet<SyncId>,
+    ordered: Option<(Time, Vec<SyncId>)>,
+    framed: Option<Time>,
+    archive: Option<u64>,
+    epoch: Option<Epoch>,
+}
+
+fn unfit(what: String) -> StoreError {
+    StoreError::Unfit { what }
+}
+
+impl Fit {
+    /// Checks the next piece.
+    pub(in crate::store) fn check(&mut self, piece: &Piece) -> Result<(), StoreError> {
+        if let Some(feed) = piece.feed() {
+            match &self.feed {
+                Some(open) if open != feed => {
+                    return Err(unfit(format!("the feed {open} ends without a state")));
+                }
+                Some(_) => {}
+                None if self.done.contains(feed) => {
+                    return Err(unfit(format!("the feed {feed} is in it twice")));
+                }
+                None => self.feed = Some(feed.clone()),
+            }
+        }
+        match piece {
+            Piece::Log(sealed) => {
+                if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch {
+                    return Err(unfit("its change log is not in order".to_owned()));
+                }
+                self.epoch = Some(sealed.epoch);
+            }
+            Piece::Skeleton(feed, since, _) => {
+                if Some(*since) <= self.framed {
+                    return Err(unfit(format!(
+                        "the documents of the feed {feed} are not in order"
+                    )));
+                }
+                self.framed = Some(*since);
+            }
+            Piece::Order(feed, since, order) => {
+                if self.ordered.as_ref().is_some_and(|(before, _)| since <= before) {
+                    return Err(unfit(format!("the orders of the feed {feed} are not in order")));
+                }
+                self.ordered = Some((*since, order.clone()));
+            }
+            Piece::Item(feed, item) => {
+                let notes = item.versions.iter().map(|version| version.note.tick);
+                let falling = notes.clone().zip(notes.skip(1)).all(|(newer, older)| newer > older);
+                if !self.items.insert(item.known.id.clone()) || !falling {
+                    let id = &item.known.id;
+                    return Err(unfit(format!("the item {id} of the feed {feed} is in it twice")));
+                }
+            }
+            Piece::Archive(feed, note, _) => {
+                if Some(note.number) <= self.archive {
+                    return Err(unfit(format!("the archives of the feed {feed} are not in order")));
+                }
+                self.archive = Some(note.number);
+            }
+            Piece::State(feed, _) => {
+                let order = self.ordered.take().map(|(_, order)| order).unwrap_or_default();
+                if let Some(unknown) = order.iter().find(|id| !self.items.contains(*id)) {
+                    return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));
+                }
+                self.done.insert(feed.clone());
+                let (done, epoch) = (std::mem::take(&mut self.done), self.epoch);
+                *self = Self { done, epoch, ..Self::default() };
+            }
+            Piece::Feed(_) | Piece::Poll(_) | Piece::Subscription(_) | Piece::Floor(..) => {}
+            Piece::Held(..) | Piece::Event(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is missing at the end.
+    pub(in crate::store) fn end(&self) -> Result<(), StoreError> {
+        match &self.feed {
+            Some(open) => Err(unfit(format!("the feed {open} ends without a state"))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+use super::frame::{FORMAT, FRAME_LIMIT, Kind};
+use super::*;
+use crate::model::{EndpointId, Lineage, Stretch};
+use crate::store::Announced;
+use crate::store::record::specimen::{any_feed, any_poll, any_state};
+use proptest::prelude::*;
+
+fn endpoint() -> EndpointId {
+    EndpointId::own("gate.example").unwrap()
+}
+
+fn written(pieces: &[Piece]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &endpoint()).unwrap();
+    for piece in pieces {
+        writer.put(piece).unwrap();
+    }
+    writer.finish().unwrap().1
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<Piece>, PortableError> {
+    let mut reader = Reader::open(bytes)?;
+    let mut pieces = Vec::new();
+    while let Some(piece) = reader.next_piece()? {
+        pieces.push(piece);
+    }
+    // After the end it stays at its end.
+    assert!(reader.next_piece()?.is_none());
+    Ok(pieces)
+}
+
+fn sample() -> Vec<Piece> {
+    let name = |text: &str| FeedName::new(text).unwrap();
+    let announced = |feed: &str, versions| Announced {
+        feed: name(feed),
+        tick: Tick::at(Time::from_unix(7)),
+        revision: crate::model::Revision(1),
+        versions,
+    };
+    let log = |epoch, changes| {
+        Piece::Log(Sealed { epoch: crate::store::Epoch(epoch), at: Time::from_unix(9), changes })
+    };
+    let floor = Floor {
+        revision: crate::model::Revision(3),
+        tick: None,
+        render: 4,
+        shown: Time::from_unix(5),
+    };
+    vec![
+        Piece::Floor(name("old"), floor),
+        log(1, vec![announced("a", 1), announced("b", 2)]),
+        log(2, vec![announced("a", 3)]),
+    ]
+}
+
+#[test]
+fn every_bit_and_every_byte_counts() {
+    let pieces = sample();
+    let whole = written(&pieces);
+    assert_eq!(read(&whole).unwrap(), pieces);
+    for cut in 0..whole.len() {
+        assert!(read(&whole[..cut]).is_err(), "cut at {cut}");
+    }
+    for at in 0..whole.len() {
+        for bit in [1, 16, 128] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= bit;
+            // A bit of zstd's own heading may mean nothing; what is read is the same then.
+            if let Ok(read) = read(&bytes) {
+                assert_eq!(read, pieces, "byte {at}");
+            }
+        }
+    }
+    assert!(read(&[whole.as_slice(), b"x"].concat()).is_err(), "something stands behind it");
+    assert!(read(&[whole.as_slice(), whole.as_slice()].concat()).is_err());
+}
+
+/// A file of frames, whatever they are.
+fn framed(frames: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut inner = Vec::new();
+    for (kind, payload) in frames {
+        inner.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
+        inner.push(*kind);
+        inner.extend_from_slice(payload);
+    }
+    [MAGIC, zstd::bulk::compress(&inner, 1).unwrap().as_slice()].concat()
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    assert!(matches!(read(b""), Err(PortableError::Other)));
+    assert!(matches!(read(b"<opml/>"), Err(PortableError::Other)));
+    assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
+    let newer = [&(FORMAT + 1).to_le_bytes(), b"gate".as_slice()].concat();
+    let head = Kind::Head as u8;
+    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 2, .. })));
+    let good = [&FORMAT.to_le_bytes(), b"gate".as_slice()].concat();
+    for frames in [
+        vec![],
+        vec![(Kind::Feed as u8, b"".as_slice())],
+        vec![(head, b"x")],
+        vec![(head, good.as_slice()), (99, b"")],
+        vec![(head, &good), (Kind::State as u8, b"")],
+        vec![(head, &good), (Kind::Inside as u8, b"a"), (Kind::Body as u8, b"")],
+        vec![(head, &good), (Kind::Inside as u8, b"not a name!")],
+        vec![(head, &good), (Kind::End as u8, &[0; 24])],
+        vec![(head, &good)],
+    ] {
+        assert!(matches!(read(&framed(&frames)), Err(PortableError::Damaged(_))), "{frames:?}");
+    }
+    let mut lying = u32::try_from(FRAME_LIMIT + 1).unwrap().to_le_bytes().to_vec();
+    lying.push(head);
+    let lying = [MAGIC, zstd::bulk::compress(&lying, 1).unwrap().as_slice()].concat();
+    assert!(matches!(read(&lying), Err(PortableError::Damaged(_))));
+}
+
+#[test]
+fn a_copy_begins_a_new_window() {
+    let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
+    let mut state = FeedState::untouched(crate::model::Format::Atom10, at(0));
+    assert_eq!(restarted(state.clone(), at(50)).tick, None, "nothing was ever told");
+    (state.tick, state.window_start) = (Some(Tick::at(at(9))), Some(Tick::at(at(1))));
+    state.complete_start = Some(Tick::at(at(1)));
+    state.render = 7;
+    state.lineage = Lineage::new([Stretch { mark: 5, after: 0 }]);
+    for now in [at(50), at(-50)] {
+        let fresh = restarted(state.clone(), now);
+        assert!(fresh.tick > state.tick && fresh.window_start == fresh.tick);
+        assert_eq!(fresh.complete_start, state.complete_start);
+        assert!(fresh.shown > state.shown && fresh.render == 8 && fresh.deltas_from == 8);
+        assert!(fresh.lineage.made(5, 7, 8), "what the copy had is known");
+        assert!(!fresh.lineage.made(5, 8, 8), "what the first store went on with is not");
+    }
+    let later = restarted(state, at(50));
+    assert_eq!(later.tick, Some(Tick::at(at(50))));
+}
+
+proptest! {
+    #[test]
+    fn pieces_come_back(feed in any_feed(), poll in any_poll(), state in any_state()) {
+        let name = feed.name.clone();
+        let pieces = [
+            Piece::Feed(Box::new(feed)),
+            Piece::Poll(Box::new(poll)),
+            Piece::State(name, Box::new(state)),
+        ];
+        prop_assert_eq!(read(&written(&pieces)).unwrap(), pieces);
+    }
+
+    #[test]
+    fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = read(&bytes);
+        let _ = read(&[MAGIC, &bytes].concat());
+        let inner = zstd::bulk::compress(&bytes, 1).unwrap();
+        let _ = read(&[MAGIC, &inner].concat());
+    }
+}

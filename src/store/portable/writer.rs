@@ -1,0 +1,155 @@
+//! Pieces to a file.
+
+use super::frame::{FORMAT, Kind, MAGIC, PortableError};
+use super::{CarriedItem, Piece};
+use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Time};
+use crate::store::limits::BLOCK;
+use crate::store::record::{
+    ArchiveRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord, LogRecord,
+    MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, SegmentRecord, SkeletonRecord,
+    StateRecord, SubscriptionRecord, encode_plain,
+};
+use std::io::Write;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The zstd level: written once, and read seldom.
+const LEVEL: i32 = 9;
+
+/// What was written or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Records of feeds.
+    pub feeds: u64,
+    /// Items, tombstones included.
+    pub items: u64,
+}
+
+impl Totals {
+    pub(super) fn note(&mut self, piece: &Piece) {
+        self.feeds += u64::from(matches!(piece, Piece::Feed(_)));
+        self.items += u64::from(matches!(piece, Piece::Item(..)));
+    }
+}
+
+/// Writes the state of a gateway.
+pub struct Writer<W: Write> {
+    to: zstd::stream::write::Encoder<'static, W>,
+    digest: Xxh3Default,
+    frames: u64,
+    feed: Option<FeedName>,
+    totals: Totals,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file with the state of the gateway `endpoint`.
+    pub fn new(mut to: W, endpoint: &EndpointId) -> Result<Self, PortableError> {
+        to.write_all(MAGIC)?;
+        let to = zstd::stream::write::Encoder::new(to, LEVEL)?;
+        let (digest, totals) = (Xxh3Default::new(), Totals::default());
+        let mut writer = Self { to, digest, frames: 0, feed: None, totals };
+        let head = [&FORMAT.to_le_bytes(), endpoint.as_str().as_bytes()].concat();
+        writer.frame(Kind::Head, &head)?;
+        Ok(writer)
+    }
+
+    fn frame(&mut self, kind: Kind, payload: &[u8]) -> Result<(), PortableError> {
+        let length = u32::try_from(payload.len())
+            .map_err(|error| PortableError::Unwritable(error.to_string()))?;
+        let head = [length.to_le_bytes().as_slice(), &[kind as u8]].concat();
+        for bytes in [head.as_slice(), payload] {
+            self.digest.update(bytes);
+            self.to.write_all(bytes)?;
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    fn record<T: Record>(&mut self, kind: Kind, record: &T) -> Result<(), PortableError> {
+        self.named(kind, &[], record)
+    }
+
+    fn named<T: Record>(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        record: &T,
+    ) -> Result<(), PortableError> {
+        let record = encode_plain(record).map_err(|error| PortableError::unwritable(&error))?;
+        self.frame(kind, &[name, record.as_slice()].concat())
+    }
+
+    /// Writes a piece.
+    pub fn put(&mut self, piece: &Piece) -> Result<(), PortableError> {
+        self.totals.note(piece);
+        if let Some(feed) = piece.feed()
+            && self.feed.as_ref() != Some(feed)
+        {
+            self.frame(Kind::Inside, feed.as_str().as_bytes())?;
+            self.feed = Some(feed.clone());
+        }
+        let at = |time: Time| time.unix().to_le_bytes();
+        match piece {
+            Piece::Feed(record) => self.record(Kind::Feed, &FeedRow::from(&**record)),
+            Piece::Poll(state) => self.record(Kind::Poll, &PollRecord::from(&**state)),
+            Piece::Subscription(subscription) => {
+                self.record(Kind::Subscription, &SubscriptionRecord::from(&**subscription))
+            }
+            Piece::Floor(name, floor) => {
+                let name = [name.as_str().as_bytes(), &[0]].concat();
+                self.named(Kind::Floor, &name, &FloorRecord::new(floor, false))
+            }
+            Piece::Log(sealed) => sealed.changes.iter().try_for_each(|announced| {
+                let record = LogRecord::new(sealed.at, announced);
+                self.named(Kind::Log, &sealed.epoch.0.to_le_bytes(), &record)
+            }),
+            Piece::Skeleton(_, since, skeleton) => {
+                self.named(Kind::Skeleton, &at(*since), &SkeletonRecord::from(&**skeleton))
+            }
+            Piece::Order(_, since, order) => {
+                self.named(Kind::Order, &at(*since), &OrderRecord::new(order))
+            }
+            Piece::Held(_, kept) => self.record(Kind::Held, &KeptRecord::new(kept)),
+            Piece::Item(_, item) => self.item(item),
+            Piece::Event(_, event) => self.record(Kind::Event, &EventRecord::from(&**event)),
+            Piece::Archive(_, note, archive) => self.archive(note, archive.as_deref()),
+            Piece::State(_, state) => {
+                self.feed = None;
+                self.record(Kind::State, &StateRecord::new(state, 0))
+            }
+        }
+    }
+
+    fn item(&mut self, item: &CarriedItem) -> Result<(), PortableError> {
+        self.record(Kind::Known, &KnownRecord::from(&item.known))?;
+        self.record(Kind::Newest, &MarkupRecord::from(&item.newest))?;
+        for version in &item.versions {
+            self.record(Kind::Version, &NoteRecord::from(&version.note))?;
+            if let Some(markup) = &version.markup {
+                self.record(Kind::Body, &MarkupRecord::from(markup))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn archive(
+        &mut self,
+        note: &ArchiveNote,
+        archive: Option<&Archive>,
+    ) -> Result<(), PortableError> {
+        let blocks = archive.map(|archive| SegmentRecord::blocks(archive, BLOCK));
+        let blocks = blocks.unwrap_or_default();
+        let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+        self.record(Kind::Archive, &ArchiveRecord::new(note, count))?;
+        blocks.iter().try_for_each(|block| self.record(Kind::Segment, block))
+    }
+
+    /// Ends the file; answers what stands in it and where it was written to.
+    pub fn finish(mut self) -> Result<(Totals, W), PortableError> {
+        let mut end = self.frames.to_le_bytes().to_vec();
+        end.extend_from_slice(&self.digest.digest128().to_le_bytes());
+        self.frame(Kind::End, &end)?;
+        let mut to = self.to.finish()?;
+        to.flush()?;
+        Ok((self.totals, to))
+    }
+}

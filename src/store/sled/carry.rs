@@ -1,0 +1,373 @@
+//! Everything in the trees, handed over and taken in.
+
+use super::chain::{self, Line, ORDERS, SKELETONS};
+use super::committer::Held;
+use super::plan::encoded;
+use super::shared::Shared;
+use super::trees::{Class, Trees, Writes};
+use super::{archives, keys, past, read};
+use crate::model::{FeedName, FeedState, Known, Skeleton, Tick, Time};
+use crate::store::floor::Floor;
+use crate::store::limits::{BLOCK, WHOLE_EVERY};
+use crate::store::portable::{CarriedItem, Fit, Piece};
+use crate::store::record::{
+    ArchiveNumber, ArchiveRecord, EventRecord, FeedRow, FloorRecord, HeadRecord, HistoryRecord,
+    KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord,
+    SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, delta,
+};
+use crate::store::{Epoch, KeptVersion, StoreError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How many pieces stand behind one barrier while they are taken in.
+pub(super) const AT_ONCE: usize = 128;
+/// How many epochs of the log are read at once.
+const EPOCHS: usize = 1000;
+
+/// Nobody takes the pieces any more; not an error of the store.
+struct Left;
+
+/// Hands everything over.
+pub(super) fn carry(
+    trees: &Trees,
+    shared: &Shared,
+    to: &mpsc::Sender<Piece>,
+) -> Result<(), StoreError> {
+    let mut all = shared.listing(|| {
+        let mut pieces: Vec<Piece> = Vec::new();
+        pieces.extend(read::feeds(trees)?.into_iter().map(|one| Piece::Feed(Box::new(one))));
+        pieces.extend(read::poll_states(trees)?.into_iter().map(|one| Piece::Poll(Box::new(one))));
+        let subscriptions = read::subscriptions(trees)?.into_iter();
+        pieces.extend(subscriptions.map(|one| Piece::Subscription(Box::new(one))));
+        for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
+            let (key, record) = entry?;
+            let name = keys::feed_name(&key);
+            let name =
+                name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
+            pieces.push(Piece::Floor(name, record.floor()));
+        }
+        Ok(pieces)
+    })?;
+    let newest = *shared.sealed.borrow();
+    let mut after = Epoch(0);
+    loop {
+        let epochs = shared.listing(|| read::tail(trees, after, newest, EPOCHS))?;
+        let Some(last) = epochs.last() else { break };
+        after = last.epoch;
+        all.extend(epochs.into_iter().map(Piece::Log));
+    }
+    for piece in all {
+        if to.blocking_send(piece).is_err() {
+            return Ok(());
+        }
+    }
+    for name in shared.names() {
+        let told = shared.reading(&name, |state| {
+            let mut send = |piece| to.blocking_send(piece).map_err(|_| Left);
+            feed(trees, &name, state, &mut send).map(Some)
+        })?;
+        if matches!(told, Some(Err(Left))) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+type Send<'a> = dyn FnMut(Piece) -> Result<(), Left> + 'a;
+
+/// Hands a feed over.
+fn feed(
+    trees: &Trees,
+    name: &FeedName,
+    state: &FeedState,
+    send: &mut Send<'_>,
+) -> Result<Result<(), Left>, StoreError> {
+    macro_rules! hand {
+        ($piece:expr) => {
+            if send($piece).is_err() {
+                return Ok(Err(Left));
+            }
+        };
+    }
+    let history: HistoryRecord =
+        trees.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
+    let since = SKELETONS.since(&history, state);
+    for at in times(trees, name, SKELETONS, since)? {
+        if let Some((from, record)) = SKELETONS.at::<SkeletonRecord>(trees, name, since, at)? {
+            let wrong = |error| trees.damaged(Class::PastSkeletons, &keys::feed(name), error);
+            let skeleton = Skeleton::try_from(record).map_err(wrong)?;
+            hand!(Piece::Skeleton(name.clone(), from, Box::new(skeleton)));
+        }
+    }
+    let since = ORDERS.since(&history, state);
+    for at in times(trees, name, ORDERS, since)? {
+        if let Some((from, record)) = ORDERS.at::<OrderRecord>(trees, name, since, at)? {
+            let wrong = |error| trees.damaged(Class::PastOrders, &keys::feed(name), error);
+            hand!(Piece::Order(name.clone(), from, record.read().map_err(wrong)?));
+        }
+    }
+    let kept = read::kept(trees, name)?;
+    if !kept.is_empty() {
+        hand!(Piece::Held(name.clone(), kept));
+    }
+    for id in past::ledger(trees, name)? {
+        let known = past::known(trees, name, &id)?;
+        let newest = read::item(trees, name, &id)?;
+        let (Some(known), Some(newest)) = (known, newest) else { continue };
+        let mut versions = Vec::new();
+        for note in read::versions(trees, name, &id, usize::MAX)? {
+            let markup = match note.deleted {
+                true => None,
+                false => chain::body(trees, name, &id, note.tick)?,
+            };
+            versions.push(KeptVersion { note, markup });
+        }
+        let item = CarriedItem { known, newest: newest.shared.winner.data, versions };
+        hand!(Piece::Item(name.clone(), Box::new(item)));
+    }
+    let mut events = read::events(trees, name, usize::MAX)?;
+    while let Some(event) = events.pop() {
+        hand!(Piece::Event(name.clone(), Box::new(event)));
+    }
+    for (note, archive) in archives::all(trees, name)? {
+        let archive = match archive {
+            Some(count) => Some(Box::new(archives::content(trees, name, note.number, count)?)),
+            None => None,
+        };
+        hand!(Piece::Archive(name.clone(), Box::new(note), archive));
+    }
+    hand!(Piece::State(name.clone(), Box::new(state.clone())));
+    Ok(Ok(()))
+}
+
+/// Since when each document of a line was in force, oldest first, the present one last.
+fn times(trees: &Trees, name: &FeedName, line: Line, since: Time) -> Result<Vec<Time>, StoreError> {
+    let mut times = Vec::new();
+    for key in trees.tree(line.past).scan_prefix(keys::feed(name)).keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?;
+        let from = keys::past_since(&key);
+        times.push(from.ok_or_else(|| trees.damaged(line.past, &key, "its key has no time"))?);
+    }
+    times.push(since);
+    Ok(times)
+}
+
+/// Whether nothing was ever put into the trees.
+pub(super) fn is_empty(trees: &Trees) -> bool {
+    Class::ALL.iter().all(|class| trees.tree(*class).is_empty())
+}
+
+/// What a piece was.
+pub(super) enum Came {
+    /// A part of something.
+    Part,
+    /// The last of a feed.
+    Feed(FeedName, Box<Held>),
+    /// What is left of a purged feed.
+    Floor(FeedName, Floor),
+    /// An epoch.
+    Epoch(Epoch, Time),
+}
+
+/// A document of a line that may be followed by another: since when it is in force, the record, and
+/// how many differences stand in a row before it.
+type Present = (Time, Vec<u8>, u32);
+
+/// What came so far of the feed that is being taken in.
+#[derive(Default)]
+pub(super) struct Bringing {
+    fit: Fit,
+    skeleton: Option<Present>,
+    order: Option<Present>,
+    next_event: u64,
+}
+
+impl Bringing {
+    /// Checks that nothing is missing at the end.
+    pub(super) fn end(&self) -> Result<(), StoreError> {
+        self.fit.end()
+    }
+
+    /// The entries of a piece.
+    pub(super) fn piece(
+        &mut self,
+        trees: &Trees,
+        piece: &Piece,
+        writes: &mut Writes,
+    ) -> Result<Came, StoreError> {
+        self.fit.check(piece)?;
+        let what = || "what was handed over".to_owned();
+        match piece {
+            Piece::Feed(record) => {
+                let row = encoded(trees, &FeedRow::from(&**record), what)?;
+                trees.put(writes, Class::Feeds, keys::feed(&record.name), &row)?;
+            }
+            Piece::Poll(state) => {
+                let row = encoded(trees, &PollRecord::from(&**state), what)?;
+                trees.put(writes, Class::Polls, keys::feed(&state.feed), &row)?;
+            }
+            Piece::Subscription(one) => {
+                let row = encoded(trees, &SubscriptionRecord::from(&**one), what)?;
+                trees.put(writes, Class::Subscriptions, keys::subscription(one.id()), &row)?;
+            }
+            Piece::Floor(feed, floor) => {
+                let row = encoded(trees, &FloorRecord::new(floor, false), what)?;
+                trees.put(writes, Class::Floors, keys::feed(feed), &row)?;
+                return Ok(Came::Floor(feed.clone(), *floor));
+            }
+            Piece::Log(sealed) => {
+                for (place, announced) in (0_u32..).zip(&sealed.changes) {
+                    let row = encoded(trees, &LogRecord::new(sealed.at, announced), what)?;
+                    trees.put(writes, Class::Log, keys::log(sealed.epoch.0, place), &row)?;
+                }
+                return Ok(Came::Epoch(sealed.epoch, sealed.at));
+            }
+            Piece::Skeleton(feed, since, skeleton) => {
+                let row = encoded(trees, &SkeletonRecord::from(&**skeleton), what)?;
+                let before = self.skeleton.take();
+                self.skeleton =
+                    Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
+            }
+            Piece::Order(feed, since, order) => {
+                let row = encoded(trees, &OrderRecord::new(order), what)?;
+                let before = self.order.take();
+                self.order = Some(follow(trees, feed, ORDERS, before, (*since, row), writes)?);
+            }
+            Piece::Held(feed, kept) => {
+                let row = encoded(trees, &KeptRecord::new(kept), what)?;
+                trees.put(writes, Class::Kept, keys::feed(feed), &row)?;
+            }
+            Piece::Item(feed, item) => self::item(trees, feed, item, writes)?,
+            Piece::Event(feed, event) => {
+                let row = encoded(trees, &EventRecord::from(&**event), what)?;
+                trees.put(writes, Class::Events, keys::event(feed, self.next_event), &row)?;
+                self.next_event += 1;
+            }
+            Piece::Archive(feed, note, archive) => {
+                let blocks = archive.as_ref().map(|archive| SegmentRecord::blocks(archive, BLOCK));
+                let blocks = blocks.unwrap_or_default();
+                for (number, block) in (0_u32..).zip(&blocks) {
+                    let row = encoded(trees, block, what)?;
+                    let key = keys::block(feed, note.number, number);
+                    trees.put(writes, Class::Segments, key, &row)?;
+                }
+                let named = encoded(trees, &ArchiveNumber(note.number), what)?;
+                trees.put(writes, Class::ArchiveIds, keys::archive_id(feed, &note.id), &named)?;
+                let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+                let row = encoded(trees, &ArchiveRecord::new(note, count), what)?;
+                trees.put(writes, Class::Archives, keys::archive(feed, note.number), &row)?;
+            }
+            Piece::State(feed, state) => {
+                let held = self.state(trees, feed, state, writes)?;
+                return Ok(Came::Feed(feed.clone(), Box::new(held)));
+            }
+        }
+        Ok(Came::Part)
+    }
+
+    fn state(
+        &mut self,
+        trees: &Trees,
+        feed: &FeedName,
+        state: &FeedState,
+        writes: &mut Writes,
+    ) -> Result<Held, StoreError> {
+        let what = || format!("the state of the feed {feed}");
+        let mut history = HistoryRecord::default();
+        if let Some((since, row, run)) = self.skeleton.take() {
+            trees.put(writes, Class::Skeletons, keys::feed(feed), &row)?;
+            history.set_skeleton(since, run);
+        }
+        if let Some((since, row, run)) = self.order.take() {
+            trees.put(writes, Class::Orders, keys::feed(feed), &row)?;
+            history.set_order(since, run);
+        }
+        let row = encoded(trees, &history, what)?;
+        trees.put(writes, Class::Histories, keys::feed(feed), &row)?;
+        let next_event = std::mem::take(&mut self.next_event);
+        let row = encoded(trees, &StateRecord::new(state, next_event), what)?;
+        trees.put(writes, Class::States, keys::feed(feed), &row)?;
+        Ok(Held { state: state.clone(), next_event })
+    }
+}
+
+/// The document before one of a line goes to its past, as a difference where that is smaller.
+fn follow(
+    trees: &Trees,
+    feed: &FeedName,
+    line: Line,
+    before: Option<Present>,
+    (since, row): (Time, Vec<u8>),
+    writes: &mut Writes,
+) -> Result<Present, StoreError> {
+    let Some((from, old, run)) = before else { return Ok((since, row, 0)) };
+    let difference = match run + 1 < WHOLE_EVERY {
+        true => delta::against(&old, since, &row)
+            .map_err(|error| trees.unwritable(format!("the past of the feed {feed}"), error))?,
+        false => None,
+    };
+    let run = if difference.is_some() { run + 1 } else { 0 };
+    trees.put(writes, line.past, keys::past(feed, from), &difference.unwrap_or(old))?;
+    Ok((since, row, run))
+}
+
+/// The entries of an item. The newest of its versions that has bytes is there whole, as a commit
+/// leaves it; each before it is a difference to the next one with bytes.
+fn item(
+    trees: &Trees,
+    feed: &FeedName,
+    item: &CarriedItem,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    let CarriedItem { known, newest, versions } = item;
+    let what = || format!("the item {} of the feed {feed}", known.id);
+    let key = keys::item(feed, &known.id);
+    let row = encoded(trees, &KnownRecord::from(known), what)?;
+    trees.put(writes, Class::Ledger, key.clone(), &row)?;
+    let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
+    writes.insert(place, Some(Vec::new()));
+
+    let mut head = HeadRecord::new(known.tick);
+    let mut newer: Option<(Time, Vec<u8>)> = None;
+    let mut run = 0;
+    for KeptVersion { note, markup } in versions {
+        let row = encoded(trees, &NoteRecord::from(note), what)?;
+        let place = keys::version(feed, &known.id, note.tick);
+        trees.put(writes, Class::Versions, place.clone(), &row)?;
+        head.kept = head.kept.saturating_add(1);
+        let Some(markup) = markup else { continue };
+        let row = encoded(trees, &MarkupRecord::from(markup), what)?;
+        let difference = match &newer {
+            Some((at, newer)) if run + 1 < WHOLE_EVERY => {
+                delta::against(&row, *at, newer).map_err(|error| trees.unwritable(what(), error))?
+            }
+            Some(_) => None,
+            None => {
+                head.set_body(note.tick);
+                head.latest = markup != newest;
+                None
+            }
+        };
+        run = if difference.is_some() { run + 1 } else { 0 };
+        trees.put(writes, Class::Bodies, place, difference.as_deref().unwrap_or(&row))?;
+        newer = Some((note.tick.time(), row));
+    }
+    if newer.is_none() {
+        head.set_body(before_all(known, versions));
+        let row = encoded(trees, &MarkupRecord::from(newest), what)?;
+        let place = keys::version(feed, &known.id, head.body());
+        trees.put(writes, Class::Bodies, place, &row)?;
+    } else if head.latest {
+        let row = encoded(trees, &MarkupRecord::from(newest), what)?;
+        trees.put(writes, Class::Latest, key.clone(), &row)?;
+    }
+    let row = encoded(trees, &head, what)?;
+    trees.put(writes, Class::Heads, key, &row)
+}
+
+/// A tick before those of all versions: that of a version that is not kept any more, and whose bytes
+/// are the item's newest.
+fn before_all(known: &Known, versions: &[KeptVersion]) -> Tick {
+    let first = versions.last().map_or(known.tick, |oldest| oldest.note.tick.min(known.tick));
+    Tick::at(first.time().minus(Duration::from_secs(1)))
+}
