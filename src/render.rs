@@ -26,11 +26,11 @@ pub mod sx091;
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
 use crate::model::{Deletion, Family, FeedState, Item, Markup, Skeleton, Tick, Version};
-use std::time::Duration;
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
 use scope::{ATOM, Extension, Prefixes};
+use std::time::Duration;
 
 /// Which view of a feed (CONTRACT, Addresses).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -141,9 +141,10 @@ pub fn whole(markup: &Markup, published: &str, base: &str) -> Element {
             (_, kind) => id.set("isPermaLink", kind.unwrap_or("false")),
         }
     }
-    let place = root.children.iter().position(
-        |node| matches!(node, tree::Node::Element(element) if element.is(space, name)),
-    );
+    let place = root
+        .children
+        .iter()
+        .position(|node| matches!(node, tree::Node::Element(element) if element.is(space, name)));
     match place.and_then(|at| root.children.get_mut(at)) {
         Some(node) => *node = tree::Node::Element(id),
         None => root.push(id),

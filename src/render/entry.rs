@@ -123,7 +123,14 @@ impl Entries<'_> {
             let inside = self.inside(markup, parts, scope);
             self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
         };
-        push_sync(out, self.prefixes.dialect, (prefix, declare), shown.version, shown.conflicts, &mut conflict);
+        push_sync(
+            out,
+            self.prefixes.dialect,
+            (prefix, declare),
+            shown.version,
+            shown.conflicts,
+            &mut conflict,
+        );
 
         self.push_inner(out, markup, parts, shown.published_id);
         if parts.inner.is_none() {

@@ -236,7 +236,10 @@ mod tests {
         assert_eq!(site().view(&news, ViewKind::Sync, form), all);
         let form = Form { dialect: Dialect::Sse, container: Some(Container::Rss) };
         let at = |family| site().view(&news, ViewKind::Reader, form.within(family));
-        assert_eq!((at(Family::Atom), at(Family::Rss)), (format!("{base}?as=rss"), base.to_owned()));
+        assert_eq!(
+            (at(Family::Atom), at(Family::Rss)),
+            (format!("{base}?as=rss"), base.to_owned())
+        );
     }
 
     #[test]

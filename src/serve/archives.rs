@@ -3,6 +3,7 @@
 //! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
 //! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
 
+use super::Shared;
 use super::address::{Form, Site, without_credentials};
 use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
@@ -11,10 +12,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
 use super::shelf::Renderer;
-use super::Shared;
-use crate::model::{
-    Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, Time,
-};
+use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, Time};
 use crate::render::{Addresses, ArchiveDocument, HistoryPlace, Page, ViewKind};
 use crate::store::{Store, StoreError};
 use axum::extract::rejection::PathRejection;

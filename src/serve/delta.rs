@@ -8,9 +8,9 @@
 //!
 //! [`Lineage`]: crate::model::Lineage
 
+use super::address::Form;
 use super::address::without_credentials;
 use super::negotiate::members;
-use super::address::Form;
 use crate::model::{Family, FeedRecord, FeedState, Tick, Time};
 use crate::render::ViewKind;
 use http::{HeaderMap, HeaderName};
@@ -146,8 +146,8 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::{Container, Dialect};
     use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use crate::render::{Container, Dialect};
     use proptest::prelude::*;
 
     const FORM: Form = Form::of(Dialect::Sse);
@@ -163,8 +163,7 @@ mod tests {
     }
 
     fn scope(url: &str, kind: ViewKind) -> Scope {
-        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Family::Atom)
-            .unwrap()
+        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Family::Atom).unwrap()
     }
 
     fn state(render: u64) -> FeedState {

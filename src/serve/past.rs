@@ -124,9 +124,7 @@ impl Pasts {
                 ViewKind::Reader => PastSelect::Current,
             };
             match self.store.past(&record.name, select, at).await? {
-                Some(Past::Then(view)) => {
-                    self.build(record, wish, at, *view, turn).await
-                }
+                Some(Past::Then(view)) => self.build(record, wish, at, *view, turn).await,
                 Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
                 None => Err(Missing::Told(unknown(at, None))),
             }

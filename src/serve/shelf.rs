@@ -264,9 +264,8 @@ impl Shelf {
         if wish.seen.is_none() {
             // The state is kept in memory, and is there where documents cannot be read.
             let state = self.store.state(&record.name).await.ok().flatten();
-            let form = state.map_or(Form { dialect: wish.dialect, container: None }, |state| {
-                wish.form(&state)
-            });
+            let form = state
+                .map_or(Form { dialect: wish.dialect, container: None }, |state| wish.form(&state));
             let place = (record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
                 && let Some(rendition) = self.renditions.get(&key).await

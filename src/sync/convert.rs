@@ -13,10 +13,7 @@ use crate::model::{Count, History, Shared, Stamp, Update, Version};
 
 /// An item of SSE 1.0 as one of 0.91. `keep` makes of a conflicting version, which has no conflicts
 /// of its own, what is kept of it (section 5.2).
-pub fn to_091<D, C>(
-    item: Shared<D>,
-    mut keep: impl FnMut(Item091<D, C>) -> C,
-) -> Item091<D, C> {
+pub fn to_091<D, C>(item: Shared<D>, mut keep: impl FnMut(Item091<D, C>) -> C) -> Item091<D, C> {
     let conflicts = item.conflicts.into_iter().map(|version| {
         let lost = alone(version);
         let (version, edit) = (lost.version, lost.last.clone());

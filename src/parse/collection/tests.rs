@@ -1,8 +1,8 @@
 //! What collections say as Atom.
 
 use super::*;
-use crate::parse::sse::{self, Payload};
 use crate::model::Shared;
+use crate::parse::sse::{self, Payload};
 
 fn shared(text: &str) -> Vec<Shared<Payload>> {
     let atom = transcoded(text).unwrap().unwrap();
@@ -61,7 +61,11 @@ fn the_example_of_json_is_read() {
         assert_eq!(data.values.title.as_deref(), Some("Buy groceries"));
         assert_eq!(data.values.text.as_deref(), Some("Get milk and <b>eggs</b>"));
         assert!(data.values.html);
-        assert!(data.xml.contains("name=\"priority\">{\"high\":true}</json:member>"), "{}", data.xml);
+        assert!(
+            data.xml.contains("name=\"priority\">{\"high\":true}</json:member>"),
+            "{}",
+            data.xml
+        );
         assert!(data.xml.contains("<category term=\"1\"/>"), "{}", data.xml);
         let atom = transcoded(&text).unwrap().unwrap();
         assert!(atom.contains("<sx:related link=\"http://example.com/all\" type=\"complete\"/>"));

@@ -123,7 +123,11 @@ impl Payload {
 }
 
 /// The bindings that an element and what is in it use and do not make themselves.
-pub(in crate::parse) fn needs(tree: &Tree<'_>, item: Id, without: Option<Id>) -> Vec<(String, String)> {
+pub(in crate::parse) fn needs(
+    tree: &Tree<'_>,
+    item: Id,
+    without: Option<Id>,
+) -> Vec<(String, String)> {
     let mut needs: Vec<(String, String)> = Vec::new();
     // Elements to visit, each with the prefixes declared between it and the item.
     let mut open = vec![item];

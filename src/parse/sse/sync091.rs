@@ -124,10 +124,7 @@ fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseErr
 
 /// The item that stands in an `sx:conflict`. What is there is for each application to say (section
 /// 5.2), so that anything else is none.
-fn kept_item(
-    tree: &Tree<'_>,
-    conflict: Id,
-) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+fn kept_item(tree: &Tree<'_>, conflict: Id) -> Result<Option<Item091<Payload, Kept>>, SseError> {
     let items = tree.children(conflict).filter_map(|(id, _)| match tree.name(id) {
         (ATOM, "entry") => Some((Family::Atom, id)),
         (_, "item") => Some((Family::Rss, id)),

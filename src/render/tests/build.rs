@@ -4,7 +4,9 @@ use crate::model::{
     Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, Markup, Revision,
     Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
-use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag};
+use crate::render::{
+    Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag,
+};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;

@@ -37,10 +37,7 @@ fn bare<D>(version: &Version<D>) -> Version<()> {
 }
 
 fn bares<D>(shared: &Shared<D>) -> Shared<()> {
-    Shared {
-        winner: bare(&shared.winner),
-        conflicts: shared.conflicts.iter().map(bare).collect(),
-    }
+    Shared { winner: bare(&shared.winner), conflicts: shared.conflicts.iter().map(bare).collect() }
 }
 
 /// What of an item survives a dialect (READINGS 2, its last sentence).

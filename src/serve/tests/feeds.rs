@@ -143,7 +143,19 @@ async fn bad_parameters_are_named() {
         let problem = problem(site.get(path).await, 400).await;
         assert_eq!(problem["parameter"], parameter, "{path}");
     }
-    for fine in ["?as=atom", "?as=rss", "?as=pox", "?as=json", "?as=jsonfeed", "?sx=sse-0.91", "?sx=sse", "?utm=x&foo", "?since=x", "?%ff=%00", ""] {
+    for fine in [
+        "?as=atom",
+        "?as=rss",
+        "?as=pox",
+        "?as=json",
+        "?as=jsonfeed",
+        "?sx=sse-0.91",
+        "?sx=sse",
+        "?utm=x&foo",
+        "?since=x",
+        "?%ff=%00",
+        "",
+    ] {
         let answer = site.get(&format!("/feeds/news{fine}")).await;
         assert_eq!(answer.status(), 200, "{fine}");
     }
@@ -320,12 +332,15 @@ async fn a_container_has_its_media_type_and_stays_in_links() {
             assert!(header(&answer, "content-type").starts_with(media), "{name}");
             assert!(!header(&answer, "vary").contains("Accept,"), "the address says it");
             assert!(header(&answer, "etag").starts_with('"'));
-            let own = format!("<https://feeds.example.org/feeds/news{view}?as={name}>; rel=\"self\"");
+            let own =
+                format!("<https://feeds.example.org/feeds/news{view}?as={name}>; rel=\"self\"");
             assert!(headers::links(&answer).contains(&own), "{name} {view}");
         }
     }
     let answer = site.get("/feeds/news?as=atom").await;
-    assert!(headers::links(&answer).contains("<https://feeds.example.org/feeds/news>; rel=\"self\""));
+    assert!(
+        headers::links(&answer).contains("<https://feeds.example.org/feeds/news>; rel=\"self\"")
+    );
 }
 
 #[tokio::test]
