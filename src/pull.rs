@@ -12,9 +12,11 @@ mod error;
 mod exchange;
 mod history;
 mod item;
+mod json;
 mod merge;
 mod replica;
 mod session;
+mod sharing;
 mod splice;
 mod state;
 #[cfg(test)]

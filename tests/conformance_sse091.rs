@@ -25,7 +25,9 @@ fn shown(item: &Item091<Payload, Kept>) -> String {
         .conflicts
         .iter()
         .map(|conflict| match &conflict.data {
-            Kept::Markup { xml, .. } => {
+            Kept::Markup { xml, item, .. } => {
+                let kept = item.as_ref().map(|item| (item.version, item.last.clone()));
+                assert_eq!(kept, Some((conflict.version, conflict.edit.clone())));
                 let text = format!(
                     "<rss xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><channel>{xml}\
                      </channel></rss>"
@@ -92,12 +94,123 @@ fn what_does_not_change_stays_byte_for_byte() {
     }
 }
 
+/// The item of a feed in SSE 1.0, whatever dialect it is written in: its number of updates, whether it
+/// is deleted, its history, its title, and its conflicts.
+fn in_sse(text: &str) -> Vec<String> {
+    let text = tidegate::parse::collection::transcoded(text).unwrap().unwrap_or(text.to_owned());
+    let feed = sse::read(&text).unwrap();
+    let version = |version: &tidegate::model::Version<Payload>| {
+        let title = version.data.values.title.clone().unwrap_or_default();
+        format!(
+            "{} {} {} {:?} {title}",
+            version.id,
+            version.updates.value(),
+            version.deleted,
+            version.history
+        )
+    };
+    let shared = feed.items.iter().map(|item| item.any().unwrap().unwrap());
+    let mut items: Vec<String> = shared
+        .map(|shared| {
+            let mut conflicts: Vec<_> = shared.conflicts.iter().map(version).collect();
+            conflicts.sort();
+            format!("{} {conflicts:?}", version(&shared.winner))
+        })
+        .collect();
+    items.sort();
+    items
+}
+
+fn rss(namespace: &str, items: &str) -> String {
+    format!(
+        "<rss version=\"2.0\" xmlns:sx=\"{namespace}\"><channel><title>t</title>{items}</channel></rss>"
+    )
+}
+
+const OLD: &str = "http://www.microsoft.com/schemas/rss/sse";
+const NEW: &str = "http://www.microsoft.com/schemas/sse";
+
+/// READINGS 2, its last sentence: a mixed pair is merged in SSE 1.0, and comes out as LOCAL is written.
 #[test]
-fn a_pair_of_both_kinds_is_refused_with_file_and_line() {
-    let old = path("v/v1.xml");
-    let new = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge/000/local.xml");
-    let said = merge_command(&old, &new, &mut Vec::new()).unwrap_err().to_string();
-    assert!(said.contains("local.xml: line 1: the item has sync markup of SSE 1.0"), "{said}");
-    let said = merge_command(&new, &old, &mut Vec::new()).unwrap_err().to_string();
-    assert!(said.contains("v1.xml: line 8: the item has sync markup of SSE 0.91"), "{said}");
+fn a_pair_of_both_kinds_is_converted_and_merged() {
+    let old = rss(
+        OLD,
+        "<item><title>first</title><sx:sync id=\"i\" version=\"2\"><sx:history \
+         when=\"Tue, 24 May 2005 09:43:33 GMT\" by=\"A\"><sx:update \
+         when=\"Mon, 23 May 2005 09:43:33 GMT\" by=\"A\"/></sx:history></sx:sync></item>",
+    );
+    let new = rss(
+        NEW,
+        "<item><title>other</title><sx:sync id=\"i\" updates=\"2\"><sx:history sequence=\"2\" \
+         when=\"2005-05-25T09:43:33Z\" by=\"B\"/><sx:history sequence=\"1\" \
+         when=\"2005-05-23T09:43:33Z\" by=\"A\"/></sx:sync></item><item><title>more</title>\
+         <sx:sync id=\"j\" updates=\"1\"><sx:history sequence=\"1\" by=\"B\"/></sx:sync></item>",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (old, new) = (written("old.xml", &old), written("new.xml", &new));
+    let into_old = command(&old, &new);
+    let into_new = command(&new, &old);
+    assert_eq!(in_sse(&into_old), in_sse(&into_new));
+    let items = in_sse(&into_old);
+    assert!(items[0].contains("other [\"i 2 false") && items[0].contains("first"), "{items:?}");
+    assert!(into_old.contains("version=\"2\" deleted=\"false\" conflict=\"true\""), "{into_old}");
+    assert!(!into_old.contains("updates=") && !into_old.contains(NEW), "{into_old}");
+    assert!(into_new.contains("updates=\"2\"") && !into_new.contains(OLD), "{into_new}");
+    // Again it changes nothing.
+    let again = written("again.xml", &into_old);
+    assert_eq!(command(&again, &new), into_old);
+}
+
+/// Plain XML and JSON as LOCAL and as INCOMING, with each other and with feeds.
+#[test]
+fn collections_are_merged_like_feeds() {
+    let pox = format!(
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
+         </subject><body>one</body><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
+         by=\"A\"/></sx:sync></item>\n</collection>"
+    );
+    let json = "{\"note\": 7, \"items\": [{\"title\": \"b\", \"extra\": [1], \"sync\": {\"id\": \"i\", \
+                \"updates\": 2, \"history\": [{\"sequence\": 2, \"by\": \"B\"}, {\"sequence\": 1, \
+                \"by\": \"A\"}]}}, {\"title\": \"c\", \"sync\": {\"id\": \"j\", \"updates\": 1, \
+                \"history\": [{\"sequence\": 1, \"by\": \"C\"}]}}]}";
+    let feed = rss(
+        NEW,
+        "<item><title>lost</title><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
+         by=\"D\"/></sx:sync></item>",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [("a.xml", pox.as_str()), ("b.json", json), ("c.xml", feed.as_str())];
+    for (name, text) in texts {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let at = |name: &str| folder.path().join(name);
+    let merged = command(&at("a.xml"), &at("b.json"));
+    assert!(merged.starts_with(pox.split("<item>").next().unwrap()), "{merged}");
+    assert_eq!(in_sse(&merged), in_sse(json), "{merged}");
+    let merged = command(&at("b.json"), &at("a.xml"));
+    let value: serde_json::Value = serde_json::from_str(&merged).unwrap();
+    assert_eq!(value, serde_json::from_str::<serde_json::Value>(json).unwrap(), "nothing is new");
+    let into_json = command(&at("b.json"), &at("c.xml"));
+    let into_feed = command(&at("c.xml"), &at("b.json"));
+    let into_pox = command(&at("a.xml"), &at("c.xml"));
+    assert_eq!(in_sse(&into_json), in_sse(&into_feed));
+    assert!(in_sse(&into_json)[0].contains("lost"), "{into_json}");
+    assert!(in_sse(&into_pox)[0].contains("lost"), "{into_pox}");
+    let value: serde_json::Value = serde_json::from_str(&into_json).unwrap();
+    assert_eq!((&value["note"], &value["items"][0]["extra"]), (&7.into(), &serde_json::json!([1])));
+    assert_eq!(value["items"][0]["sync"]["conflicts"][0]["title"], "lost");
+}
+
+#[test]
+fn json_that_is_no_collection_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    std::fs::write(&path, "{\"items\": []}").unwrap();
+    let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
+    assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
 }

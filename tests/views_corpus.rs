@@ -89,15 +89,17 @@ fn recorded_feeds_come_through_as_their_publishers_have_them() {
     let foreign = sum(|one| usize::from(one.by_feed_rs && one.items > 0));
     println!(
         "{} of {} feeds compared, {foreign} of them with feed-rs on both sides: {} items, {} under an \
-         id they had before, {} in sync views, {} tombstones",
+         id they had before, {} in sync views, {} tombstones, {} round trips",
         compared.len(),
         all.len(),
         sum(|one| one.items),
         sum(|one| one.renamed),
         sum(|one| one.in_sync),
         sum(|one| one.tombstones),
+        sum(|one| one.round_trips),
     );
     demand_the_same(&compared);
+    assert!(sum(|one| usize::from(one.round_trips > 0)) >= FEEDS_WANTED);
     assert!(foreign >= FEEDS_WANTED, "only {foreign} feeds were compared by feed-rs");
     assert!(sum(|one| one.renamed) > 0, "no re-keyed item was looked at");
     expat::accepts(out.path(), 2 * compared.len());

@@ -17,7 +17,7 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Round};
-use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store};
 use tidegate::{archive, config, diff, identity, sup, websub};
 
@@ -70,6 +70,7 @@ pub fn document(data: &[u8]) {
     let limits = Limits::default();
     let Ok(decoded) = parse::decode(data, None, &limits) else { return };
     let Ok(feed) = parse::document(&decoded.text, None, &limits) else { return };
+    assert!(parse::collection::transcoded(&decoded.text).unwrap_or(None).is_none(), "it is once");
     assert_eq!(parse::pieces(&feed).collect::<String>(), decoded.text, "the pieces are the text");
     let mut reached = 0;
     for entry in &feed.entries {
@@ -136,11 +137,19 @@ fn taken(feed: &FeedDocument<'_>) {
         aggregated: Vec::new(),
         cloud: None,
     };
-    for (kind, dialect) in
-        [(ViewKind::Reader, Dialect::Sse), (ViewKind::Complete, Dialect::FeedSync)]
-    {
+    let own = Container::of(view.state.format.family());
+    for (kind, container, dialect) in [
+        (ViewKind::Reader, own, Dialect::Sse),
+        (ViewKind::Complete, own, Dialect::FeedSync),
+        (ViewKind::Complete, Container::Atom, Dialect::Sse091),
+        (ViewKind::Reader, Container::Rss, Dialect::Sse),
+        (ViewKind::Sync, Container::Pox, Dialect::Sse),
+        (ViewKind::Complete, Container::Json, Dialect::FeedSync),
+        (ViewKind::Reader, Container::JsonFeed, Dialect::Sse),
+    ] {
         let page = Page {
             kind,
+            container,
             dialect,
             addresses: &addresses,
             state: &view.state,
@@ -151,13 +160,21 @@ fn taken(feed: &FeedDocument<'_>) {
             since: view.state.window_start,
             until: view.state.tick,
             expires: None,
+            window: None,
         };
         let rendered = render::document(&page);
-        let again = parse::document(&rendered, None, &Limits::default())
+        let decoded = parse::decode(rendered.as_bytes(), None, &Limits::default())
+            .unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
+        let again = parse::document(&decoded.text, None, &Limits::default())
             .unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         assert_eq!(again.completeness, Completeness::Full, "in {rendered:?}");
         assert_eq!(again.entries.len(), once.len(), "in {rendered:?}");
-        assert!(matches!(again.format, Format::Atom10 | Format::Rss20), "in {rendered:?}");
+        let format = match container {
+            Container::Atom | Container::Pox | Container::Json => Format::Atom10,
+            Container::Rss => Format::Rss20,
+            Container::JsonFeed => Format::JsonFeed,
+        };
+        assert_eq!(again.format, format, "in {rendered:?}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! One document, read for what a replica needs of it.
 
 use super::error::PullError;
+use super::item::Item;
 use super::text::labelled_utf8;
-use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older, Shared};
-use crate::parse::sse::{self, Payload, SseDialect, SseFault, SseFeed};
+use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older};
+use crate::parse::sse::{self, Payload, SseDialect, SseFeed, mentions_sync_markup, parse_rfc822};
 use crate::parse::{self, Limits};
 use std::collections::HashSet;
 use url::Url;
@@ -27,7 +28,7 @@ pub(super) struct Document {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A feed with sync markup.
-    Sse(Sharing, Vec<Shared<Payload>>),
+    Sse(Sharing, Vec<Item>),
     /// A feed without.
     Plain(History, Vec<Payload>),
 }
@@ -72,7 +73,7 @@ pub(super) fn read(
     let mut text = decoded.text.into_owned();
     labelled_utf8(&mut text);
     match sse::read(&text) {
-        Ok(feed) if shares(&feed) => return shared(&feed, url, is_delta),
+        Ok(feed) if shares(&feed) => return Ok(shared(&feed, url, is_delta)),
         // What is broken and has sync markup is not taken for a plain feed.
         Err(source) if mentions_sync_markup(&text) => {
             return Err(PullError::Markup { url: url.to_string(), source });
@@ -88,60 +89,67 @@ fn shares(feed: &SseFeed<'_>) -> bool {
     feed.items.iter().any(|item| item.dialect.is_some()) || sharing_of(feed).is_some()
 }
 
-/// The namespaces of sync markup, as they would stand in a document that cannot be read.
-fn mentions_sync_markup(text: &str) -> bool {
-    ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
-        .iter()
-        .any(|namespace| text.contains(namespace))
-}
-
+/// The `sx:sharing` of a feed: in its channel, or in its root, where that of the authors of SSE 0.91
+/// stands (READINGS 2, row 11).
 fn sharing_of(feed: &SseFeed<'_>) -> Option<usize> {
     let tree = &feed.tree;
-    let mut children = tree.children(feed.container).map(|(id, _)| id);
+    let mut children =
+        [feed.container, 0].into_iter().flat_map(|id| tree.children(id)).map(|(id, _)| id);
     children.find(|id| {
         let (namespace, local) = tree.name(*id);
         local == "sharing" && SseDialect::of(namespace).is_some()
     })
 }
 
-fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Result<Document, PullError> {
-    let markup = |source| PullError::Markup { url: url.to_string(), source };
+fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
     let mut warnings = Vec::new();
     let mut items = Vec::new();
     for item in &feed.items {
-        if item.shared_091.is_some() {
-            let fault = SseFault::Mixed { found: "SSE 0.91", wanted: "SSE 1.0" };
-            return Err(markup(feed.tree.fault(item.span.start, fault)));
-        }
-        match &item.shared {
-            Some(Ok(shared)) => items.push(based(shared.clone(), url)),
-            // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
-            Some(Err(error)) => warnings.push(format!("{url}: {error}; the item is left out")),
-            None => {}
-        }
+        items.extend(Item::shared(item).map(|item| based(item, url)));
+        let error = match (&item.shared, &item.shared_091) {
+            (Some(Err(error)), _) | (None, Some(Err(error))) => error,
+            _ => continue,
+        };
+        // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
+        warnings.push(format!("{url}: {error}; the item is left out"));
     }
     let sharing = sharing_of(feed).map(|id| sharing(feed, id, url)).unwrap_or_default();
-    Ok(Document {
+    Document {
         url: url.clone(),
         text: feed.tree.text().to_owned(),
         kind: Kind::Sse(sharing, items),
         is_delta,
         warnings,
-    })
+    }
 }
 
 fn sharing(feed: &SseFeed<'_>, id: usize, url: &Url) -> Sharing {
     let tree = &feed.tree;
     let attribute = |name| tree.element(id).and_then(|element| element.attribute(name));
-    let bounds = attribute("since").zip(attribute("until"));
+    let is_091 = SseDialect::of(tree.name(id).0) == Some(SseDialect::Sse091);
+    let bounds = if is_091 {
+        bounds_091(attribute("since"), attribute("until"))
+    } else {
+        let bounds = attribute("since").zip(attribute("until"));
+        bounds.map(|(since, until)| (since.to_owned(), until.to_owned()))
+    };
     let complete = tree.children(id).find_map(|(related, element)| {
         let is_complete = tree.name(related).1 == "related"
             && element.attribute("type").map(str::trim) == Some("complete");
         let link = element.attribute("link").filter(|_| is_complete)?;
         url.join(link.trim()).ok().map(bare)
     });
-    let bounds = bounds.map(|(since, until)| (since.to_owned(), until.to_owned()));
     Sharing { bounds, complete }
+}
+
+/// The bounds of SSE 0.91 (section 2.1), which are dates, as texts that can be compared. Without `since`
+/// the feed is there from the beginning; without an `until` that can be read nobody can tell.
+fn bounds_091(since: Option<&str>, until: Option<&str>) -> Option<(String, String)> {
+    let until = parse_rfc822(until?)?.to_string();
+    match since.filter(|since| !since.trim().is_empty()) {
+        None => Some((String::new(), until)),
+        Some(since) => Some((parse_rfc822(since)?.to_string(), until)),
+    }
 }
 
 /// A link as it is followed and kept: what a document says of credentials is neither.
@@ -154,11 +162,18 @@ fn bare(mut link: Url) -> Url {
 }
 
 /// References in what is taken elsewhere are relative to where it came from.
-fn based(mut shared: Shared<Payload>, url: &Url) -> Shared<Payload> {
-    for version in shared.conflicts.iter_mut().chain([&mut shared.winner]) {
-        base(&mut version.data, url);
+fn based(mut item: Item, url: &Url) -> Item {
+    match &mut item {
+        Item::Sse(shared) => {
+            for version in shared.conflicts.iter_mut().chain([&mut shared.winner]) {
+                base(&mut version.data, url);
+            }
+        }
+        // What is kept of its conflicts stands in it, and so has its base.
+        Item::Sse091(item) => base(&mut item.data, url),
+        Item::Plain(payload) => base(payload, url),
     }
-    shared
+    item
 }
 
 fn base(payload: &mut Payload, url: &Url) {

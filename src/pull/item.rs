@@ -1,8 +1,8 @@
 //! The items of a replica, and what a pull did to them.
 
 use crate::model::Shared;
-use crate::parse::sse::{Kept, Payload};
-use crate::sync::{Canonical, Item091};
+use crate::parse::sse::{Kept, Payload, SseDialect, SseItem, converted};
+use crate::sync::{Canonical, Item091, to_091};
 use std::collections::{HashMap, HashSet};
 
 /// An item of a feed file, by the kind of its sync markup.
@@ -32,6 +32,38 @@ impl Item {
             Self::Sse(shared) => shared.winner.id.to_string(),
             Self::Sse091(item) => item.id.to_string(),
             Self::Plain(payload) => identity(payload),
+        }
+    }
+
+    /// What an item of a feed file shares; `None` where it takes no part in synchronization or its
+    /// markup is invalid.
+    pub(super) fn shared(item: &SseItem) -> Option<Self> {
+        match (&item.shared, &item.shared_091) {
+            (Some(shared), _) => shared.clone().ok().map(Self::Sse),
+            (None, Some(shared)) => shared.clone().ok().map(Self::Sse091),
+            (None, None) => None,
+        }
+    }
+
+    /// What it shares in SSE 1.0.
+    pub(super) fn into_sse(self) -> Option<Shared<Payload>> {
+        match self {
+            Self::Sse(shared) => Some(shared),
+            Self::Sse091(item) => Some(converted(item)),
+            Self::Plain(_) => None,
+        }
+    }
+
+    /// The item as one of a dialect.
+    pub(super) fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
+        match (self, dialect) {
+            (Self::Sse(shared), Some(SseDialect::Sse091)) => {
+                Self::Sse091(to_091(shared, |lost| Kept::Item(Box::new(lost))))
+            }
+            (Self::Sse091(item), Some(SseDialect::Sse | SseDialect::FeedSync)) => {
+                Self::Sse(converted(item))
+            }
+            (same, _) => same,
         }
     }
 

@@ -1,11 +1,13 @@
-//! Merging two SSE feed documents (SSE 1.0 section 3.3): the result is the first one with what
-//! changed, everything in it that is not concerned kept byte for byte.
+//! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the first
+//! one with what changed, everything in it that is not concerned kept byte for byte.
 
 use super::item::Item;
-use super::{splice, text};
+use super::{json, sharing, splice, text};
 use crate::model::{Shared, SyncId, Version};
-use crate::parse::sse::{self, Kept, Payload, SseDialect, SseError, SseFault, SseFeed};
-use crate::sync::{self, Item091, Merged091};
+use crate::parse::ParseError;
+use crate::parse::collection;
+use crate::parse::sse::{self, Kept, Payload, SseDialect, SseError, SseFault, SseFeed, converted};
+use crate::sync::{self, Item091};
 use std::collections::HashMap;
 
 /// Which of the two feeds.
@@ -18,57 +20,103 @@ pub enum Side {
 }
 
 /// Merges the feed document `incoming` into `local`; an error says in which of them it is.
+///
+/// Each may be Atom, RSS, or a collection of FeedSync as plain XML or JSON, in any dialect: two feeds
+/// of SSE 0.91 are merged by its section 4.4, all others in SSE 1.0. The result is in the container and
+/// dialect of `local`.
 pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, SseError)> {
     let here = |source| (Side::Local, source);
     let there = |source| (Side::Incoming, source);
-    let local_text = text::decode(local).map_err(here)?;
-    let incoming_text = text::decode(incoming).map_err(there)?;
-    let local_feed = sse::read(&local_text).map_err(here)?;
-    let incoming_feed = sse::read(&incoming_text).map_err(there)?;
+    let local = Source::of(local).map_err(here)?;
+    let incoming = Source::of(incoming).map_err(there)?;
+    let local_feed = sse::read(&local.text).map_err(here)?;
+    let incoming_feed = sse::read(&incoming.text).map_err(there)?;
+    let ours = items(&local_feed).map_err(here)?;
+    let theirs = items(&incoming_feed).map_err(there)?;
     let dialect = local_feed.dialect.or(incoming_feed.dialect);
-    let outcome = if dialect == Some(SseDialect::Sse091) {
-        let ours = items_091(&local_feed).map_err(here)?;
-        merge_items_091(ours, items_091(&incoming_feed).map_err(there)?)
-    } else {
-        let ours = shared_items(&local_feed).map_err(here)?;
-        merge_items(ours, shared_items(&incoming_feed).map_err(there)?)
+    let outcome = match (all_091(&ours), all_091(&theirs)) {
+        (Some(ours), Some(theirs)) if dialect == Some(SseDialect::Sse091) => {
+            merge_items_091(ours, theirs)
+        }
+        _ => merge_items(in_sse(ours), in_sse(theirs)).into_dialect(dialect),
     };
-    Ok(splice::merged(&local_feed, &incoming_feed, outcome))
+    Ok(match &local.json {
+        Some(written) => json::merged(written, &local_feed, outcome),
+        None => splice::merged(&local_feed, &incoming_feed, outcome),
+    })
+}
+
+/// A feed document as text.
+struct Source {
+    /// The text; of a collection in JSON what it says as Atom.
+    text: String,
+    /// The collection in JSON.
+    json: Option<String>,
+}
+
+impl Source {
+    fn of(bytes: &[u8]) -> Result<Self, SseError> {
+        let text = text::decode(bytes)?;
+        // Plain XML is read as it is.
+        if !text.trim_start().starts_with('{') {
+            return Ok(Self { text, json: None });
+        }
+        let fault = |error: &ParseError| {
+            let before = text.get(..error.offset().unwrap_or(0)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            SseError { line, fault: SseFault::Collection(error.to_string()) }
+        };
+        match collection::transcoded(&text).map_err(|error| fault(&error))? {
+            Some(atom) => Ok(Self { text: atom, json: Some(text) }),
+            None => {
+                let what = "it is JSON without items that have \"sync\"".to_owned();
+                Err(SseError { line: 1, fault: SseFault::NotAFeed(what) })
+            }
+        }
+    }
 }
 
 /// An item with the number of the element that it stands in.
 type Placed<T> = (usize, T);
 
-/// The items of SSE 1.0 or FeedSync in a feed, each id once (section 2.4).
-fn shared_items(feed: &SseFeed<'_>) -> Result<Vec<Placed<Shared<Payload>>>, SseError> {
+/// The shared items of a feed, each id once (SSE 1.0 section 2.4, SSE 0.91 section 2.3).
+fn items(feed: &SseFeed<'_>) -> Result<Vec<Placed<Item>>, SseError> {
     let mut once = Once::new(feed);
     let mut items = Vec::new();
     for item in &feed.items {
-        if item.shared_091.is_some() {
-            let fault = SseFault::Mixed { found: "SSE 0.91", wanted: "SSE 1.0" };
-            return Err(feed.tree.fault(item.span.start, fault));
-        }
-        let Some(shared) = item.shared.clone().transpose()? else { continue };
-        once.check(&shared.winner.id, item.span.start)?;
+        let shared = match (&item.shared, &item.shared_091) {
+            (Some(shared), _) => Item::Sse(shared.clone()?),
+            (None, Some(shared)) => Item::Sse091(shared.clone()?),
+            (None, None) => continue,
+        };
+        let id = match &shared {
+            Item::Sse(shared) => &shared.winner.id,
+            Item::Sse091(item) => &item.id,
+            Item::Plain(_) => continue,
+        };
+        once.check(id, item.span.start)?;
         items.push((item.element, shared));
     }
     Ok(items)
 }
 
-/// The items of SSE 0.91 in a feed, each id once (section 2.3 of that specification).
-fn items_091(feed: &SseFeed<'_>) -> Result<Vec<Placed<Item091<Payload, Kept>>>, SseError> {
-    let mut once = Once::new(feed);
-    let mut items = Vec::new();
-    for item in &feed.items {
-        if item.shared.is_some() {
-            let fault = SseFault::Mixed { found: "SSE 1.0", wanted: "SSE 0.91" };
-            return Err(feed.tree.fault(item.span.start, fault));
-        }
-        let Some(shared) = item.shared_091.clone().transpose()? else { continue };
-        once.check(&shared.id, item.span.start)?;
-        items.push((item.element, shared));
-    }
-    Ok(items)
+/// The items, where all are of SSE 0.91.
+fn all_091(items: &[Placed<Item>]) -> Option<Vec<Placed<Item091<Payload, Kept>>>> {
+    let one = |(element, item): &Placed<Item>| match item {
+        Item::Sse091(item) => Some((*element, item.clone())),
+        Item::Sse(_) | Item::Plain(_) => None,
+    };
+    items.iter().map(one).collect()
+}
+
+/// The items in SSE 1.0.
+fn in_sse(items: Vec<Placed<Item>>) -> Vec<Placed<Shared<Payload>>> {
+    let one = |(element, item)| match item {
+        Item::Sse(shared) => Some((element, shared)),
+        Item::Sse091(item) => Some((element, converted(item))),
+        Item::Plain(_) => None,
+    };
+    items.into_iter().filter_map(one).collect()
 }
 
 /// Sees to it that an id stands once in a feed.
@@ -99,6 +147,17 @@ pub(super) struct Outcome {
     pub(super) changed: HashMap<usize, Item>,
     /// Items that LOCAL does not have, in INCOMING's order.
     pub(super) new: Vec<Item>,
+}
+
+impl Outcome {
+    /// The same in a dialect.
+    fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
+        let changed = self.changed.into_iter();
+        Self {
+            changed: changed.map(|(at, item)| (at, item.into_dialect(dialect))).collect(),
+            new: self.new.into_iter().map(|item| item.into_dialect(dialect)).collect(),
+        }
+    }
 }
 
 fn merge_items(
@@ -138,8 +197,7 @@ fn merge_items_091(
             outcome.new.push(Item::Sse091(item));
             continue;
         };
-        let preserve = |loser| Kept::Item(Box::new(loser));
-        if let Merged091::Changed(merged) = sync::merge_091(here, &item, preserve) {
+        if let Some(merged) = sharing::merge_091(here, &item) {
             outcome.changed.insert(*element, Item::Sse091(merged));
         }
     }

@@ -4,7 +4,7 @@ use super::error::PullError;
 use super::item::Item;
 use super::splice::{Scope, Target, push_item};
 use crate::parse::sse::{self, ATOM, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
-use crate::render::{Dialect, sx};
+use crate::render::{Dialect, sx, sx091};
 use std::ops::Range;
 use url::Url;
 
@@ -30,9 +30,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Item>, SseError> {
     let feed = sse::read(text)?;
     let mut items = Vec::with_capacity(feed.items.len());
     for item in &feed.items {
-        let read = match &item.shared {
-            Some(shared) => Some(Item::Sse(shared.clone()?)),
-            None => feed.plain(item).map(Item::Plain),
+        let read = match (&item.shared, &item.shared_091) {
+            (Some(shared), _) => Some(Item::Sse(shared.clone()?)),
+            (None, Some(shared)) => Some(Item::Sse091(shared.clone()?)),
+            (None, None) => feed.plain(item).map(Item::Plain),
         };
         items.extend(read);
     }
@@ -51,7 +52,11 @@ pub(super) fn write(head: &str, url: &Url, items: &[Item]) -> Result<String, Pul
     let markup = |source| PullError::Markup { url: url.to_string(), source };
     let feed = sse::read(head).map_err(markup)?;
     let mut scope = Scope::of(&feed);
+    let is_091 = items.iter().any(|item| matches!(item, Item::Sse091(_)));
+    let spelled = scope.namespace_091().map(str::to_owned);
     let namespace = match feed.dialect {
+        // Its namespace is spelled in two ways, and the document's way stays.
+        _ if is_091 => spelled.as_deref().unwrap_or(sx091::NAMESPACE),
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
         _ => sx::namespace(Dialect::Sse),
     };
@@ -89,7 +94,9 @@ fn around(feed: &SseFeed<'_>) -> (String, String) {
     let end = tree.element(feed.container).and_then(|e| e.inner.as_ref()).map_or(0, |i| i.end);
     let first = feed.items.first().map_or(end, |item| item.span.start);
     let mut cuts: Vec<Range<usize>> = feed.items.iter().map(|item| item.span.clone()).collect();
-    let left_out = tree.children(feed.container).filter(|(id, element)| {
+    // The root of RSS may have an `sx:sharing` as well (READINGS 2, row 11).
+    let outside = tree.children(0).filter(|_| feed.container != 0);
+    let left_out = tree.children(feed.container).chain(outside).filter(|(id, element)| {
         let (namespace, local) = tree.name(*id);
         match namespace {
             TOMBSTONES | HISTORY => true,

@@ -6,10 +6,10 @@ use super::exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
 use super::history::{Reconstructed, Walk};
 use super::item::{Change, Item, changes};
 use super::replica;
+use super::sharing::merge_sets;
 use super::state::{Complete, Kept, State};
-use crate::model::{Older, Shared};
+use crate::model::Older;
 use crate::parse::sse::Payload;
-use crate::sync;
 use std::collections::HashSet;
 use url::Url;
 
@@ -58,7 +58,7 @@ struct Given {
 struct Partial {
     head: (String, Url),
     sharing: Sharing,
-    items: Vec<Shared<Payload>>,
+    items: Vec<Item>,
 }
 
 impl std::fmt::Debug for Stage {
@@ -374,22 +374,13 @@ impl Pull {
         self.state.kept = Kept::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
-        let merged = sync::merge_sets(items, partial.items);
-        self.ends(merged.into_iter().map(Item::Sse).collect(), &partial.head, &HashSet::new())
+        self.ends(merge_sets(items, partial.items), &partial.head, &HashSet::new())
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(
-        &mut self,
-        incoming: Vec<Shared<Payload>>,
-        head: &(String, Url),
-    ) -> Result<(), PullError> {
-        let local = self.before.iter().filter_map(|item| match item {
-            Item::Sse(shared) => Some(shared.clone()),
-            Item::Sse091(_) | Item::Plain(_) => None,
-        });
-        let merged = sync::merge_sets(local.collect::<Vec<_>>(), incoming);
-        self.ends(merged.into_iter().map(Item::Sse).collect(), head, &HashSet::new())
+    fn merges(&mut self, incoming: Vec<Item>, head: &(String, Url)) -> Result<(), PullError> {
+        let shared = self.before.iter().filter(|item| !matches!(item, Item::Plain(_)));
+        self.ends(merge_sets(shared.cloned().collect(), incoming), head, &HashSet::new())
     }
 
     fn archive(&mut self, mut walk: Box<Walk>, answer: Answer) {

@@ -43,7 +43,7 @@ pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: O
         let mut changed = outcome.changed.remove(&item.element);
         // One document never mixes dialects (READINGS 1, row 1).
         if changed.is_none() && item.dialect.is_some() && item.dialect != local.dialect {
-            changed = item.shared.clone().and_then(Result::ok).map(Item::Sse);
+            changed = Item::shared(item).map(|item| item.into_dialect(local.dialect));
         }
         if let Some(changed) = changed {
             out.push_str(local.tree.slice(done..item.span.start));
@@ -211,7 +211,7 @@ impl Scope {
     }
 
     /// The namespace in scope that is SSE 0.91's.
-    fn namespace_091(&self) -> Option<&str> {
+    pub(super) fn namespace_091(&self) -> Option<&str> {
         let mut uris = self.bindings.iter().map(|(_, uri)| uri.as_str());
         uris.find(|uri| SseDialect::of(uri) == Some(SseDialect::Sse091))
     }

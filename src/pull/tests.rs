@@ -1,5 +1,6 @@
 //! Pulls from scripted publishers.
 
+mod dialects;
 mod history;
 mod property;
 mod sharing;

@@ -1,5 +1,6 @@
 //! One series through the core, and its views against the publisher's last good document.
 
+pub mod containers;
 pub mod expat;
 pub mod form;
 
@@ -41,6 +42,8 @@ pub struct Compared {
     pub in_sync: usize,
     /// Tombstones in the sync view.
     pub tombstones: usize,
+    /// Containers and dialects that were read back.
+    pub round_trips: usize,
 }
 
 /// Takes a series in up to its last good document and compares the views; writes them into the
@@ -185,8 +188,9 @@ fn former_ids(lines: &[Line]) -> BTreeMap<String, BTreeSet<String>> {
     former
 }
 
-fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
-    let addresses = Addresses {
+/// The addresses that documents name here.
+pub fn page_addresses() -> Addresses {
+    Addresses {
         reader: "https://gate.example/feeds/recorded".into(),
         sync: "https://gate.example/feeds/recorded/sync".into(),
         complete: "https://gate.example/feeds/recorded/complete".into(),
@@ -195,7 +199,11 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
         hub: None,
         aggregated: Vec::new(),
         cloud: None,
-    };
+    }
+}
+
+fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
+    let addresses = page_addresses();
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
         container: render::Container::of(view.state.format.family()),
@@ -247,6 +255,7 @@ fn compare(
             all.differences.push(format!("the {name} view is not well-formed: {flaw}"));
         }
     }
+    containers::compare(&window, &mut all);
     let (Some(reader), Some(sync)) = (wanted.view(&reader), wanted.view(&sync)) else {
         all.differences.push("a view cannot be read".to_owned());
         return all;

@@ -17,7 +17,7 @@ pub enum SseFault {
     #[error("the document is not well-formed: {0}")]
     Malformed(String),
     /// It is something else than a feed.
-    #[error("the document is neither Atom 1.0 nor RSS: {0}")]
+    #[error("the document is neither Atom 1.0, RSS nor a collection: {0}")]
     NotAFeed(String),
     /// There is more of something than is taken.
     #[error("there are more than {limit} {what}, which is the limit")]
@@ -70,16 +70,9 @@ pub enum SseFault {
         /// The item's id.
         wanted: String,
     },
-    /// Sync markup of SSE 0.91 beside that of 1.0.
-    #[error(
-        "the item has sync markup of {found}, where {wanted} is merged; such feeds cannot be merged yet, convert one of them"
-    )]
-    Mixed {
-        /// What the item has.
-        found: &'static str,
-        /// What is merged.
-        wanted: &'static str,
-    },
+    /// A collection in JSON that cannot be read.
+    #[error("{0}")]
+    Collection(String),
     /// The bytes are not in the charset that the document declares.
     #[error("the document is not in the charset {0} that it is said to be in")]
     Charset(String),

@@ -57,7 +57,8 @@ impl SseFeed<'_> {
     }
 }
 
-/// Reads an SSE feed: Atom 1.0, or RSS whose root is `rss`.
+/// Reads an SSE feed: Atom 1.0, RSS whose root is `rss`, or a collection as plain XML (FeedSync for
+/// Collections), which is as one of RSS whose channel is its root.
 ///
 /// An item with invalid sync markup does not cost the others theirs: its error stands with it
 /// (READINGS 1, row 18).
@@ -66,7 +67,7 @@ pub fn read(text: &str) -> Result<SseFeed<'_>, SseError> {
     let (root, local) = tree.name(0);
     let (family, rss) = match (root, local) {
         (ATOM, "feed") => (Family::Atom, String::new()),
-        (namespace, "rss") => (Family::Rss, namespace.to_owned()),
+        (namespace, "rss" | "collection") => (Family::Rss, namespace.to_owned()),
         (_, other) => {
             let what = format!("its root element is {other:?}");
             return Err(tree.fault(start(&tree, 0), SseFault::NotAFeed(what)));
@@ -74,6 +75,7 @@ pub fn read(text: &str) -> Result<SseFeed<'_>, SseError> {
     };
     let container = match family {
         Family::Atom => Some(0),
+        Family::Rss if local == "collection" => Some(0),
         Family::Rss => {
             let mut children = tree.children(0).map(|(id, _)| id);
             children.find(|id| tree.name(*id) == (rss.as_str(), "channel"))

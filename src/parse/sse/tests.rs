@@ -57,13 +57,19 @@ fn every_fault_is_named_with_its_line() {
 #[test]
 fn documents_that_are_no_feeds_are_refused_with_their_line() {
     for (text, wanted) in [
-        ("", "line 1: the document is neither Atom 1.0 nor RSS: there is no element in it"),
+        (
+            "",
+            "line 1: the document is neither Atom 1.0, RSS nor a collection: there is no element in it",
+        ),
         (
             "\n<html/>",
-            "line 2: the document is neither Atom 1.0 nor RSS: its root element is \"html\"",
+            "line 2: the document is neither Atom 1.0, RSS nor a collection: its root element is \"html\"",
         ),
         ("<feed><entry/></feed>", "line 1: the document is neither"),
-        ("<rss/>", "line 1: the document is neither Atom 1.0 nor RSS: there is nothing in its"),
+        (
+            "<rss/>",
+            "line 1: the document is neither Atom 1.0, RSS nor a collection: there is nothing in its",
+        ),
         (
             "<rss>\n<channel>",
             "line 2: the document is not well-formed: the element \"channel\" is not closed",

@@ -35,6 +35,9 @@ pub(super) fn read(tree: &Tree<'_>, family: Family, item: Id) -> Values {
         Family::Atom => read_atom(tree, item, &mut values),
         Family::Rss => read_rss(tree, item, &mut values),
     }
+    if tree.name(0).1 == "collection" {
+        read_collected(tree, item, &mut values);
+    }
     values
 }
 
@@ -105,6 +108,33 @@ fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
         }
     }
     values.text = values.text.take().or(description);
+}
+
+/// The words of FeedSync for Collections, and elements of Atom, which may stand there as well.
+fn read_collected(tree: &Tree<'_>, item: Id, values: &mut Values) {
+    let own = tree.name(item).0;
+    let mut said = Values::default();
+    read_atom(tree, item, &mut said);
+    for (id, _) in tree.children(item) {
+        match tree.name(id) {
+            (namespace, "subject") if namespace == own => set(&mut said.title, &tree.plain(id)),
+            (namespace, "body") if namespace == own => set(&mut said.text, &tree.plain(id)),
+            _ => {}
+        }
+    }
+    if values.text.is_none() {
+        (values.text, values.html) = (said.text, said.html);
+    }
+    let slots = [
+        (&mut values.id, said.id),
+        (&mut values.title, said.title),
+        (&mut values.link, said.link),
+        (&mut values.author, said.author),
+    ];
+    for (slot, said) in slots {
+        *slot = slot.take().or(said);
+    }
+    values.date = values.date.or(said.date);
 }
 
 /// Reads an RFC 822 date-time; its weekday is often wrong and never asked.

@@ -151,7 +151,7 @@ fn conflicts_stand_inside_with_all_that_they_need() {
     let mut gone = version(3, losers[0].clone());
     gone.deleted = true;
     feed.items[0].shared.conflicts = vec![version(2, losers[0].clone()), gone];
-    let text = feed.reader();
+    let text = feed.render(ViewKind::Sync);
     assert!(
         text.contains(
             "<sx:conflicts><entry xmlns:sx=\"urn:taken\" xmlns:x=\"urn:x\" xml:lang=\"\" \

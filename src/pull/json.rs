@@ -1,0 +1,136 @@
+//! The merged feed where LOCAL is a collection in JSON: what is not concerned keeps its members.
+
+use super::item::Item;
+use super::merge::Outcome;
+use crate::model::{Shared, Update, Version};
+use crate::parse::sse::{Payload, SseFeed};
+use crate::render::sx;
+use serde_json::{Map, Value};
+
+/// LOCAL's collection, which was read as `feed`, with what the merge changed.
+pub(super) fn merged(written: &str, feed: &SseFeed<'_>, mut outcome: Outcome) -> String {
+    // It has been read before.
+    let mut collection: Value = serde_json::from_str(written).unwrap_or_default();
+    let mut items = collection.get_mut("items").map(Value::take).unwrap_or_default();
+    let old = items.as_array_mut().map(std::mem::take).unwrap_or_default();
+    // What is no object was no item.
+    let (objects, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(Value::is_object);
+    let mut new = Vec::with_capacity(objects.len());
+    for (object, read) in objects.into_iter().zip(&feed.items) {
+        let changed = outcome.changed.remove(&read.element).and_then(Item::into_sse);
+        new.push(match changed {
+            Some(changed) => item(&changed, Some((&object, read.any().and_then(Result::ok)))),
+            None => object,
+        });
+    }
+    let added = outcome.new.into_iter().filter_map(Item::into_sse);
+    new.extend(added.map(|shared| item(&shared, None)));
+    new.extend(rest);
+    if let Some(collection) = collection.as_object_mut() {
+        collection.insert("items".to_owned(), Value::Array(new));
+    }
+    let mut out = collection.to_string();
+    out.push('\n');
+    out
+}
+
+/// A shared item. `before`: the one that it takes the place of, and what that shared. A version that
+/// was there keeps its members.
+fn item(shared: &Shared<Payload>, before: Option<(&Value, Option<Shared<Payload>>)>) -> Value {
+    let known = |version: &Version<Payload>| -> Option<Value> {
+        let (object, shared) = before.as_ref()?;
+        let shared = shared.as_ref()?;
+        if shared.winner.data == version.data {
+            return Some((*object).clone());
+        }
+        let place = shared.conflicts.iter().position(|lost| lost.data == version.data)?;
+        object.get("sync")?.get("conflicts")?.get(place).cloned()
+    };
+    let one = |version: &Version<Payload>, conflicts: Vec<Value>| {
+        let mut object = match known(version) {
+            Some(Value::Object(object)) => object,
+            _ => plain(&version.data),
+        };
+        object.insert("sync".to_owned(), sync(version, conflicts));
+        Value::Object(object)
+    };
+    let conflicts = shared.conflicts.iter().map(|lost| one(lost, Vec::new())).collect();
+    one(&shared.winner, conflicts)
+}
+
+/// What a payload says: its values, and its markup.
+fn plain(payload: &Payload) -> Map<String, Value> {
+    let values = &payload.values;
+    let mut object = Map::new();
+    let date = values.date.map(|date| date.to_string());
+    for (name, value) in [
+        ("title", &values.title),
+        ("id", &values.id),
+        ("link", &values.link),
+        ("author", &values.author),
+        ("updated", &date),
+    ] {
+        if let Some(value) = value {
+            object.insert(name.to_owned(), value.clone().into());
+        }
+    }
+    if let Some(text) = &values.text {
+        let name = if values.html { "description" } else { "content" };
+        object.insert(name.to_owned(), text.clone().into());
+    }
+    object.insert("entry".to_owned(), alone(payload).into());
+    object
+}
+
+/// The markup of a payload with all that it needs.
+fn alone(payload: &Payload) -> String {
+    let (name, rest, after) = payload.parts();
+    let mut out = name.to_owned();
+    for (prefix, uri) in &payload.needs {
+        let name = if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
+        // Nothing is around it that would have to be undone.
+        if !uri.is_empty() {
+            sx::attribute(&mut out, &name, uri);
+        }
+    }
+    let inherited = [("xml:base", &payload.base), ("xml:lang", &payload.lang)];
+    let own = [payload.has_base, payload.has_lang];
+    for ((name, value), _) in inherited.iter().zip(own).filter(|(_, own)| !own) {
+        if let Some(value) = value {
+            sx::attribute(&mut out, name, value);
+        }
+    }
+    out.push_str(rest);
+    out.push_str(after);
+    out
+}
+
+fn sync(version: &Version<Payload>, conflicts: Vec<Value>) -> Value {
+    let mut sync = Map::new();
+    let mut put = |name: &str, value: Value| sync.insert(name.to_owned(), value);
+    put("id", version.id.as_str().into());
+    put("updates", version.updates.value().to_string().into());
+    if version.deleted {
+        put("deleted", "true".into());
+    }
+    if let Some(noconflicts) = version.noconflicts {
+        put("noconflicts", noconflicts.to_string().into());
+    }
+    put("history", version.history.iter().map(update).collect());
+    if !conflicts.is_empty() {
+        put("conflicts", conflicts.into());
+    }
+    Value::Object(sync)
+}
+
+fn update(update: &Update) -> Value {
+    let mut object = Map::new();
+    object.insert("sequence".to_owned(), update.sequence.value().to_string().into());
+    if let Some(when) = update.stamp.when() {
+        object.insert("when".to_owned(), when.to_string().into());
+    }
+    if let Some(by) = update.stamp.by() {
+        object.insert("by".to_owned(), by.as_str().into());
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,109 @@
+//! Feeds in SSE 0.91, and collections of FeedSync as plain XML and JSON.
+
+use super::*;
+
+const OLD: &str = "http://www.microsoft.com/schemas/rss/sse";
+
+/// An item of SSE 0.91; its version n was made on the n-th of January.
+fn item(id: &str, version: u32, by: &str) -> String {
+    let day = |n: u32| {
+        let name = ["Thu", "Fri", "Sat", "Sun", "Mon"][usize::try_from(n).unwrap() - 1];
+        format!("when=\"{name}, 0{n} Jan 2026 00:00:00 GMT\"")
+    };
+    let updates = (1..version).rev().map(|n| format!("<sx:update {} by=\"P\"/>", day(n)));
+    format!(
+        "<item><sx:sync id=\"{id}\" version=\"{version}\"><sx:history {} by=\"{by}\">{}\
+         </sx:history></sx:sync><title>{id} {version} {by}</title></item>",
+        day(version),
+        updates.collect::<String>()
+    )
+}
+
+fn rss(since: &str, until: &str, items: &[String]) -> String {
+    format!(
+        "<rss version=\"2.0\" xmlns:sx=\"{OLD}\"><sx:sharing since=\"{since}\" until=\"{until}\" \
+         version=\"0.91\"><sx:related link=\"https://pub.example/all\" type=\"complete\"/>\
+         </sx:sharing><channel><title>t</title>{}</channel></rss>",
+        items.concat()
+    )
+}
+
+const JAN_2: &str = "Fri, 02 Jan 2026 00:00:00 GMT";
+/// The weekday is wrong, and nobody asks it.
+const JAN_9: &str = "Mon, 9 Jan 2026 00:00:00 GMT";
+const FEB_1: &str = "Sun, 01 Feb 2026 00:00:00 GMT";
+
+#[test]
+fn a_feed_of_sse_091_is_followed_by_its_dates() {
+    let mut publisher = Publisher::default();
+    publisher.set(FEED, rss(JAN_2, JAN_2, &[item("b", 2, "P")]));
+    publisher.set(&at("all"), rss("", JAN_2, &[item("a", 1, "P"), item("b", 2, "P")]));
+    let mut local = Local::default();
+    local.pull(&publisher);
+    assert_eq!(local.asked, ["feed", "all"]);
+    assert_eq!(local.titles(), ["a 1 P", "b 2 P"]);
+    assert!(local.text().contains(OLD) && !local.text().contains("<sx:sharing"));
+    // Later, and as text before: 9 January is after the 2nd.
+    publisher.set(FEED, rss(JAN_2, JAN_9, &[item("a", 2, "P")]));
+    local.pull(&publisher);
+    assert_eq!(local.asked, ["feed"]);
+    assert_eq!(local.titles(), ["a 2 P", "b 2 P"]);
+    // Section 4.4: two who stepped on each other's changes.
+    publisher.set(FEED, rss(JAN_2, JAN_9, &[item("a", 2, "Q")]));
+    local.pull(&publisher);
+    assert_eq!(local.titles(), ["a 2 Q", "b 2 P"]);
+    assert!(local.text().contains("conflict=\"true\"") && local.text().contains("a 2 P"));
+    // Away too long: everything anew.
+    publisher.set(FEED, rss(FEB_1, FEB_1, &[item("c", 1, "P")]));
+    publisher.set(&at("all"), rss("", FEB_1, &[item("c", 1, "P")]));
+    let outcome = local.pull(&publisher);
+    assert!(outcome.was_out_of_sync);
+    assert_eq!(local.titles(), ["c 1 P"]);
+}
+
+/// An update that was truncated away is no conflict in SSE 0.91 (section 4.4.1, step 4).
+#[test]
+fn truncated_histories_of_sse_091_make_no_conflicts() {
+    let mut publisher = Publisher::default();
+    publisher.set(FEED, rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
+    let mut local = Local::default();
+    local.pull(&publisher);
+    let cut = item("a", 3, "Q").replace("<sx:update", "<sx:nothing");
+    publisher.set(FEED, rss("", JAN_9, &[cut]).replace("<sx:related", "<sx:x"));
+    local.pull(&publisher);
+    assert_eq!(local.titles(), ["a 3 Q"]);
+    assert!(!local.text().contains("conflict=\"true\""));
+}
+
+#[test]
+fn collections_are_followed_like_feeds() {
+    let pox = |since: &str, until: &str, title: &str, updates: u32| {
+        format!(
+            "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing \
+             since=\"{since}\" until=\"{until}\"/><item><subject>{title}</subject><sx:sync id=\"i\" \
+             updates=\"{updates}\"><sx:history sequence=\"{updates}\" by=\"P\"/></sx:sync></item>\
+             </collection>"
+        )
+    };
+    let json = |since: &str, until: &str, title: &str, updates: u32| {
+        format!(
+            "{{\"sharing\":{{\"since\":\"{since}\",\"until\":\"{until}\"}},\"items\":[{{\"title\":\
+             \"{title}\",\"sync\":{{\"id\":\"i\",\"updates\":{updates},\"history\":[{{\"sequence\":\
+             {updates},\"by\":\"P\"}}]}}}}]}}"
+        )
+    };
+    let forms: [&dyn Fn(&str, &str, &str, u32) -> String; 2] = [&pox, &json];
+    for form in forms {
+        let mut publisher = Publisher::default();
+        publisher.set(FEED, form("1", "2", "one", 1));
+        let mut local = Local::default();
+        local.pull(&publisher);
+        assert_eq!(local.titles(), ["one"]);
+        publisher.set(FEED, form("1", "3", "two", 2));
+        let outcome = local.pull(&publisher);
+        assert_eq!(said(&outcome), ["changed two"]);
+        assert_eq!(local.titles(), ["two"]);
+        publisher.set(FEED, form("4", "5", "three", 3));
+        assert!(local.pull(&publisher).was_out_of_sync);
+    }
+}

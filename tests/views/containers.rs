@@ -1,0 +1,109 @@
+//! Views in every container and dialect, read back: the same items, histories and words.
+
+use super::{Compared, page_addresses};
+use tidegate::model::{Shared, Version};
+use tidegate::parse::collection::transcoded;
+use tidegate::parse::sse::{self, Payload, Values};
+use tidegate::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate::store::View;
+
+/// The most items of one feed that are looked at.
+const ITEMS: usize = 60;
+
+const CONTAINERS: [Container; 4] =
+    [Container::Atom, Container::Rss, Container::Pox, Container::Json];
+const DIALECTS: [Dialect; 3] = [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091];
+
+fn bare<D>(version: &Version<D>) -> String {
+    let Version { id, updates, deleted, noconflicts, history, .. } = version;
+    format!("{id} {updates:?} {deleted} {noconflicts:?} {history:?}")
+}
+
+/// The items of a document; why they cannot be read.
+fn read(text: &str) -> Result<Vec<Shared<Payload>>, String> {
+    let atom = transcoded(text).map_err(|error| error.to_string())?;
+    let feed = sse::read(atom.as_deref().unwrap_or(text)).map_err(|error| error.to_string())?;
+    let items = feed.items.iter().map(|item| match item.any() {
+        Some(item) => item.map_err(|error| error.to_string()),
+        None => Err("an item without sync markup".to_owned()),
+    });
+    items.collect()
+}
+
+/// What is told of an item in both documents and must be the same.
+fn differs(own: &Values, other: &Values) -> Option<String> {
+    let words = |text: &Option<String>| {
+        let text = text.clone().unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (name, one, two) in [
+        ("id", &own.id, &other.id),
+        ("title", &own.title, &other.title),
+        ("text", &own.text, &other.text),
+    ] {
+        let (one, two) = (words(one), words(two));
+        if one != two {
+            let shown = |text: &str| text.chars().take(120).collect::<String>();
+            return Some(format!("{name} {:?}, not {:?}", shown(&two), shown(&one)));
+        }
+    }
+    let links = own.link.is_some() && own.link != other.link;
+    links.then(|| format!("link {:?}, not {:?}", other.link, own.link))
+}
+
+/// Compares a window in its own container with the same in all others.
+pub fn compare(window: &View, all: &mut Compared) {
+    let addresses = page_addresses();
+    let items = &window.items[..window.items.len().min(ITEMS)];
+    let own = Container::of(window.state.format.family());
+    let rendered = |container, dialect| {
+        render::document(&Page {
+            kind: ViewKind::Complete,
+            container,
+            dialect,
+            addresses: &addresses,
+            state: &window.state,
+            skeleton: &window.skeleton,
+            items,
+            deleted: &[],
+            history: &HistoryPlace::default(),
+            since: window.state.window_start,
+            until: window.state.tick,
+            expires: None,
+            window: None,
+        })
+    };
+    let wanted: Vec<_> = items.iter().map(|item| bare(&item.shared.winner)).collect();
+    let said = match read(&rendered(own, Dialect::Sse)) {
+        Ok(said) => said,
+        Err(error) => {
+            all.differences.push(format!("the complete view cannot be read: {error}"));
+            return;
+        }
+    };
+    for container in CONTAINERS {
+        for dialect in DIALECTS {
+            let form = format!("{container:?} with {dialect:?}");
+            let back = match read(&rendered(container, dialect)) {
+                Ok(back) => back,
+                Err(error) => {
+                    all.differences.push(format!("{form} cannot be read: {error}"));
+                    continue;
+                }
+            };
+            let found: Vec<_> = back.iter().map(|item| bare(&item.winner)).collect();
+            if found != wanted {
+                all.differences.push(format!("{form} has other items or histories"));
+            }
+            // The other family has other words for some of it.
+            let is_whole = container == own || container.family().is_none();
+            for (own, other) in said.iter().zip(&back).filter(|_| is_whole) {
+                let (own, other) = (&own.winner.data.values, &other.winner.data.values);
+                if let Some(what) = differs(own, other) {
+                    all.differences.push(format!("{form} has the {what}"));
+                }
+            }
+            all.round_trips += 1;
+        }
+    }
+}
