@@ -2,12 +2,14 @@
 //!
 //! The entries themselves are read like any others. Their sync markup is read a second time by
 //! [`super::sse`], which is strict: a document that is not well-formed costs all its entries their
-//! sync, and nothing else.
+//! sync, and nothing else. One that merely ends early keeps it: its whole entries are read as if it
+//! had been closed behind them, or each would be taken for a plain one with an id of ours.
 
 use super::sse::{self, Payload, SseDialect, SseFeed, SseItem};
 use super::{Limits, document, own};
 use crate::model::{
-    EntrySync, Family, FeedDocument, Incoming, Markup, Shared, Sharing, SyncId, Warning,
+    Completeness, EntrySync, Family, FeedDocument, Incoming, Markup, Shared, Sharing, SyncId,
+    Warning,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +21,12 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
     if !sse::mentions_sync_markup(text) {
         return;
     }
-    let feed = match sse::read(text) {
+    let closed = closed(document);
+    let read = sse::read(text).or_else(|error| match &closed {
+        Some(closed) => sse::read(closed).map_err(|_| error),
+        None => Err(error),
+    });
+    let feed = match read {
         Ok(feed) => feed,
         Err(error) => {
             let message = format!("its sync markup cannot be read: {error}");
@@ -64,6 +71,19 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
             sync => sync,
         });
     }
+}
+
+/// A document that ends early, closed behind its last whole entry.
+fn closed(document: &FeedDocument<'_>) -> Option<String> {
+    if !matches!(document.completeness, Completeness::Salvaged(_)) {
+        return None;
+    }
+    let whole = document.text.get(..document.entries.last()?.span.end)?;
+    let closing = match document.format.family() {
+        Family::Atom => "</feed>",
+        Family::Rss => "</channel></rss>",
+    };
+    Some(format!("{whole}{closing}"))
 }
 
 /// What an item's `sx:sync` says, or what is wrong with it; `None` where it has none.

@@ -15,6 +15,8 @@ use tower::ServiceExt as _;
 const MAX_WAITS: usize = 2;
 /// The most looks into other feeds for one document.
 pub const MAX_LOOKS: usize = 50_000;
+/// How many kept versions of an item are looked at, from the newest.
+const MAX_KEPT: usize = 1000;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn settle(
@@ -71,7 +73,10 @@ async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, S
     })
 }
 
-/// What other feeds know of items: the greatest sequence of this gateway's own updates.
+/// What this gateway did to items, as far as its store knows: the greatest sequence of its own
+/// updates. Other feeds know of it, and the kept versions of this one: an update of ours that lost is
+/// in no history here where the item has `noconflicts`, or where another endpoint cut it off
+/// (section 3.2), and comes back all the same with a version that was made upon it.
 async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issued, RoundError> {
     let own = bench.store.endpoint().clone();
     let others = bench.store.feeds().await?;
@@ -89,6 +94,10 @@ async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issu
             let updates = known.history.iter().filter(|update| update.stamp.by() == Some(&own));
             greatest = greatest.max(updates.map(|update| update.sequence).max());
         }
+        let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
+        let kept = kept.iter().map(|note| &note.update);
+        let kept = kept.filter(|update| update.stamp.by() == Some(&own));
+        greatest = greatest.max(kept.map(|update| update.sequence).max());
         issued.insert(id.clone(), greatest);
     }
     Ok(issued)

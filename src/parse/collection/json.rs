@@ -23,7 +23,11 @@ pub(super) fn write(
     start: usize,
     limits: &Limits,
 ) -> Result<bool, ParseError> {
-    let Some(found) = members(text, start, limits)? else { return Ok(false) };
+    let mut found = Found::default();
+    let end = members(text, start, limits, &mut found)?;
+    if end == End::Other {
+        return Ok(false);
+    }
     let value = |span: &Range<usize>| {
         let raw = text.get(span.clone()).unwrap_or_default();
         let said = |error: serde_json::Error| ParseError::NothingWhole {
@@ -39,6 +43,11 @@ pub(super) fn write(
     }
     if !shares {
         return Ok(false);
+    }
+    // Its items would be taken for plain ones of a JSON Feed.
+    if let End::Torn { at } = end {
+        let reason = "the collection is broken or ends early".to_owned();
+        return Err(ParseError::NothingWhole { reason, at });
     }
     let spans = found.head.iter().map(|(_, span)| span).chain(&found.items);
     if let Some(large) = spans.into_iter().find(|span| span.len() > limits.entry) {
@@ -71,37 +80,52 @@ struct Found {
     items: Vec<Range<usize>>,
 }
 
-/// `None` for a JSON Feed, for an object without items, and for what is broken: then it is for the
-/// reader of JSON Feed to say what is wrong.
-fn members(text: &str, start: usize, limits: &Limits) -> Result<Option<Found>, ParseError> {
+/// How an object ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is whole, and has items.
+    Whole,
+    /// It is a JSON Feed, or has no items.
+    Other,
+    /// It is broken there. Where nothing in it is shared, it is for the reader of JSON Feed to say what
+    /// is wrong.
+    Torn { at: usize },
+}
+
+/// Finds the members, up to where the text is broken.
+fn members(
+    text: &str,
+    start: usize,
+    limits: &Limits,
+    found: &mut Found,
+) -> Result<End, ParseError> {
     let mut reader = Reader { text, at: start + 1 };
-    let mut found = Found::default();
     let mut has_items = false;
     if reader.take('}') {
-        return Ok(None);
+        return Ok(End::Other);
     }
     // Ends with the text: each turn reads one member.
     loop {
-        let Ok(name) = reader.name() else { return Ok(None) };
+        let Ok(name) = reader.name() else { return Ok(End::Torn { at: reader.at }) };
         reader.skip_space();
         if name == "items" && !has_items && reader.rest().starts_with('[') {
             has_items = true;
             if items(&mut reader, &mut found.items, limits)?.is_none() {
-                return Ok(None);
+                return Ok(End::Torn { at: reader.at });
             }
         } else {
-            let Ok((raw, span)) = reader.value() else { return Ok(None) };
+            let Ok((raw, span)) = reader.value() else { return Ok(End::Torn { at: reader.at }) };
             let is_version = name == "version" && raw.get().contains("jsonfeed.org");
             if is_version || found.head.len() >= limits.head_values {
-                return Ok(None);
+                return Ok(End::Other);
             }
             found.head.push((name.into_owned(), span));
         }
         if reader.take('}') {
-            return Ok(Some(found).filter(|_| has_items));
+            return Ok(if has_items { End::Whole } else { End::Other });
         }
         if !reader.take(',') {
-            return Ok(None);
+            return Ok(End::Torn { at: reader.at });
         }
     }
 }

@@ -1,0 +1,201 @@
+//! An endpoint that is Tidegate: a store in memory, local edits by `record::local`, documents in by
+//! `record` and out by `render`.
+
+use super::form::Form;
+use super::plain;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::archive;
+use tidegate::clock::ManualClock;
+use tidegate::model::{
+    Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick, Time,
+    VERSIONS_PER_DAY,
+};
+use tidegate::parse::{self, Limits};
+use tidegate::record::local::{self, Act, Acted, Fields, Written};
+use tidegate::record::{self, BodyPrints, Issued, Peers, Round, Verdict};
+use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
+use tidegate::store::{Claim, MemoryStore, Select, Store};
+
+const PIECES: usize = 100_000;
+
+pub struct Gate {
+    store: MemoryStore,
+    clock: ManualClock,
+    claim: Claim,
+    feed: FeedName,
+    options: FeedOptions,
+    addresses: Addresses,
+    pub now: Time,
+}
+
+impl Gate {
+    pub async fn new(name: &str, now: Time) -> Self {
+        let clock = ManualClock::at(now);
+        let endpoint = EndpointId::own(name).unwrap();
+        let store = MemoryStore::new(endpoint, Arc::new(clock.clone()));
+        let claim = claim(&store).await;
+        let sharing = SharingOptions { local: true, ..SharingOptions::default() };
+        let addresses = Addresses {
+            reader: format!("https://{name}/feeds/list"),
+            sync: format!("https://{name}/feeds/list/sync"),
+            complete: format!("https://{name}/feeds/list/complete"),
+            upstream: String::new(),
+            sup: None,
+            hub: None,
+            aggregated: Vec::new(),
+            cloud: None,
+        };
+        Self {
+            store,
+            clock,
+            claim,
+            feed: FeedName::new("list").unwrap(),
+            options: FeedOptions { sharing, ..FeedOptions::default() },
+            addresses,
+            now,
+        }
+    }
+
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
+        Round {
+            feed: &self.feed,
+            url: "",
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot,
+            now: self.now,
+            window: Duration::from_secs(400 * 86_400),
+            versions_per_day: VERSIONS_PER_DAY,
+            archives: archive::Policy::default(),
+        }
+    }
+
+    async fn snapshot(&self) -> Option<Snapshot> {
+        self.store.snapshot(&self.feed).await.unwrap()
+    }
+
+    async fn commit(&self, verdict: Verdict) -> usize {
+        assert_eq!(verdict.held, None, "nothing that is shared is judged");
+        let Some(change) = verdict.change else { return 0 };
+        let versions = change.versions.len();
+        self.store.commit(&self.claim, change).await.unwrap();
+        versions
+    }
+
+    /// Takes a document in as a poll does; how many versions that made, or `None` where it cannot be
+    /// read or is not whole.
+    pub async fn take(&mut self, text: &str) -> Option<usize> {
+        self.tick();
+        let limits = Limits::default();
+        let decoded = parse::decode(text.as_bytes(), None, &limits).ok()?;
+        let document = parse::document(&decoded.text, None, &limits).ok()?;
+        let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+        let prints = BodyPrints { wire: body, body };
+        let snapshot = self.snapshot().await;
+        let round = self.round(snapshot.as_ref());
+        let mut issued: Option<Issued> = None;
+        let verdict = loop {
+            let peers = Peers { complete: None, issued: issued.as_ref() };
+            let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
+            if verdict.asks.is_empty() {
+                break verdict;
+            }
+            assert!(issued.is_none(), "asked once");
+            let mut answer = Issued::new();
+            for id in &verdict.asks {
+                answer.insert(id.clone(), self.issued(id).await);
+            }
+            issued = Some(answer);
+        };
+        let whole = document.completeness == tidegate::model::Completeness::Full;
+        if whole {
+            assert_eq!(verdict.notes, [] as [String; 0], "everything is taken in");
+        }
+        let versions = self.commit(verdict).await;
+        whole.then_some(versions)
+    }
+
+    /// What a poll finds out of this gateway's own updates: no other feed knows the item, but there
+    /// are its kept versions.
+    async fn issued(&self, id: &SyncId) -> Option<Count> {
+        let kept = self.store.versions(&self.feed, id, 1000).await.unwrap();
+        let kept = kept.iter().map(|note| &note.update);
+        let own = kept.filter(|update| update.stamp.by() == Some(self.store.endpoint()));
+        own.map(|update| update.sequence).max()
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now.plus(Duration::from_secs(1));
+        self.clock.set(self.now);
+    }
+
+    pub async fn act(&mut self, act: Act) -> Acted {
+        self.tick();
+        let snapshot = self.snapshot().await;
+        let (verdict, acted) = local::act(&self.round(snapshot.as_ref()), &act).unwrap();
+        self.commit(verdict).await;
+        acted
+    }
+
+    /// A document with the changes after `since`, or with everything; empty before the first item.
+    pub async fn render(&self, form: Form, since: Option<&str>) -> Option<String> {
+        let since = since.map(|since| Tick::at(Time::parse_rfc3339(since).unwrap()));
+        let select = since.map_or(Select::All, Select::After);
+        let view = self.store.view(&self.feed, select).await.unwrap()?;
+        Some(render::document(&Page {
+            kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
+            container: form.container,
+            dialect: form.dialect,
+            addresses: &self.addresses,
+            state: &view.state,
+            skeleton: &view.skeleton,
+            items: &view.items,
+            deleted: &[],
+            history: &HistoryPlace::default(),
+            since: since.or(view.state.window_start),
+            until: view.state.tick,
+            expires: None,
+            window: None,
+        }))
+    }
+
+    /// What it says in a form, as the independent endpoints read it.
+    pub async fn says(&self, form: Form) -> plain::Items {
+        let Some(text) = self.render(form, None).await else { return plain::Items::new() };
+        plain::read(&text).unwrap_or_else(|| panic!("it cannot be read: {text}")).items
+    }
+
+    /// Opens the store anew; `moves`: it is a new one that was given all that the old one had.
+    pub async fn restart(&mut self, moves: bool) {
+        self.store = if moves {
+            let (to, from) = tokio::sync::mpsc::channel(PIECES);
+            self.store.carry(to).await.unwrap();
+            let endpoint = self.store.endpoint().clone();
+            let store = MemoryStore::new(endpoint, Arc::new(self.clock.clone()));
+            let claim = claim(&store).await;
+            store.bring(&claim, from).await.unwrap();
+            store
+        } else {
+            self.store.reopen()
+        };
+        self.claim = claim(&self.store).await;
+    }
+}
+
+async fn claim(store: &MemoryStore) -> Claim {
+    store.claims(1, Duration::from_secs(3600)).await.unwrap().remove(0)
+}
+
+pub fn written(said: &str) -> Written {
+    let fields = Fields {
+        title: format!("Title {said}"),
+        content: Some(format!("Text {said}")),
+        ..Fields::default()
+    };
+    Written::fields(&fields).unwrap()
+}
+
+pub fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}

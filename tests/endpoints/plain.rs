@@ -1,0 +1,332 @@
+//! An endpoint written from the text of the specification alone: SSE 1.0 section 3, FeedSync
+//! section 3.2 and what READINGS 1 says of both. Documents are read with the program's reader of
+//! feed files; what becomes of the items shares nothing with `tidegate::sync`.
+
+use super::form::{self, Form};
+use std::collections::BTreeMap;
+use tidegate::model::{self, Shared};
+use tidegate::parse::sse::{self, Payload};
+
+/// One `sx:history` element.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Update {
+    pub sequence: u32,
+    pub when: Option<i64>,
+    pub by: Option<String>,
+}
+
+/// An item without its conflicts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    pub updates: u32,
+    pub deleted: bool,
+    pub noconflicts: Option<bool>,
+    /// Topmost first.
+    pub history: Vec<Update>,
+    pub title: String,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    pub winner: Version,
+    pub conflicts: Vec<Version>,
+}
+
+/// By sync id.
+pub type Items = BTreeMap<String, Item>;
+
+/// What a wrong endpoint does otherwise; each must be noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Keeps no losers.
+    DropsConflicts,
+    /// Asks for the later `when` before the greater `updates`.
+    LaterWins,
+    /// Keeps versions that the other side knows.
+    KeepsSubsumed,
+    /// Keeps no history below the topmost.
+    CutsHistory,
+    /// Takes what comes in, whatever it has.
+    TakesTheirs,
+    /// Takes no tombstones in.
+    KeepsTheDeleted,
+}
+
+/// What a document says: its bounds and its items.
+pub struct Read {
+    pub until: Option<String>,
+    pub items: Items,
+}
+
+/// Reads a document of any container; `None` where it is cut off.
+pub fn read(text: &str) -> Option<Read> {
+    let atom = tidegate::parse::collection::transcoded(text).ok()?;
+    let text = atom.as_deref().unwrap_or(text);
+    let feed = sse::read(text).ok()?;
+    let mut items = Items::new();
+    for item in &feed.items {
+        let said = item.any().expect("every item is shared").expect("its markup is valid");
+        items.insert(said.winner.id.to_string(), plain(&said));
+    }
+    // The value of an attribute without entities, which is all that both kinds of endpoints write.
+    let until = text.split_once(":sharing ").and_then(|(_, rest)| {
+        let tag = rest.split_once('>')?.0;
+        Some(tag.split_once("until=\"")?.1.split_once('"')?.0.to_owned())
+    });
+    Some(Read { until, items })
+}
+
+fn plain(said: &Shared<Payload>) -> Item {
+    let conflicts = said.conflicts.iter().map(version).collect();
+    Item { winner: version(&said.winner), conflicts }
+}
+
+fn version(said: &model::Version<Payload>) -> Version {
+    let update = |update: &model::Update| Update {
+        sequence: update.sequence.value(),
+        when: update.stamp.when().map(model::Time::unix),
+        by: update.stamp.by().map(ToString::to_string),
+    };
+    let values = &said.data.values;
+    Version {
+        updates: said.updates.value(),
+        deleted: said.deleted,
+        noconflicts: said.noconflicts,
+        history: said.history.iter().map(update).collect(),
+        title: values.title.clone().unwrap_or_default(),
+        text: values.text.clone().unwrap_or_default(),
+    }
+}
+
+/// History Subsumption (section 3.3, note 2).
+fn update_subsumed(hx: &Update, hy: &Update) -> bool {
+    match &hx.by {
+        Some(by) => hy.by.as_ref() == Some(by) && hy.sequence >= hx.sequence,
+        None => hy.by.is_none() && hx.when == hy.when && hx.sequence == hy.sequence,
+    }
+}
+
+/// Item Subsumption (section 3.3, note 1).
+fn subsumed(x: &Version, y: &Version) -> bool {
+    y.history.iter().any(|hy| update_subsumed(&x.history[0], hy))
+}
+
+/// Whether somebody who has the item knows of an update.
+pub fn knows(item: &Item, update: &Update) -> bool {
+    let versions = item.conflicts.iter().chain([&item.winner]);
+    versions.flat_map(|version| &version.history).any(|hy| update_subsumed(update, hy))
+}
+
+/// Winner Picking (section 3.3, note 3): whether X wins over Y.
+fn wins(x: &Version, y: &Version, fault: Fault) -> bool {
+    let (hx, hy) = (&x.history[0], &y.history[0]);
+    if fault == Fault::LaterWins && hx.when != hy.when {
+        return hx.when > hy.when;
+    }
+    if x.updates != y.updates {
+        return x.updates > y.updates;
+    }
+    match (hx.when, hy.when) {
+        (Some(_), None) => return true,
+        (None, Some(_)) => return false,
+        (Some(x), Some(y)) if x != y => return x > y,
+        _ => {}
+    }
+    match (&hx.by, &hy.by) {
+        (Some(_), None) => true,
+        // Strings of Rust are compared by their bytes, which is the order of their characters.
+        (Some(x), Some(y)) => x > y,
+        _ => false,
+    }
+}
+
+/// Merge Behavior (section 3.3, steps 2 to 11).
+fn merge(local: Item, incoming: Item, fault: Fault) -> Item {
+    if fault == Fault::TakesTheirs {
+        return incoming;
+    }
+    if fault == Fault::KeepsTheDeleted && incoming.winner.deleted {
+        return local;
+    }
+    let list = |item: Item| {
+        let mut list = item.conflicts;
+        list.push(item.winner);
+        list
+    };
+    let (mut l, mut i) = (list(local), list(incoming));
+    let (mut m, mut w) = (Vec::new(), None);
+    pass(&mut l, &i, &mut m, &mut w, fault);
+    pass(&mut i, &l, &mut m, &mut w, fault);
+    let w = w.expect("READINGS 1, row 3");
+    let winner: Version = m.remove(w);
+    if winner.noconflicts == Some(true) || fault == Fault::DropsConflicts {
+        m.clear();
+    }
+    Item { winner, conflicts: m }
+}
+
+/// Step 7. `w` is the place of the winner in `m`.
+fn pass(
+    outer: &mut Vec<Version>,
+    inner: &[Version],
+    m: &mut Vec<Version>,
+    w: &mut Option<usize>,
+    fault: Fault,
+) {
+    let mut left = Vec::new();
+    for x in outer.drain(..) {
+        let known = inner.iter().any(|y| subsumed(&x, y));
+        if known && !(fault == Fault::KeepsSubsumed && !inner.contains(&x)) {
+            continue;
+        }
+        m.push(x.clone());
+        let last = m.len() - 1;
+        match *w {
+            None => *w = Some(last),
+            Some(best) if wins(&x, &m[best], fault) => *w = Some(last),
+            Some(_) => {}
+        }
+        left.push(x);
+    }
+    *outer = left;
+}
+
+/// An item as it is compared: the list of conflicts has no order, and a tombstone may drop its data
+/// (section 3.2).
+pub fn normal(item: &Item) -> Item {
+    let mut item = item.clone();
+    for version in item.conflicts.iter_mut().chain([&mut item.winner]) {
+        if version.deleted {
+            version.title.clear();
+            version.text.clear();
+        }
+    }
+    item.conflicts.sort();
+    item
+}
+
+/// An endpoint with its item set.
+pub struct Endpoint {
+    pub name: String,
+    pub items: Items,
+    /// Of each item the value of `until` when it was incorporated (section 4.2.3).
+    stored: BTreeMap<String, u64>,
+    until: u64,
+    pub fault: Fault,
+}
+
+impl Endpoint {
+    pub fn new(name: &str, fault: Fault) -> Self {
+        let (items, stored) = (Items::new(), BTreeMap::new());
+        Self { name: name.to_owned(), items, stored, until: 0, fault }
+    }
+
+    fn incorporated(&mut self, id: &str) {
+        self.until += 1;
+        self.stored.insert(id.to_owned(), self.until);
+    }
+
+    /// Merges what a document says (section 3.3); whether anything changed.
+    pub fn take(&mut self, read: &Read) -> bool {
+        let mut any = false;
+        for (id, incoming) in &read.items {
+            let merged = match self.items.get(id) {
+                Some(local) => merge(local.clone(), incoming.clone(), self.fault),
+                None => incoming.clone(),
+            };
+            let is_news = self.items.get(id).map(normal) != Some(normal(&merged));
+            self.items.insert(id.clone(), merged);
+            if is_news {
+                self.incorporated(id);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Creation Behavior (section 3.1).
+    pub fn create(&mut self, id: &str, said: &str, stamp: (Option<i64>, bool), flag: Option<bool>) {
+        let update = self.update(1, stamp);
+        let winner = Version {
+            updates: 1,
+            deleted: false,
+            noconflicts: flag,
+            history: vec![update],
+            title: format!("Title {said}"),
+            text: format!("Text {said}"),
+        };
+        self.items.insert(id.to_owned(), Item { winner, conflicts: Vec::new() });
+        self.incorporated(id);
+    }
+
+    fn update(&self, sequence: u32, (when, by): (Option<i64>, bool)) -> Update {
+        Update { sequence, when, by: by.then(|| self.name.clone()) }
+    }
+
+    /// Update/Deletion Behavior (section 3.2), with FeedSync's step 4; then the conflicts of these
+    /// numbers are merged into the history (section 3.4). Answers the update that was made.
+    pub fn change(
+        &mut self,
+        id: &str,
+        stamp: (Option<i64>, bool),
+        considered: &[usize],
+        change: impl FnOnce(&mut Version, &[Version]),
+    ) -> Update {
+        let mut update = self.update(0, stamp);
+        let fault = self.fault;
+        let Item { winner, conflicts } = self.items.get_mut(id).unwrap();
+        winner.updates += 1;
+        let mut s1 = winner.updates;
+        if update.by.is_some() {
+            let own = winner.history.iter().filter(|history| history.by == update.by);
+            let s2 = own.map(|history| history.sequence).max();
+            s1 = s2.filter(|s2| s1 <= *s2).map_or(s1, |s2| s2 + 1);
+        }
+        update.sequence = s1;
+        winner.history.insert(0, update.clone());
+        change(winner, conflicts);
+        let mut left = Vec::new();
+        for (number, x) in std::mem::take(conflicts).into_iter().enumerate() {
+            let is_own = update.by.is_some() && x.history[0].by == update.by;
+            if is_own || considered.contains(&number) {
+                // Merging Conflict Items (READINGS 1, rows 10 and 11).
+                let news: Vec<Update> = x
+                    .history
+                    .iter()
+                    .filter(|hx| !winner.history.iter().any(|hy| update_subsumed(hx, hy)))
+                    .cloned()
+                    .collect();
+                winner.history.splice(1..1, news);
+            } else {
+                left.push(x);
+            }
+        }
+        *conflicts = left;
+        if fault == Fault::CutsHistory {
+            winner.history.truncate(1);
+        }
+        self.incorporated(id);
+        update
+    }
+
+    /// A document with what was incorporated after `since`, or with everything.
+    pub fn render(&self, form: Form, since: Option<&str>) -> String {
+        let after: u64 = since.map_or(0, |since| since.parse().unwrap());
+        let stored = |id: &str| self.stored.get(id).copied().unwrap_or(0);
+        let shown: Vec<_> = self.items.iter().filter(|(id, _)| stored(id) > after).collect();
+        // Values that collate (section 4, note 1).
+        let bounds = (format!("{after:09}"), format!("{:09}", self.until));
+        form::write(form, &bounds, &shown)
+    }
+
+    /// What a restart is: the endpoint has what it wrote.
+    pub fn restart(&mut self, form: Form) {
+        let said = read(&self.render(form, None)).expect("it is whole");
+        let before: Vec<_> = self.items.values().map(normal).collect();
+        self.items = said.items;
+        let after: Vec<_> = self.items.values().map(normal).collect();
+        assert_eq!(after, before, "what it wrote is what it had");
+    }
+}

@@ -1,0 +1,431 @@
+//! Five endpoints that share one list, what they do to it, and how they exchange it.
+
+use super::form::{FORMS, Form};
+use super::gate::{self, Gate};
+use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tidegate::model::Time;
+use tidegate::record::local::{Act, Keep};
+
+/// How many of them are Tidegate; the others come behind them.
+const GATES: usize = 3;
+pub const ENDPOINTS: usize = 5;
+/// 2026-01-01T00:00:00Z.
+const START: i64 = 1_767_225_600;
+/// After how many rounds of all with all they must be at rest. What one of them has reaches the
+/// others in the first; where all are right nothing is left for the second but what the first
+/// brought to those that were asked early.
+const ROUNDS: usize = 6;
+
+#[derive(Debug, Clone)]
+pub enum What {
+    Create {
+        noconflicts: Option<bool>,
+    },
+    Edit {
+        item: usize,
+    },
+    Delete {
+        item: usize,
+    },
+    /// With what it said last, or with a new text.
+    Restore {
+        item: usize,
+        anew: bool,
+    },
+    /// Conflicts whose bit is set; the winner is kept, the n-th conflict, or something new.
+    Resolve {
+        item: usize,
+        considered: u8,
+        keep: usize,
+    },
+    /// The endpoint reads what another one publishes.
+    Read {
+        from: usize,
+        whole: bool,
+        form: usize,
+        fate: Fate,
+    },
+    Restart {
+        moves: bool,
+        form: usize,
+    },
+}
+
+/// What becomes of a document on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Arrives,
+    Lost,
+    /// Ends early, at this part of 256.
+    Cut(u8),
+    /// It arrives, and then the one that came before it, once more.
+    Overtaken,
+}
+
+#[derive(Debug, Clone)]
+pub struct Step {
+    at: usize,
+    what: What,
+    /// 0: without `by`, 1: without `when`, else both. Tidegate writes both always.
+    stamp: u8,
+    /// What a skewed clock shows.
+    skew: i64,
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    let flag = prop_oneof![4 => Just(None), 1 => Just(Some(false)), 1 => Just(Some(true))];
+    let fate = prop_oneof![
+        6 => Just(Fate::Arrives),
+        1 => Just(Fate::Lost),
+        1 => any::<u8>().prop_map(Fate::Cut),
+        1 => Just(Fate::Overtaken),
+    ];
+    let item = 0..5_usize;
+    let what = prop_oneof![
+        2 => flag.prop_map(|noconflicts| What::Create { noconflicts }),
+        6 => item.clone().prop_map(|item| What::Edit { item }),
+        2 => item.clone().prop_map(|item| What::Delete { item }),
+        2 => (item.clone(), any::<bool>()).prop_map(|(item, anew)| What::Restore { item, anew }),
+        3 => (item, any::<u8>(), 0..5_usize)
+            .prop_map(|(item, considered, keep)| What::Resolve { item, considered, keep }),
+        12 => (0..ENDPOINTS, any::<bool>(), 0..FORMS.len(), fate)
+            .prop_map(|(from, whole, form, fate)| What::Read { from, whole, form, fate }),
+        1 => (any::<bool>(), 0..FORMS.len()).prop_map(|(moves, form)| What::Restart { moves, form }),
+    ];
+    (0..ENDPOINTS, what, 0..6_u8, 0..4_i64).prop_map(|(at, what, stamp, skew)| Step {
+        at,
+        what,
+        stamp,
+        skew,
+    })
+}
+
+pub struct World {
+    gates: Vec<Gate>,
+    plain: Vec<Endpoint>,
+    /// Ids in the order in which they were created, with the flag that their creator set.
+    created: Vec<(String, Option<bool>)>,
+    /// Every update that somebody made.
+    made: Vec<(String, Update)>,
+    /// `until` of the publisher as the subscriber knows it (section 4.1), by (subscriber, publisher).
+    until: BTreeMap<(usize, usize), String>,
+    /// The document that each subscriber took in last.
+    last: BTreeMap<usize, String>,
+    step: i64,
+}
+
+impl World {
+    /// The first of the independent endpoints has the fault.
+    pub async fn new(fault: Fault) -> Self {
+        let mut gates = Vec::new();
+        for (number, hours) in (0..GATES).zip([0, 5, -3]) {
+            let now = Time::from_unix(START + hours * 3600);
+            gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
+        }
+        let faults = [fault, Fault::None];
+        let plain = (GATES..ENDPOINTS).zip(faults);
+        Self {
+            gates,
+            plain: plain.map(|(at, fault)| Endpoint::new(&format!("plain:{at}"), fault)).collect(),
+            created: Vec::new(),
+            made: Vec::new(),
+            until: BTreeMap::new(),
+            last: BTreeMap::new(),
+            step: 0,
+        }
+    }
+
+    fn stamp(&self, step: &Step) -> (Option<i64>, bool) {
+        match step.stamp {
+            // A second of its own, so that no two updates without `by` are taken for one.
+            0 => (Some(START + 1_000_000 + self.step), false),
+            1 => (None, true),
+            _ => (Some(START + step.skew * 4000), true),
+        }
+    }
+
+    /// What an endpoint has.
+    async fn items(&self, at: usize, form: Form) -> Items {
+        match self.gates.get(at) {
+            Some(gate) => gate.says(form).await,
+            None => self.plain[at - GATES].items.clone(),
+        }
+    }
+
+    async fn item(&self, at: usize, number: usize) -> Option<(String, Item)> {
+        let (id, _) = self.created.get(number)?;
+        let item = self.items(at, FORMS[0]).await.remove(id)?;
+        Some((id.clone(), item))
+    }
+
+    pub async fn go(&mut self, step: &Step) {
+        self.step += 1;
+        let at = step.at;
+        match &step.what {
+            What::Create { noconflicts } => self.create(step, *noconflicts).await,
+            What::Edit { item } => {
+                let Some((id, item)) = self.item(at, *item).await else { return };
+                self.write(step, &id, item.winner.deleted).await;
+            }
+            What::Delete { item } => {
+                let Some((id, item)) = self.item(at, *item).await else { return };
+                if !item.winner.deleted {
+                    self.change(
+                        step,
+                        &id,
+                        Act::Delete { id: gate::id(&id), expected: None },
+                        |version| {
+                            version.deleted = true;
+                        },
+                    )
+                    .await;
+                }
+            }
+            What::Restore { item, anew } => {
+                let Some((id, item)) = self.item(at, *item).await else { return };
+                match (item.winner.deleted, anew) {
+                    (true, true) => self.write(step, &id, true).await,
+                    (true, false) => {
+                        let act = Act::Restore { id: gate::id(&id), entry: None, expected: None };
+                        self.change(step, &id, act, |version| version.deleted = false).await;
+                    }
+                    _ => {}
+                }
+            }
+            What::Resolve { item, considered, keep } => {
+                let Some((id, item)) = self.item(at, *item).await else { return };
+                if !item.conflicts.is_empty() {
+                    self.resolve(step, &id, &item, *considered, *keep).await;
+                }
+            }
+            What::Read { from, whole, form, fate } if *from != at => {
+                self.read(at, *from, *whole, FORMS[*form], *fate).await;
+            }
+            What::Read { .. } => {}
+            What::Restart { moves, form } => match self.gates.get_mut(at) {
+                Some(gate) => gate.restart(*moves).await,
+                None => self.plain[at - GATES].restart(FORMS[*form]),
+            },
+        }
+    }
+
+    async fn create(&mut self, step: &Step, noconflicts: Option<bool>) {
+        let said = format!("{} of {}", self.step, step.at);
+        let stamp = self.stamp(step);
+        let id = match self.gates.get_mut(step.at) {
+            Some(gate) => {
+                let entry = gate::written(&said);
+                gate.act(Act::Create { entry, noconflicts }).await.id.to_string()
+            }
+            None => {
+                let id = format!("plain:{}:{}", step.at, self.step);
+                self.plain[step.at - GATES].create(&id, &said, stamp, noconflicts);
+                id
+            }
+        };
+        self.created.push((id.clone(), noconflicts));
+        let made = self.item(step.at, self.created.len() - 1).await.unwrap().1;
+        self.made.push((id, made.winner.history[0].clone()));
+    }
+
+    /// An update with a new text; of a tombstone an un-deletion.
+    async fn write(&mut self, step: &Step, id: &str, deleted: bool) {
+        let said = format!("{} of {}", self.step, step.at);
+        let (entry, sync_id) = (gate::written(&said), gate::id(id));
+        let act = if deleted {
+            Act::Restore { id: sync_id, entry: Some(entry), expected: None }
+        } else {
+            Act::Update { id: sync_id, entry, expected: None }
+        };
+        self.change(step, id, act, |version| {
+            version.deleted = false;
+            version.title = format!("Title {said}");
+            version.text = format!("Text {said}");
+        })
+        .await;
+    }
+
+    async fn change(
+        &mut self,
+        step: &Step,
+        id: &str,
+        act: Act,
+        how: impl FnOnce(&mut plain::Version),
+    ) {
+        let stamp = self.stamp(step);
+        let update = match self.gates.get_mut(step.at) {
+            Some(gate) => {
+                gate.act(act).await;
+                gate.says(FORMS[0]).await[id].winner.history[0].clone()
+            }
+            None => {
+                let endpoint = &mut self.plain[step.at - GATES];
+                endpoint.change(id, stamp, &[], |version, _| how(version))
+            }
+        };
+        self.made.push((id.to_owned(), update));
+    }
+
+    async fn resolve(&mut self, step: &Step, id: &str, item: &Item, considered: u8, keep: usize) {
+        let stamp = self.stamp(step);
+        let have = item.conflicts.len();
+        let said = format!("{} of {}", self.step, step.at);
+        let mut meant: Vec<usize> =
+            (0..have.min(8)).filter(|n| considered & (1 << n) != 0).collect();
+        if keep >= 2 && keep - 2 < have && !meant.contains(&(keep - 2)) {
+            // What is taken is resolved.
+            meant.push(keep - 2);
+        }
+        let update = match self.gates.get_mut(step.at) {
+            Some(gate) => {
+                let kept = match keep {
+                    0 => Keep::Winner,
+                    n if n >= 2 && n - 2 < have => Keep::Conflict(n - 2),
+                    _ => Keep::New(gate::written(&said)),
+                };
+                let act = Act::Resolve {
+                    id: gate::id(id),
+                    keep: kept,
+                    conflicts: Some(meant),
+                    expected: None,
+                };
+                gate.act(act).await;
+                gate.says(FORMS[0]).await[id].winner.history[0].clone()
+            }
+            None => {
+                let endpoint = &mut self.plain[step.at - GATES];
+                endpoint.change(id, stamp, &meant, |version, conflicts| match keep {
+                    0 => {}
+                    n if n >= 2 && n - 2 < have => {
+                        let taken = &conflicts[n - 2];
+                        version.deleted = taken.deleted;
+                        version.title.clone_from(&taken.title);
+                        version.text.clone_from(&taken.text);
+                    }
+                    _ => {
+                        version.deleted = false;
+                        version.title = format!("Title {said}");
+                        version.text = format!("Text {said}");
+                    }
+                })
+            }
+        };
+        self.made.push((id.to_owned(), update));
+    }
+
+    /// Sections 4.1.1 and 4.1.2: `to` reads a feed of `from`. Whether that changed anything.
+    async fn read(&mut self, to: usize, from: usize, whole: bool, form: Form, fate: Fate) -> bool {
+        let since = self.until.get(&(to, from)).filter(|_| !whole).cloned();
+        let text = match self.gates.get(from) {
+            Some(gate) => match gate.render(form, since.as_deref()).await {
+                Some(text) => text,
+                None => return false,
+            },
+            None => self.plain[from - GATES].render(form, since.as_deref()),
+        };
+        match fate {
+            Fate::Lost => false,
+            Fate::Cut(part) => {
+                let mut end = text.len() * usize::from(part) / 256;
+                while !text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                self.take(to, from, &text[..end]).await
+            }
+            Fate::Arrives | Fate::Overtaken => {
+                let older = self.last.insert(to, text.clone());
+                let mut any = self.take(to, from, &text).await;
+                if let Some(older) = older.filter(|_| fate == Fate::Overtaken) {
+                    // It says nothing of how far its publisher is known now.
+                    let known = self.until.clone();
+                    any |= self.take(to, from, &older).await;
+                    self.until = known;
+                }
+                any
+            }
+        }
+    }
+
+    async fn take(&mut self, to: usize, from: usize, text: &str) -> bool {
+        let read = plain::read(text);
+        let any = match self.gates.get_mut(to) {
+            // Of a document that ends early the whole entries are taken in.
+            Some(gate) => gate.take(text).await.unwrap_or(0) > 0,
+            None => read.as_ref().is_some_and(|read| self.plain[to - GATES].take(read)),
+        };
+        if let Some(until) = read.and_then(|read| read.until) {
+            self.until.insert((to, from), until);
+        }
+        any
+    }
+
+    /// Everybody reads everybody until nothing changes; says what is wrong then.
+    pub async fn settle(&mut self) -> Result<(), String> {
+        for round in 0..ROUNDS {
+            let mut any = false;
+            for to in 0..ENDPOINTS {
+                for from in (0..ENDPOINTS).filter(|from| *from != to) {
+                    let form = FORMS[(to + from + round) % FORMS.len()];
+                    any |= self.read(to, from, true, form, Fate::Arrives).await;
+                }
+            }
+            if !any {
+                return self.compare().await;
+            }
+        }
+        Err(format!("after {ROUNDS} rounds something still changes"))
+    }
+
+    async fn compare(&self) -> Result<(), String> {
+        let mut all = Vec::new();
+        for at in 0..ENDPOINTS {
+            let mut items: BTreeMap<String, Item> = BTreeMap::new();
+            for (id, item) in self.items(at, FORMS[at % FORMS.len()]).await {
+                items.insert(id, normal(&item));
+            }
+            all.push(items);
+        }
+        let first = all.last().unwrap();
+        let ids: Vec<&String> = first.keys().collect();
+        let mut created: Vec<&String> = self.created.iter().map(|(id, _)| id).collect();
+        created.sort();
+        if ids != created {
+            return Err(format!("{ids:?} are there, {created:?} were created"));
+        }
+        for (at, items) in all.iter().enumerate() {
+            if items.len() != first.len() {
+                return Err(format!("{at} has {:?}", items.keys()));
+            }
+            for (id, item) in items {
+                if *item != first[id] {
+                    return Err(format!("{at} has {item:#?}, the last one {:#?}", first[id]));
+                }
+            }
+        }
+        for (id, update) in &self.made {
+            let flag = self.created.iter().find(|(created, _)| created == id).unwrap().1;
+            if flag != first[id].winner.noconflicts {
+                return Err(format!("{id} was created with noconflicts {flag:?}: {:?}", first[id]));
+            }
+            // Who wants no conflicts loses what lost.
+            if flag != Some(true) && !plain::knows(&first[id], update) {
+                return Err(format!("{update:?} of {id} is lost: {:#?}", first[id]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Plays the steps, lets everybody read everybody, and says what is wrong then.
+pub fn play(steps: &[Step], fault: Fault) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut world = World::new(fault).await;
+        for step in steps {
+            world.go(step).await;
+        }
+        world.settle().await
+    })
+}
