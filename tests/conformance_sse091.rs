@@ -169,11 +169,9 @@ fn a_pair_of_both_kinds_is_converted_and_merged() {
 /// Plain XML and JSON as LOCAL and as INCOMING, with each other and with feeds.
 #[test]
 fn collections_are_merged_like_feeds() {
-    let pox = format!(
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
+    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
          </subject><body>one</body><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
-         by=\"A\"/></sx:sync></item>\n</collection>"
-    );
+         by=\"A\"/></sx:sync></item>\n</collection>";
     let json = "{\"note\": 7, \"items\": [{\"title\": \"b\", \"extra\": [1], \"sync\": {\"id\": \"i\", \
                 \"updates\": 2, \"history\": [{\"sequence\": 2, \"by\": \"B\"}, {\"sequence\": 1, \
                 \"by\": \"A\"}]}}, {\"title\": \"c\", \"sync\": {\"id\": \"j\", \"updates\": 1, \
@@ -184,7 +182,7 @@ fn collections_are_merged_like_feeds() {
          by=\"D\"/></sx:sync></item>",
     );
     let folder = tempfile::tempdir().unwrap();
-    let texts = [("a.xml", pox.as_str()), ("b.json", json), ("c.xml", feed.as_str())];
+    let texts = [("a.xml", pox), ("b.json", json), ("c.xml", feed.as_str())];
     for (name, text) in texts {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
