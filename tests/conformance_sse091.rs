@@ -212,3 +212,34 @@ fn json_that_is_no_collection_is_named() {
     let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
     assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
 }
+
+/// READINGS 2, its last sentence, over the samples: they come back from SSE 1.0 as they were, but for
+/// conflicts of which no item was kept.
+#[test]
+fn the_samples_come_back_from_sse_10() {
+    struct Lost(Box<Item091<Payload, Lost>>);
+    let mut seen = (0, 0);
+    for number in 1..=6 {
+        let text = std::fs::read_to_string(path(&format!("v/v{number}.xml"))).unwrap();
+        for item in sse::read(&text).unwrap().items {
+            let old = item.shared_091.unwrap().unwrap();
+            let shared = sse::converted(old.clone());
+            let topmost = shared.winner.history.topmost().sequence;
+            assert_eq!((topmost, shared.winner.updates), (old.version, old.version));
+            assert_eq!(shared.winner.history.len(), old.updates.len() + 1);
+            let back = tidegate::sync::to_091(shared, |lost| Lost(Box::new(lost)));
+            assert_eq!((&back.id, back.version, back.deleted), (&old.id, old.version, old.deleted));
+            assert_eq!((&back.last, &back.updates), (&old.last, &old.updates));
+            assert_eq!((back.conflict, back.data == old.data), (old.conflict, true));
+            let kept = old.conflicts.into_iter().map(|conflict| (conflict.version, conflict.edit));
+            let lost = back.conflicts.into_iter().map(|conflict| {
+                assert_eq!(conflict.data.0.id, back.id);
+                (conflict.version, conflict.edit)
+            });
+            let (kept, lost): (Vec<_>, Vec<_>) = (kept.collect(), lost.collect());
+            assert_eq!(kept, lost);
+            seen = (seen.0 + 1, seen.1 + lost.len());
+        }
+    }
+    assert!(seen.0 > 10 && seen.1 > 0, "{seen:?}");
+}
