@@ -6,7 +6,8 @@ use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
 use super::web::feed_address;
 use crate::model::{
-    Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, Without,
+    Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order,
+    Without,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;

@@ -143,7 +143,9 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, Enrolment, FeedOptions, FeedSource, FeedStanding, Format, Stretch};
+    use crate::model::{
+        Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch,
+    };
     use proptest::prelude::*;
 
     fn record(url: &str) -> FeedRecord {

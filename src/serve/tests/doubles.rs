@@ -9,6 +9,7 @@ pub(super) use self::operator::*;
 use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::serve::operator::*;
+use crate::store::portable;
 use crate::store::*;
 use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
@@ -17,7 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use crate::store::portable;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 #[derive(Clone)]
@@ -413,7 +413,11 @@ impl Store for TestStore {
     async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn bring(&self, _: &Claim, _: mpsc::Receiver<portable::Piece>) -> Result<(), CommitError> {
+    async fn bring(
+        &self,
+        _: &Claim,
+        _: mpsc::Receiver<portable::Piece>,
+    ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }
     async fn close(&self) -> Result<(), StoreError> {
