@@ -195,6 +195,8 @@ pub struct OutlineList {
     pub outlines: Vec<Outline>,
     /// What was wrong, in the order of lines.
     pub problems: Vec<Problem>,
+    /// The first `sx:sync` that is not valid.
+    pub invalid: Option<Problem>,
     /// Problems beyond the limit, which are not named.
     pub unnamed: usize,
     /// Prefixes and the namespaces that they are bound to anywhere in it.

@@ -30,6 +30,8 @@ pub struct Neutral {
     pub categories: Vec<String>,
     /// Its enclosures.
     pub enclosures: Vec<Enclosure>,
+    /// The feed that it was taken over from: its title, and its address.
+    pub source: Option<(String, String)>,
     /// Elements of neither family, as they are.
     pub foreign: Vec<Element>,
 }
@@ -69,6 +71,8 @@ impl Neutral {
             let value = |name| child.attribute(name).map(ToOwned::to_owned);
             if is_foreign(child, ATOM) {
                 self.foreign.push(child.clone());
+            } else if child.is(ATOM, "source") {
+                self.source = atom_source(child);
             } else if child.is(ATOM, "category") {
                 self.categories.extend(value("label").or_else(|| value("term")));
             } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {
