@@ -10,7 +10,7 @@ use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
 use crate::serve::problem::Problem;
-use crate::serve::{Room, Shared};
+use crate::serve::Shared;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -146,11 +146,4 @@ fn is_ours(headers: &HeaderMap, base: &str) -> bool {
     let is_base = Url::parse(base).is_ok_and(|base| base.origin() == origin.origin());
     let named = text(header::HOST).and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
     is_base || named.is_some_and(|named| named.origin() == origin.origin())
-}
-
-impl Room {
-    #[cfg(test)]
-    pub(in crate::serve) fn is_ours(headers: &HeaderMap) -> bool {
-        is_ours(headers, "https://feeds.example.org")
-    }
 }
