@@ -5,6 +5,7 @@ mod error;
 mod export;
 mod feeds;
 mod gateway;
+mod gather;
 mod hub;
 mod import;
 mod keep;

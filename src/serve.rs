@@ -65,12 +65,12 @@ use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
 use archives::Archives;
-use conflicts::Contested;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use conflicts::Contested;
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
 use keeping::Counted;
@@ -229,10 +229,7 @@ pub fn router(parts: Parts) -> Router {
 fn routes(room: Shared) -> Router {
     let items = Router::new()
         .route("/feeds/{name}/items", post(edit::create))
-        .route(
-            "/feeds/{name}/items/{id}",
-            get(admin::item).put(edit::update).delete(edit::delete),
-        )
+        .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
         .route("/feeds/{name}/items/{id}/restore", post(edit::restore))
         .route("/feeds/{name}/items/{id}/resolve", post(edit::resolve))
         .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));

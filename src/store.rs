@@ -7,6 +7,7 @@ mod assemble;
 mod check;
 #[cfg(test)]
 mod conformance;
+pub mod endpoint;
 mod floor;
 mod limits;
 mod lineage;
@@ -27,12 +28,12 @@ pub use self::memory::MemoryStore;
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::sled::SledStore;
 
+use self::portable::Piece;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
     FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
     Time, Update,
 };
-use self::portable::Piece;
 use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::time::Duration;
@@ -352,11 +353,7 @@ pub trait Store: Send + Sync + 'static {
     /// Takes in what another store of the same endpoint handed over, until there is no more. Only
     /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
     /// of no use. Durable on return.
-    async fn bring(
-        &self,
-        claim: &Claim,
-        from: mpsc::Receiver<Piece>,
-    ) -> Result<(), CommitError>;
+    async fn bring(&self, claim: &Claim, from: mpsc::Receiver<Piece>) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
     /// call answers [`StoreError::Closed`].

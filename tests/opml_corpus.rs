@@ -22,7 +22,8 @@ fn lists() -> Option<Vec<PathBuf>> {
     };
     let folder = PathBuf::from(corpus).join("opml");
     let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut lists: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "opml")).collect();
+    let mut lists: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "opml")).collect();
     lists.sort();
     Some(lists)
 }
@@ -68,5 +69,8 @@ fn every_address_is_found() {
         }
     }
     assert!(ill_formed >= ILL_FORMED_WANTED, "{ill_formed} lists have problems");
-    println!("{} lists, {addresses} addresses, {problems} problems in {ill_formed} lists", lists.len());
+    println!(
+        "{} lists, {addresses} addresses, {problems} problems in {ill_formed} lists",
+        lists.len()
+    );
 }

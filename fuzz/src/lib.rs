@@ -133,6 +133,7 @@ fn taken(feed: &FeedDocument<'_>) {
         upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
         sup: None,
         hub: None,
+        aggregated: Vec::new(),
         cloud: None,
     };
     for (kind, dialect) in

@@ -87,7 +87,8 @@ async fn write(store: &dyn Store, file: &Path) -> Result<Carried, AppError> {
     let carried = store.carry(sender).await;
     let written = writing.await;
     carried.map_err(|error| AppError::run("the state could not be read", error))?;
-    let written = written.map_err(|error| AppError::run("the state could not be written", error))?;
+    let written =
+        written.map_err(|error| AppError::run("the state could not be written", error))?;
     let (totals, bytes) = written.map_err(failed)?;
     Ok(Carried { feeds: totals.feeds, items: totals.items, bytes })
 }

@@ -2,11 +2,10 @@
 
 use super::hub::{Door, Served};
 use super::operator::Desk;
-use super::{AppError, feeds, token, translate};
+use super::{AppError, feeds, gather, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
-use crate::model::EndpointId;
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, Server};
 use crate::store::{MemoryStore, SledStore, Store};
@@ -15,9 +14,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-/// The endpoint id of a gateway that keeps nothing and has none configured.
-const PASSING_ENDPOINT: &str = "tidegate-in-memory";
 
 /// What a gateway takes from outside itself.
 #[derive(Clone)]
@@ -42,6 +38,7 @@ pub struct Gateway {
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
+    gather_task: JoinHandle<()>,
     hub_task: Option<JoinHandle<()>>,
 }
 
@@ -120,8 +117,11 @@ impl Gateway {
             Arc::clone(&desk),
             polling.clone(),
         ));
+        let gather_task =
+            tokio::spawn(gather::gather(Arc::clone(&store), Arc::clone(&desk), polling.clone()));
         Ok(Self {
             address,
+            gather_task,
             desk,
             store,
             polling,
@@ -168,6 +168,7 @@ impl Gateway {
         let polled = self.poll_task.await;
         let served = self.serve_task.await;
         let _ = self.age_task.await;
+        let _ = self.gather_task.await;
         let delivered = match self.hub_task {
             Some(task) => task.await,
             None => Ok(()),
@@ -205,9 +206,10 @@ async fn open_hub(
 async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
     let endpoint = config.publish.endpoint.clone();
     if config.store.kind == StoreKind::Memory {
-        let passing = EndpointId::own(PASSING_ENDPOINT)
-            .map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(MemoryStore::new(endpoint.unwrap_or(passing), clock)));
+        let endpoint = endpoint.map_or_else(crate::store::endpoint::random, Ok);
+        let endpoint =
+            endpoint.map_err(|error| AppError::run("the store could not be made", error))?;
+        return Ok(Arc::new(MemoryStore::new(endpoint, clock)));
     }
     let path = config.store.path.clone();
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;

@@ -114,9 +114,8 @@ async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
     let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
     let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
     read.map_err(|error| unreadable(file, &error))?;
-    let wrong = |error: &dyn std::fmt::Display| {
-        AppError::Input(format!("{}: {error}", file.display()))
-    };
+    let wrong =
+        |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     if bytes.len() > limits.bytes {
         return Err(wrong(&format!("it has more than {} bytes, which is the limit", limits.bytes)));
     }

@@ -1,8 +1,11 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod gather;
 mod hub;
 mod local;
 mod redact;
+
+pub(super) use gather::Gathered;
 
 use super::{AppError, feeds, translate};
 use crate::archive;

@@ -1,7 +1,8 @@
 //! What can be typed.
 
 use crate::app::{
-    DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions, rule_names,
+    DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions, ServeOptions, Settings,
+    SupOptions, rule_names,
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;

@@ -19,10 +19,15 @@ pub(super) fn print(
     let mut words = String::new();
     match imported {
         Imported::List { plan, problems, unnamed } => {
-            let repaired = problems.iter().map(|p| (p.line, format!("{file}:{}: {}", p.line, p.message)));
+            let repaired =
+                problems.iter().map(|p| (p.line, format!("{file}:{}: {}", p.line, p.message)));
             let refused = plan.refused.iter().map(|refused| {
-                let address = refused.address.as_ref().map(|a| format!("{a}: ")).unwrap_or_default();
-                (refused.line, format!("{file}:{}: not taken: {address}{}", refused.line, refused.why))
+                let address =
+                    refused.address.as_ref().map(|a| format!("{a}: ")).unwrap_or_default();
+                (
+                    refused.line,
+                    format!("{file}:{}: not taken: {address}{}", refused.line, refused.why),
+                )
             });
             let mut lines: Vec<(usize, String)> = repaired.chain(refused).collect();
             lines.sort_by_key(|(line, _)| *line);

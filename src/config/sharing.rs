@@ -34,11 +34,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> Written {
 }
 
 /// A list of feed names; what is no name or stands there twice is a fault.
-pub(super) fn names(
-    section: &mut Section<'_, '_, '_>,
-    key: &'static str,
-    limit: usize,
-) -> Named {
+pub(super) fn names(section: &mut Section<'_, '_, '_>, key: &'static str, limit: usize) -> Named {
     let mut seen = BTreeSet::new();
     let mut names = Named::new();
     for (span, text) in section.list(key, limit, "a list of feed names").unwrap_or_default() {
@@ -53,7 +49,12 @@ pub(super) fn names(
 
 /// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
 /// nearest that there is.
-pub(super) fn known(sheet: &mut Sheet<'_>, key: &str, named: Named, feeds: &Feeds) -> Vec<FeedName> {
+pub(super) fn known(
+    sheet: &mut Sheet<'_>,
+    key: &str,
+    named: Named,
+    feeds: &Feeds,
+) -> Vec<FeedName> {
     let mut found = Vec::with_capacity(named.len());
     for (span, name) in named {
         if feeds.names.contains_key(&name) {

@@ -80,9 +80,9 @@ fn the_annotated_file_shows_every_key() {
     assert_eq!(config.aggregates.len(), 1);
     let options = &config.feeds[0].options;
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
-    let sharing = SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
-    let shown =
-        FeedOptions { min_interval: None, max_interval: None, sharing, ..options.clone() };
+    let sharing =
+        SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
+    let shown = FeedOptions { min_interval: None, max_interval: None, sharing, ..options.clone() };
     assert_eq!(shown, FeedOptions::default());
     assert!(matches!(config.server.admin_token, AdminToken::File(_)));
 }
@@ -214,12 +214,21 @@ fn local_feeds_and_aggregates_say_how_they_share() {
         ("[[feed]]\nname=\"a\"\nlocal=1", "f:3: feed.local: is a number"),
         ("[[feed]]\nname=\"a\"\nlocal=true\ntitle=\"\"", "f:4: feed.title: a title is"),
         ("[[feed]]\nname=\"a\"\nlocal=true\nconflicts=\"loser\"", "f:4: feed.conflicts: \"loser\""),
-        ("[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]", "f:4: feed.shares_with: there is no"),
+        (
+            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]",
+            "f:4: feed.shares_with: there is no",
+        ),
         ("[[aggregate]]\nname=\"a\"", "f:1: aggregate.sources: is missing"),
         ("[[aggregate]]\nname=\"a\"\nsources=[]", "f:3: aggregate.sources: is empty"),
-        ("[[aggregate]]\nname=\"a\"\nsources=[\"a\"]", "f:3: aggregate.sources: an aggregate cannot gather itself: a > a"),
-        ("[[aggregate]]\nname=\"a\"\nsources=[\"b\"]\n[[aggregate]]\nname=\"b\"\nsources=[\"c\"]\n\
-          [[aggregate]]\nname=\"c\"\nsources=[\"b\"]", "f:6: aggregate.sources: an aggregate cannot gather itself: b > c > b"),
+        (
+            "[[aggregate]]\nname=\"a\"\nsources=[\"a\"]",
+            "f:3: aggregate.sources: an aggregate cannot gather itself: a > a",
+        ),
+        (
+            "[[aggregate]]\nname=\"a\"\nsources=[\"b\"]\n[[aggregate]]\nname=\"b\"\nsources=[\"c\"]\n\
+          [[aggregate]]\nname=\"c\"\nsources=[\"b\"]",
+            "f:6: aggregate.sources: an aggregate cannot gather itself: b > c > b",
+        ),
     ] {
         let found = check("f", text).map_or_else(|faults| faults.to_string(), |_| String::new());
         assert!(found.starts_with(said), "{text}: {found}");
@@ -234,10 +243,7 @@ fn warnings_do_not_stop_anything() {
     let Checked { config, warnings } = check("f", text).unwrap();
     assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(
-        said,
-        ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]
-    );
+    assert_eq!(said, ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]);
 }
 
 #[test]

@@ -155,7 +155,8 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let (publisher, listen): (SocketAddr, SocketAddr) =
         ("127.0.0.1:4711".parse().unwrap(), "127.0.0.1:0".parse().unwrap());
     let config = configuration(publisher, listen, None);
-    let urls: Vec<&str> = config.feeds.iter().map(|feed| feed.url.as_ref().unwrap().as_str()).collect();
+    let urls: Vec<&str> =
+        config.feeds.iter().map(|feed| feed.url.as_ref().unwrap().as_str()).collect();
     assert_eq!(
         urls,
         ["http://127.0.0.1:4711/lighthouse.atom", "http://127.0.0.1:4711/harbour.xml"]

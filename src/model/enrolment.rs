@@ -69,9 +69,8 @@ impl FeedRecord {
         let title = self.enrolment.title.take();
         self.enrolment = before.enrolment.clone();
         self.enrolment.title = title.or_else(|| before.enrolment.title.clone());
-        let listed = |record: &Self| {
-            (record.url.clone(), record.standing, record.enrolment.title.clone())
-        };
+        let listed =
+            |record: &Self| (record.url.clone(), record.standing, record.enrolment.title.clone());
         if self.enrolment.history.is_empty() {
             self.enrolment.create(when, by);
         } else if listed(self) != listed(before) {

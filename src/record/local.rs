@@ -12,6 +12,7 @@ mod tests;
 mod written;
 
 pub use open::open;
+pub(super) use open::{begin, nothing};
 pub use policy::{Settled, TURNS, settle_by_policy};
 pub use written::{EntryError, Fields, Written};
 

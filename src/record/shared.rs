@@ -8,7 +8,7 @@ mod merge;
 mod order;
 mod parts;
 
-pub(super) use merge::merge;
+pub(super) use merge::{Body, Merging, Offer, merge};
 pub(super) use order::{Listed, order};
 pub(super) use parts::{Parts, Slot, parts};
 

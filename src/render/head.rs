@@ -288,11 +288,23 @@ pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
     } else if let Some(expires) = sharing.expires {
         let _ = write!(out, " expires=\"{expires}\"");
     }
-    if !sharing.has_complete {
+    let aggregated = &page.addresses.aggregated;
+    if !sharing.has_complete && aggregated.is_empty() {
         out.push_str("/>");
         return;
     }
-    let _ = write!(out, "><{prefix}:related");
-    push_attribute(out, "link", &page.addresses.complete);
-    let _ = write!(out, " type=\"complete\"/></{prefix}:sharing>");
+    out.push('>');
+    if sharing.has_complete {
+        let _ = write!(out, "<{prefix}:related");
+        push_attribute(out, "link", &page.addresses.complete);
+        out.push_str(" type=\"complete\"/>");
+    }
+    for (title, link) in aggregated {
+        let _ = write!(out, "<{prefix}:related");
+        push_attribute(out, "link", link);
+        out.push_str(" type=\"aggregated\"");
+        push_attribute(out, "title", title);
+        out.push_str("/>");
+    }
+    let _ = write!(out, "</{prefix}:sharing>");
 }

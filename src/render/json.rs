@@ -51,9 +51,16 @@ pub fn sharing(page: &Page<'_>) -> Value {
     put(&mut sharing, "since", said.bounds.map(|(since, _)| since.to_string()));
     put(&mut sharing, "until", said.bounds.map(|(_, until)| until.to_string()));
     put(&mut sharing, "expires", said.expires.map(|expires| expires.to_string()));
-    if said.has_complete {
-        let related = json!([{ "link": page.addresses.complete, "type": "complete" }]);
-        sharing.insert("related".to_owned(), related);
+    let complete =
+        said.has_complete.then(|| json!({ "link": page.addresses.complete, "type": "complete" }));
+    let aggregated = page
+        .addresses
+        .aggregated
+        .iter()
+        .map(|(title, link)| json!({ "link": link, "type": "aggregated", "title": title }));
+    let related: Vec<Value> = complete.into_iter().chain(aggregated).collect();
+    if !related.is_empty() {
+        sharing.insert("related".to_owned(), related.into());
     }
     Value::Object(sharing)
 }

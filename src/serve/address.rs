@@ -194,6 +194,13 @@ impl Site {
             upstream: self.upstream(record, form),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
+            aggregated: record
+                .options
+                .sharing
+                .sources
+                .iter()
+                .map(|source| (source.to_string(), self.view(source, ViewKind::Sync, form)))
+                .collect(),
             cloud: self.cloud.then(|| self.registrar()).flatten(),
         }
     }

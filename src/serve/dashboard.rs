@@ -38,11 +38,7 @@ struct Row {
     contested: u32,
 }
 
-fn table(
-    rows: &[Row],
-    all: usize,
-    ready: Result<(), String>,
-) -> Markup {
+fn table(rows: &[Row], all: usize, ready: Result<(), String>) -> Markup {
     html! {
         @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
         @if rows.is_empty() {

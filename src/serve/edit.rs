@@ -240,8 +240,7 @@ fn kept(value: &Value) -> Result<Keep, Problem> {
 }
 
 fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
-    let said =
-        || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
+    let said = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
     let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(said)?;
     let limit = crate::model::Conflicting::LIMIT;
     if list.len() > limit {

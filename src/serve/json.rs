@@ -6,8 +6,8 @@ use super::operator::{
 };
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedSource, FeedStanding,
-    FeedState, Hold, Known, Probe, Tick, Time, Trail,
+    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedSource,
+    FeedStanding, FeedState, Hold, Known, Probe, Tick, Time, Trail,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};

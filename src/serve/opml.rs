@@ -194,7 +194,8 @@ fn until(entries: &[Entry]) -> Option<Time> {
 }
 
 fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
-    let mut opml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
+    let mut opml =
+        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
     sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
     opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
     let until = until(entries);
@@ -218,7 +219,9 @@ fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) ->
         opml.push_str("/>");
     }
     opml.push_str("\n</head>\n<body>\n");
-    let shown = |entry: &&Entry| asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since));
+    let shown = |entry: &&Entry| {
+        asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
+    };
     for gone in [false, true] {
         for entry in entries.iter().filter(shown).filter(|e| e.record.is_unlisted() == gone) {
             outline(&mut opml, entry, asked.kind, endpoint);
@@ -333,11 +336,9 @@ mod tests {
         let sharing = list.sharing.clone().unwrap();
         assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
         assert_eq!(sharing.until, Some(at(-30).rfc822()));
-        let names: Vec<_> = list.outlines.iter().map(|o| (o.text().unwrap(), o.is_deleted())).collect();
-        assert_eq!(
-            names,
-            [("<news> & \"co\"", false), ("<old> & \"co\"", false), ("dead", true)]
-        );
+        let names: Vec<_> =
+            list.outlines.iter().map(|o| (o.text().unwrap(), o.is_deleted())).collect();
+        assert_eq!(names, [("<news> & \"co\"", false), ("<old> & \"co\"", false), ("dead", true)]);
         assert_eq!(list.outlines[0].kind(), OutlineKind::Feed("https://upstream.example/news.xml"));
         assert_eq!(list.outlines[2].kind(), OutlineKind::Text, "nothing to subscribe to");
         assert!(list.outlines[2].type_name().is_none());
@@ -347,15 +348,17 @@ mod tests {
 
     #[test]
     fn since_is_inclusive_and_leads_to_the_whole() {
-        let entries =
-            [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
+        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
         let query = format!("since={}", at(-40));
         let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
         let list = read(&text, &OpmlLimits::default()).unwrap();
         assert_eq!(list.outlines.len(), 1);
         assert!(list.outlines[0].is_deleted());
         assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
-        assert_eq!(asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT").since, moment("2006-01-06T19:24:09Z"));
+        assert_eq!(
+            asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT").since,
+            moment("2006-01-06T19:24:09Z")
+        );
         for bad in ["since=yesterday", "since=", "upstream=2", "upstream=1&upstream=0"] {
             assert!(Asked::read(bad).is_err(), "{bad}");
         }

@@ -5,8 +5,8 @@ mod shelf;
 
 use self::shelf::Shelf;
 use super::floor::Floor;
-use super::portable::Piece;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
+use super::portable::Piece;
 use super::{
     Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
     Pruned, Retention, Sealed, Select, Store, StoreError, VersionNote, View, check, lineage,

@@ -28,7 +28,7 @@ pub const SYNC: &str = "https://gate.example/feeds/news/sync";
 struct Nobody;
 
 fn never<T>() -> Result<T, OperatorError> {
-    Err(OperatorError::Unsupported("nobody is there".to_owned()))
+    Err(OperatorError::Conflict("nobody is there".to_owned()))
 }
 
 #[async_trait]
@@ -76,6 +76,13 @@ impl Operator for Nobody {
         serve::PushOutcome::Unknown
     }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
+        never()
+    }
+    async fn item(
+        &self,
+        _: &FeedName,
+        _: tidegate::record::local::Act,
+    ) -> Result<tidegate::record::local::Acted, OperatorError> {
         never()
     }
     async fn backfill(&self, _: &FeedName, _: BackfillAction) -> Result<(), OperatorError> {

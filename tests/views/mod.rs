@@ -193,6 +193,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
         upstream: "https://publisher.example/feed".into(),
         sup: None,
         hub: None,
+        aggregated: Vec::new(),
         cloud: None,
     };
     let sync = kind == ViewKind::Sync;

@@ -52,7 +52,8 @@ pub(super) fn plan(list: &OutlineList, before: &Before<'_>) -> Plan {
     let mut plan = Plan::default();
     let mut known = Known::of(before);
     let when = FeedRecord::next_change(before.stored, before.now);
-    let parents: HashSet<usize> = list.outlines.iter().filter_map(|outline| outline.parent).collect();
+    let parents: HashSet<usize> =
+        list.outlines.iter().filter_map(|outline| outline.parent).collect();
     for (number, outline) in list.outlines.iter().enumerate() {
         if outline.is_deleted() {
             plan.deleted += 1;

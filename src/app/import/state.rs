@@ -25,9 +25,8 @@ const CLAIM: Duration = Duration::from_secs(3600);
 /// Brings the state of a gateway into the folder of the configuration.
 pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, AppError> {
     let target = folder(config)?;
-    let wrong = |error: &dyn std::fmt::Display| {
-        AppError::Input(format!("{}: {error}", file.display()))
-    };
+    let wrong =
+        |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     free(&target)?;
     let (endpoint, _) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| **wanted != endpoint) {
@@ -77,9 +76,7 @@ fn beside(target: &Path) -> PathBuf {
 }
 
 /// Reads a file from beginning to end: whose it is, and what it has.
-async fn proved(
-    file: PathBuf,
-) -> Result<Result<(EndpointId, Totals), PortableError>, AppError> {
+async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Totals), PortableError>, AppError> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut reader = Reader::open(File::open(file)?)?;
         while reader.next_piece()?.is_some() {}

@@ -15,13 +15,14 @@ impl Desk {
             return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
         }
         if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
-            let said = format!("the feed {feed} is an aggregate: make the item in one of its sources");
+            let said =
+                format!("the feed {feed} is an aggregate: make the item in one of its sources");
             return Err(OperatorError::Conflict(said));
         }
         for _ in 0..DECIDE_ATTEMPTS {
             let snapshot = self.store.snapshot(feed).await.map_err(|e| internal(&e))?;
-            let (verdict, acted) =
-                local::act(&self.round(&record, snapshot.as_ref()), act).map_err(OperatorError::Item)?;
+            let (verdict, acted) = local::act(&self.round(&record, snapshot.as_ref()), act)
+                .map_err(OperatorError::Item)?;
             if self.store_it(verdict).await? {
                 return Ok(acted);
             }

@@ -77,7 +77,8 @@ impl<'a> Builder<'a> {
         let mut at = 0;
         let mut missing = Missing::new();
         let most = (self.limits.attributes, self.limits.value);
-        while let Some(found) = memchr::memchr(b'<', self.text.as_bytes().get(at..).unwrap_or_default())
+        while let Some(found) =
+            memchr::memchr(b'<', self.text.as_bytes().get(at..).unwrap_or_default())
         {
             let start = at + found;
             let Read { markup, end, guesses } = read(self.text, start, most, &mut missing);
@@ -152,7 +153,8 @@ impl<'a> Builder<'a> {
         }
         self.first.get_or_insert(name);
         for (name, value) in &attributes {
-            let prefix = name.strip_prefix("xmlns").map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+            let prefix =
+                name.strip_prefix("xmlns").map(|rest| rest.strip_prefix(':').unwrap_or(rest));
             if let Some(prefix) = prefix
                 && self.prefixes.len() < PREFIX_LIMIT
             {
@@ -172,7 +174,10 @@ impl<'a> Builder<'a> {
             self.has_root = true;
         } else if local.eq_ignore_ascii_case("body") {
             self.list.body = span.end..self.text.len();
-        } else if local.eq_ignore_ascii_case("title") && self.list.title.is_none() && self.depth == 0 {
+        } else if local.eq_ignore_ascii_case("title")
+            && self.list.title.is_none()
+            && self.depth == 0
+        {
             self.list.title = self.plain(span.end);
         } else if self.depth > 0
             && let Some(number) = self.innermost()
@@ -184,7 +189,11 @@ impl<'a> Builder<'a> {
         }
         if !empty {
             if self.open.len() >= self.limits.depth.saturating_mul(2) {
-                return Err(self.limit("elements inside each other", self.limits.depth, span.start));
+                return Err(self.limit(
+                    "elements inside each other",
+                    self.limits.depth,
+                    span.start,
+                ));
             }
             self.open.push(Open { name, at: span.start, what });
         }

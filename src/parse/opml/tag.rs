@@ -16,7 +16,15 @@ const QUOTES_LIMIT: usize = 32;
 
 /// Attributes in front of whose opening quote another value cannot go on.
 const COMMON: [&str; 10] = [
-    "text", "title", "xmlurl", "htmlurl", "url", "type", "description", "version", "language",
+    "text",
+    "title",
+    "xmlurl",
+    "htmlurl",
+    "url",
+    "type",
+    "description",
+    "version",
+    "language",
     "category",
 ];
 

@@ -36,7 +36,10 @@ fn folders_titles_and_lines() {
     assert_eq!(list.title.as_deref(), Some("My & list"));
     assert_eq!(feeds(&list), ["News > http://a/", "News > Deep > http://b/?x=1&y=2"]);
     let a = &list.outlines[1];
-    assert_eq!((a.text(), a.title(), a.site()), (Some("A"), Some("The A"), Some("http://a.example/")));
+    assert_eq!(
+        (a.text(), a.title(), a.site()),
+        (Some("A"), Some("The A"), Some("http://a.example/"))
+    );
     assert_eq!((a.line, a.type_name()), (5, Some("rss")));
     assert!(list.problems.is_empty(), "{:?}", list.problems);
     assert!(text[list.body.clone()].trim().starts_with("<outline text='News'>"));
@@ -45,7 +48,11 @@ fn folders_titles_and_lines() {
 #[test]
 fn what_is_ill_formed_is_read_and_named() {
     for (written, expected, problem) in [
-        (r#"<outline text="a & b" xmlUrl="http://a/?x=1&y=2"/>"#, "http://a/?x=1&y=2", "'&' is not escaped"),
+        (
+            r#"<outline text="a & b" xmlUrl="http://a/?x=1&y=2"/>"#,
+            "http://a/?x=1&y=2",
+            "'&' is not escaped",
+        ),
         (r#"<outline text="<p>a</p> > b" xmlUrl="http://a/"/>"#, "http://a/", "'<' in a value"),
         (r#"<outline text=a xmlUrl=http://a/ type=rss/>"#, "http://a/", "no quotes"),
         (r#"<outline text="a"xmlUrl="http://a/"/>"#, "http://a/", ""),
@@ -81,7 +88,8 @@ fn what_is_not_closed_hides_nothing() {
     assert_eq!(list.outlines.iter().filter(|outline| !outline.closed).count(), 2);
     assert_eq!(feeds(&list).len(), 3);
     assert!(problems(&list).iter().any(|said| said.contains("<outline> is not closed")));
-    let cut = "<opml><body><outline text='F'><outline xmlUrl='http://a/'/><outline xmlUrl='http://b";
+    let cut =
+        "<opml><body><outline text='F'><outline xmlUrl='http://a/'/><outline xmlUrl='http://b";
     let cut = self::list(cut);
     assert_eq!(feeds(&cut)[0], "F > http://a/");
     assert!(problems(&cut).iter().any(|said| said.contains("cut off")), "{cut:?}");
@@ -171,13 +179,15 @@ fn sharing_markup_is_read() {
     assert!(list.outlines[3].sync.is_none());
     assert_eq!(problems(&list).len(), 1);
     assert!(problems(&list)[0].starts_with("4: an sx:sync is not taken: its version"));
-    let undeclared = body("<outline><sx:sync id='q' version='1'><sx:history by='A'/></sx:sync></outline>");
+    let undeclared =
+        body("<outline><sx:sync id='q' version='1'><sx:history by='A'/></sx:sync></outline>");
     assert!(self::list(&undeclared).outlines[0].sync.is_some());
 }
 
 #[test]
 fn other_markup_keeps_its_place() {
-    let text = body("<outline text='v'><rule v='1'><x/></rule><outline text='w'/><!-- c --></outline>");
+    let text =
+        body("<outline text='v'><rule v='1'><x/></rule><outline text='w'/><!-- c --></outline>");
     let list = list(&text);
     let kept: Vec<&str> = list.outlines[0].other.iter().map(|place| &text[place.clone()]).collect();
     assert_eq!(kept, ["<rule v='1'><x/></rule>"]);
@@ -189,8 +199,22 @@ fn other_markup_keeps_its_place() {
 #[test]
 fn hostile_texts_are_answered() {
     for piece in [
-        "<!-- ", "<![CDATA[", "<?a ", "<!a[", "<outline a=\"x>", "<outline a='x ", "<a b=", "<",
-        "</outline>", "<outline ", "&", "\"", "<title>", "<sx:sync>", "<sx:conflict>", "a=\"b\"",
+        "<!-- ",
+        "<![CDATA[",
+        "<?a ",
+        "<!a[",
+        "<outline a=\"x>",
+        "<outline a='x ",
+        "<a b=",
+        "<",
+        "</outline>",
+        "<outline ",
+        "&",
+        "\"",
+        "<title>",
+        "<sx:sync>",
+        "<sx:conflict>",
+        "a=\"b\"",
     ] {
         let text = piece.repeat(2_000_000 / piece.len());
         let _ = read(&text, &OpmlLimits::default());

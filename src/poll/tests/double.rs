@@ -3,13 +3,13 @@
 use crate::model::*;
 use crate::poll::*;
 use crate::record::{BodyPrints, Round, Verdict};
+use crate::store::portable;
 use crate::store::*;
 use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use crate::store::portable;
 use tokio::sync::{mpsc, watch};
 
 pub const NOW: Time = Time::from_unix(1_795_191_605);
@@ -112,7 +112,11 @@ impl Store for StoreDouble {
     async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn bring(&self, _: &Claim, _: mpsc::Receiver<portable::Piece>) -> Result<(), CommitError> {
+    async fn bring(
+        &self,
+        _: &Claim,
+        _: mpsc::Receiver<portable::Piece>,
+    ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }
     async fn purge_feed(&self, _: &FeedName) -> Result<(), StoreError> {

@@ -22,7 +22,7 @@ pub fn open(round: &Round<'_>) -> Verdict {
 }
 
 /// A feed that nothing was committed to.
-pub(super) fn nothing(round: &Round<'_>) -> Snapshot {
+pub(in crate::record) fn nothing(round: &Round<'_>) -> Snapshot {
     Snapshot {
         state: FeedState::untouched(Format::Atom10, round.now),
         known: Vec::new(),
@@ -34,7 +34,7 @@ pub(super) fn nothing(round: &Round<'_>) -> Snapshot {
 }
 
 /// Puts our document around the items, where it is not there yet.
-pub(super) fn begin(draft: &mut Draft<'_>) {
+pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
     let text = document(draft.round);
     // Only a fault of this program can bring about that it cannot be read.
     let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };

@@ -90,8 +90,9 @@ impl Written {
             let before = text.as_bytes().get(..at).unwrap_or_default();
             Some(memchr::memchr_iter(b'\n', before).count() + 1)
         };
-        let document = parse::document(&around, None, &Limits::default())
-            .map_err(|error| EntryError { line: error.offset().and_then(line), message: words(&error) })?;
+        let document = parse::document(&around, None, &Limits::default()).map_err(|error| {
+            EntryError { line: error.offset().and_then(line), message: words(&error) }
+        })?;
         if let Some(warning) = document.warnings.first() {
             let message = warning.message.chars().take(SAID).collect();
             return Err(EntryError { line: line(warning.offset), message });

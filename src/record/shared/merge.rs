@@ -6,10 +6,11 @@ use super::{Issued, LEAP_LIMIT, Parts, Peers};
 use crate::diff;
 use crate::identity;
 use crate::model::{
-    Conflicting, Count, EndpointId, Entry, EntrySync, EventKind, FeedDocument, Incoming, Known,
-    Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
+    ConflictPolicy, Conflicting, Count, EndpointId, Entry, EntrySync, EventKind, FeedDocument,
+    Incoming, Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
 };
 use crate::record::ITEMS_LIMIT;
+use crate::record::local::{self, Settled};
 use crate::sync::{self, Canonical};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -64,7 +65,7 @@ pub(in crate::record) struct Merged {
 }
 
 impl Merged {
-    fn note(&mut self, what: String) {
+    pub(in crate::record) fn note(&mut self, what: String) {
         if self.notes.len() < NOTES_LIMIT {
             self.notes.push(what);
         }
@@ -178,13 +179,14 @@ impl<'m, 'd> Merging<'m, 'd> {
         whole: &'m Snapshot,
         places: &'m HashMap<SyncId, usize>,
     ) -> Self {
+        let is_local = draft.round.options.sharing.local;
         Self {
             draft,
             whole,
             places,
             issued: None,
             replaced: None,
-            is_local: whole.known.iter().any(|known| known.origin == Origin::Local),
+            is_local,
             is_ours: false,
             fresh: HashMap::new(),
             merged: Merged::default(),
@@ -298,10 +300,29 @@ impl<'m, 'd> Merging<'m, 'd> {
         let words = Said::new(kind, reason);
         let index = self.draft.incorporate(None, known, Some(markup), conflicts, words);
         self.fresh.insert(id.clone(), index);
+        if self.draft.round.options.sharing.conflicts != ConflictPolicy::Keep
+            && !said.conflicts.is_empty()
+            && let Some(known) = self.draft.item(index).cloned()
+        {
+            self.update(index, known, offer);
+        }
         if let Some(at) = replaced {
             let reason = format!("its publisher shares it as {id} now");
             let standing = Standing::Deleted { since: now };
             self.draft.update(at, standing, None, Said::new(EventKind::Deleted, reason));
+        }
+    }
+
+    /// Resolves what is in conflict, where the operator said how; what came of it, in words.
+    fn settle(&self, item: &mut Shared<Datum>) -> &'static str {
+        let policy = &self.draft.round.options.sharing.conflicts;
+        match local::settle_by_policy(item, policy, self.draft.stamp()) {
+            Ok(Settled::Dropped) => "; what was in conflict goes, as the operator wants",
+            Ok(Settled::KeptWinner) => "; resolved as the operator wants: the winner is kept",
+            Ok(Settled::KeptPreferred) => {
+                "; resolved as the operator wants: the preferred endpoint's version is kept"
+            }
+            Ok(Settled::Not) | Err(_) => "",
         }
     }
 
@@ -338,6 +359,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         };
         let before = bare(&local);
         let Ok(mut merged) = sync::merge(local, incoming) else { return };
+        let settled = self.settle(&mut merged);
         if merged.conflicts.len() > Conflicting::LIMIT {
             // They are in order of precedence: the strongest stay.
             merged.conflicts.truncate(Conflicting::LIMIT);
@@ -391,7 +413,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             (true, false) => EventKind::Undeleted,
             _ => EventKind::Updated,
         };
-        let reason = reason(&known, &before, &merged);
+        let reason = format!("{}{settled}", reason(&known, &before, &merged));
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
         self.draft.incorporate(Some(index), next, markup, conflicts, Said::new(kind, reason));
     }

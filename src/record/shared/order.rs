@@ -33,7 +33,7 @@ pub(in crate::record) fn order(
     judged: bool,
 ) -> Vec<SyncId> {
     let there: HashSet<&SyncId> = listed.0.iter().collect();
-    let has_own = draft.ledger().any(|known| known.origin == Origin::Local);
+    let has_own = draft.round.options.sharing.local;
     let replaces = is_whole && judged && !has_own;
     if is_whole && !has_own {
         let is_gone = |known: &Known| {

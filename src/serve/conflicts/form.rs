@@ -63,8 +63,7 @@ pub(in crate::serve) async fn resolve(
     let record = room.directory.served(&name).await?;
     match chosen(&room, &record.name, &headers, body).await {
         Ok(id) => {
-            let id: String =
-                url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect();
+            let id: String = url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect();
             let to = format!("/feeds/{}/conflicts?resolved={id}", record.name);
             let to = HeaderValue::from_str(&to)
                 .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no way back"))?;
@@ -144,6 +143,7 @@ fn is_ours(headers: &HeaderMap, base: &str) -> bool {
         return false;
     };
     let is_base = Url::parse(base).is_ok_and(|base| base.origin() == origin.origin());
-    let named = text(header::HOST).and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
+    let named = text(header::HOST)
+        .and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
     is_base || named.is_some_and(|named| named.origin() == origin.origin())
 }

@@ -10,6 +10,7 @@ use crate::judge::{Conclusion, Pending};
 use crate::model::*;
 use crate::record::local::{Act, ActError, Acted};
 use crate::serve::operator::*;
+use crate::store::portable;
 use crate::store::*;
 use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
@@ -18,7 +19,6 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use crate::store::portable;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 #[derive(Clone)]
@@ -422,7 +422,11 @@ impl Store for TestStore {
     async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn bring(&self, _: &Claim, _: mpsc::Receiver<portable::Piece>) -> Result<(), CommitError> {
+    async fn bring(
+        &self,
+        _: &Claim,
+        _: mpsc::Receiver<portable::Piece>,
+    ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }
     async fn close(&self) -> Result<(), StoreError> {

@@ -135,7 +135,10 @@ async fn no_conflicts_are_said_in_both_forms() {
     let site = Site::new();
     let accept = [("accept", "application/json")];
     let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
-    assert_eq!(said, serde_json::json!({ "feed": "news", "count": 0, "conflicts": [], "next": null }));
+    assert_eq!(
+        said,
+        serde_json::json!({ "feed": "news", "count": 0, "conflicts": [], "next": null })
+    );
     assert!(text(site.get("/feeds/news/conflicts").await).await.contains("No item"));
 }
 

@@ -45,7 +45,9 @@ impl Fit {
             }
             Piece::Skeleton(feed, since, _) => {
                 if Some(*since) <= self.framed {
-                    return Err(unfit(format!("the documents of the feed {feed} are not in order")));
+                    return Err(unfit(format!(
+                        "the documents of the feed {feed} are not in order"
+                    )));
                 }
                 self.framed = Some(*since);
             }

@@ -39,7 +39,8 @@ fn read<R: Record, T: TryFrom<R, Error = RecordError>>(bytes: &[u8]) -> Result<T
 
 /// What stands in front of a record, and the record.
 fn front<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), PortableError> {
-    let (front, rest) = bytes.split_first_chunk().ok_or_else(|| damaged("a record is too short"))?;
+    let (front, rest) =
+        bytes.split_first_chunk().ok_or_else(|| damaged("a record is too short"))?;
     Ok((*front, rest))
 }
 
@@ -185,7 +186,8 @@ impl<R: Read> Reader<R> {
                 Piece::Subscription(Box::new(read::<SubscriptionRecord, _>(&payload)?))
             }
             Kind::Floor => {
-                let end = memchr::memchr(0, &payload).ok_or_else(|| damaged("a name has no end"))?;
+                let end =
+                    memchr::memchr(0, &payload).ok_or_else(|| damaged("a name has no end"))?;
                 let (name, floor) = payload.split_at_checked(end).unwrap_or_default();
                 let name = std::str::from_utf8(name).map_err(|e| damaged(&e.to_string()))?;
                 let name = FeedName::new(name).map_err(|e| damaged(&e.to_string()))?;
@@ -268,7 +270,8 @@ impl<R: Read> Reader<R> {
     }
 
     fn archive(&mut self, note: &[u8]) -> Result<(ArchiveNote, Option<Archive>), PortableError> {
-        let record = decode::<ArchiveRecord>(note).map_err(|error| PortableError::record(&error))?;
+        let record =
+            decode::<ArchiveRecord>(note).map_err(|error| PortableError::record(&error))?;
         let count = record.blocks;
         let note = ArchiveNote::try_from(record).map_err(|error| PortableError::record(&error))?;
         let (mut blocks, mut taken) = (Vec::new(), 0_usize);

@@ -77,8 +77,7 @@ struct EnrolmentRecord {
 }
 
 /// What earlier layouts have of the list of subscriptions: nothing.
-const UNLISTED: EnrolmentRecord =
-    EnrolmentRecord { title: None, version: 1, history: Vec::new() };
+const UNLISTED: EnrolmentRecord = EnrolmentRecord { title: None, version: 1, history: Vec::new() };
 
 /// No noise of the operator's own.
 const NOTHING: Vec<(String, Option<String>)> = Vec::new();

@@ -284,7 +284,12 @@ pub(super) fn all(
     Ok(all)
 }
 
-pub(super) fn content(trees: &Trees, feed: &FeedName, number: u64, count: u32) -> Result<Archive, StoreError> {
+pub(super) fn content(
+    trees: &Trees,
+    feed: &FeedName,
+    number: u64,
+    count: u32,
+) -> Result<Archive, StoreError> {
     let mut blocks: Vec<SegmentRecord> = Vec::new();
     for block in 0..count {
         blocks.push(trees.expected(Class::Segments, &keys::block(feed, number, block))?);

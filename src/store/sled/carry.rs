@@ -42,7 +42,8 @@ pub(super) fn carry(
         for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
             let (key, record) = entry?;
             let name = keys::feed_name(&key);
-            let name = name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
+            let name =
+                name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
             pieces.push(Piece::Floor(name, record.floor()));
         }
         Ok(pieces)
@@ -140,12 +141,7 @@ fn feed(
 }
 
 /// Since when each document of a line was in force, oldest first, the present one last.
-fn times(
-    trees: &Trees,
-    name: &FeedName,
-    line: Line,
-    since: Time,
-) -> Result<Vec<Time>, StoreError> {
+fn times(trees: &Trees, name: &FeedName, line: Line, since: Time) -> Result<Vec<Time>, StoreError> {
     let mut times = Vec::new();
     for key in trees.tree(line.past).scan_prefix(keys::feed(name)).keys() {
         let key = key.map_err(|error| trees.failed("read", error))?;
@@ -229,7 +225,8 @@ impl Bringing {
             Piece::Skeleton(feed, since, skeleton) => {
                 let row = encoded(trees, &SkeletonRecord::from(&**skeleton), what)?;
                 let before = self.skeleton.take();
-                self.skeleton = Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
+                self.skeleton =
+                    Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
             }
             Piece::Order(feed, since, order) => {
                 let row = encoded(trees, &OrderRecord::new(order), what)?;
@@ -341,8 +338,9 @@ fn item(
         let Some(markup) = markup else { continue };
         let row = encoded(trees, &MarkupRecord::from(markup), what)?;
         let difference = match &newer {
-            Some((at, newer)) if run + 1 < WHOLE_EVERY => delta::against(&row, *at, newer)
-                .map_err(|error| trees.unwritable(what(), error))?,
+            Some((at, newer)) if run + 1 < WHOLE_EVERY => {
+                delta::against(&row, *at, newer).map_err(|error| trees.unwritable(what(), error))?
+            }
             Some(_) => None,
             None => {
                 head.set_body(note.tick);

@@ -10,7 +10,7 @@ use super::trees::{Class, Trees, failed};
 use crate::model::{EndpointId, FeedName, FeedState, Time};
 use crate::store::floor::Floor;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
-use crate::store::{Epoch, StoreError};
+use crate::store::{Epoch, StoreError, endpoint};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -33,9 +33,6 @@ const FLUSH_EVERY: u64 = 500;
 /// can only be that of a store that this process has just closed.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-/// The random bytes of an endpoint id that nobody chose: 16 characters of base 32.
-const ENDPOINT_BYTES: usize = 10;
-
 /// What a store holds in memory from its start.
 pub(super) struct Opened {
     pub(super) endpoint: EndpointId,
@@ -134,7 +131,7 @@ pub(super) fn open(
         }
         (_, Some(wanted)) => wanted,
         (Some(stored), None) => stored,
-        (None, None) => random_endpoint()?,
+        (None, None) => endpoint::random()?,
     };
     for (feed, floor) in sweeping {
         purge::sweep(trees, &feed, &floor)?;
@@ -213,14 +210,6 @@ fn floors(trees: &Trees) -> Result<Floors, StoreError> {
 
 fn name(trees: &Trees, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
     keys::feed_name(key).ok_or_else(|| trees.damaged(class, key, "it names no feed"))
-}
-
-fn random_endpoint() -> Result<EndpointId, StoreError> {
-    let mut bytes = [0; ENDPOINT_BYTES];
-    let failed = |source| StoreError::Io { doing: "choose an endpoint id", source };
-    getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
-    let text = data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase();
-    EndpointId::own(&format!("tg-{text}")).map_err(|error| failed(std::io::Error::other(error)))
 }
 
 fn damaged(trees: &Trees, what: &str) -> StoreError {

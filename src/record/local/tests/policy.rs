@@ -124,8 +124,7 @@ fn answers_to_answers_end() {
         let seen = sent.clone();
         sent = last.clone();
         for at in 0..2 {
-            let (item, settled) =
-                exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
+            let (item, settled) = exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
             made += usize::from(matches!(settled, Settled::KeptWinner | Settled::KeptPreferred));
             last[at] = item;
         }

@@ -38,10 +38,7 @@ async fn the_winner_is_kept_and_nobody_is_asked_twice() {
     is_settled(&bench, &id, &before).await;
     assert_eq!(bench.act(resolve(&id, Keep::Winner)).await, Err(ActError::NoConflict));
     let events = bench.store.events(&bench.feed, 1).await.unwrap();
-    assert_eq!(
-        events[0].reason,
-        "a conflict with 2 versions was resolved: the winner was kept"
-    );
+    assert_eq!(events[0].reason, "a conflict with 2 versions was resolved: the winner was kept");
 }
 
 #[tokio::test]
@@ -148,7 +145,8 @@ async fn an_update_takes_in_what_this_endpoint_lost_itself() {
     let bench = Bench::new().await;
     let id = bench.create("first").await;
     let start = bench.shared(&id).await;
-    let update = |title: &str| Act::Update { id: id.clone(), entry: written(title), expected: None };
+    let update =
+        |title: &str| Act::Update { id: id.clone(), entry: written(title), expected: None };
     bench.act(update("ours")).await.unwrap();
     let mut fork = start;
     for title in ["of one", "of one again"] {

@@ -97,11 +97,16 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     let title = || "A".to_owned();
     let both = Some("x".to_owned());
     assert!(wrong(Fields::default()).contains("no title"));
-    assert!(wrong(Fields { title: title(), link: Some("javascript:x".into()), ..Fields::default() })
-        .contains("no http"));
-    assert!(wrong(Fields { title: title(), id: Some("seven".into()), ..Fields::default() })
-        .contains("no absolute"));
-    let two = Fields { title: title(), content: both.clone(), content_html: both, ..Fields::default() };
+    assert!(
+        wrong(Fields { title: title(), link: Some("javascript:x".into()), ..Fields::default() })
+            .contains("no http")
+    );
+    assert!(
+        wrong(Fields { title: title(), id: Some("seven".into()), ..Fields::default() })
+            .contains("no absolute")
+    );
+    let two =
+        Fields { title: title(), content: both.clone(), content_html: both, ..Fields::default() };
     assert!(wrong(two).contains("not both"));
     let control = Fields { title: "A\u{0}b".to_owned(), ..Fields::default() };
     assert!(Written::fields(&control).is_err(), "what XML cannot hold is not dropped in silence");

@@ -75,7 +75,10 @@ impl Unfinished {
             Piece::Item(_, item) => {
                 let CarriedItem { known, newest, versions } = *item;
                 let id = known.id.clone();
-                self.items.insert(id, Kept { known, newest, conflicts: Vec::new(), versions: versions.into() });
+                self.items.insert(
+                    id,
+                    Kept { known, newest, conflicts: Vec::new(), versions: versions.into() },
+                );
             }
             Piece::Event(_, event) => self.events.push_front(*event),
             Piece::Archive(_, note, archive) => {

@@ -5,7 +5,7 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{hub, poll, poll_and_hub, shared_feed, subscription, walk};
+use super::admin::{history_record, hub, poll, poll_and_hub, shared_feed, subscription, walk};
 use super::*;
 use std::path::Path;
 

@@ -1,0 +1,148 @@
+//! Aggregates: what their sources have becomes theirs.
+
+use super::{DECIDE_ATTEMPTS, Desk};
+use crate::model::{FeedName, FeedRecord, Item, Revision, SyncId, Tick, VERSIONS_PER_DAY};
+use crate::record::{self, Credit, Round, Source};
+use crate::store::{CommitError, Select, StoreError, View};
+use std::collections::{HashMap, HashSet};
+
+/// What an aggregate has seen of its sources: since the start of the process, for whatever is
+/// offered twice changes nothing.
+#[derive(Debug, Default)]
+pub(in crate::app) struct Gathered {
+    seen: HashMap<FeedName, Seen>,
+}
+
+/// A state of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    revision: Revision,
+    tick: Option<Tick>,
+    render: u64,
+}
+
+/// A source as it stands, and what of it may be news.
+struct Found {
+    name: FeedName,
+    state: Seen,
+    title: String,
+    address: String,
+    items: Vec<Item>,
+    current: Vec<SyncId>,
+    may_change: Vec<FeedName>,
+}
+
+impl Desk {
+    /// Takes over what is new in the sources of an aggregate.
+    pub(in crate::app) async fn gather(
+        &self,
+        record: &FeedRecord,
+        feeds: &HashMap<FeedName, FeedRecord>,
+        gathered: &mut Gathered,
+    ) -> Result<(), CommitError> {
+        let sources = &record.options.sharing.sources;
+        for _ in 0..DECIDE_ATTEMPTS {
+            let mut found = Vec::new();
+            for name in sources {
+                found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
+            }
+            let left: Vec<&FeedName> =
+                gathered.seen.keys().filter(|name| !sources.contains(name)).collect();
+            if found.is_empty() && left.is_empty() && !gathered.seen.is_empty() {
+                return Ok(());
+            }
+            let snapshot = self.store.snapshot(&record.name).await?;
+            let round = Round {
+                feed: &record.name,
+                url: "",
+                endpoint: self.store.endpoint(),
+                options: &record.options,
+                snapshot: snapshot.as_ref(),
+                now: self.clock.now(),
+                window: self.window(),
+                versions_per_day: VERSIONS_PER_DAY,
+                archives: self.archives(),
+            };
+            let offered: Vec<Source<'_>> = found.iter().map(Found::offered).collect();
+            let verdict = record::gather(&round, sources, &offered);
+            for note in &verdict.notes {
+                tracing::warn!(feed = %record.name, note, "an item was not taken over");
+            }
+            if let Some(change) = verdict.change {
+                match self.store.commit(&self.claim(), change).await {
+                    Ok(_) => {}
+                    Err(CommitError::Conflict(_)) => continue,
+                    Err(error) => return Err(error),
+                }
+            }
+            gathered.seen.retain(|name, _| sources.contains(name));
+            gathered.seen.extend(found.into_iter().map(|source| (source.name, source.state)));
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// A source that changed since it was seen.
+    async fn source(
+        &self,
+        name: &FeedName,
+        feeds: &HashMap<FeedName, FeedRecord>,
+        seen: Option<&Seen>,
+    ) -> Result<Option<Found>, StoreError> {
+        let Some(state) = self.store.state(name).await? else { return Ok(None) };
+        if seen.is_some_and(|seen| seen.revision == state.revision) {
+            return Ok(None);
+        }
+        let Some(shown) = self.store.view(name, Select::Current).await? else { return Ok(None) };
+        let select = seen.and_then(|seen| seen.tick).map_or(Select::All, Select::After);
+        let Some(View { state, skeleton, mut items }) = self.store.view(name, select).await? else {
+            return Ok(None);
+        };
+        // Between the two the source may have changed; the next look sees it again then.
+        let state = Seen {
+            revision: state.revision.min(shown.state.revision),
+            tick: state.tick.min(shown.state.tick),
+            render: state.render.min(shown.state.render),
+        };
+        let there: HashSet<SyncId> =
+            items.iter().map(|item| item.shared.winner.id.clone()).collect();
+        let current = shown.items.iter().map(|item| item.shared.winner.id.clone()).collect();
+        let since = seen.map_or(0, |seen| seen.render);
+        let newer = shown
+            .items
+            .into_iter()
+            .filter(|item| item.touched > since && !there.contains(&item.shared.winner.id));
+        items.extend(newer);
+        let of = |name: &FeedName| feeds.get(name).map(|record| &record.options.sharing);
+        let shares = |other: &FeedName| {
+            of(name).is_some_and(|options| options.shares_with.contains(other))
+                || of(other).is_some_and(|options| options.shares_with.contains(name))
+        };
+        let title = match of(name).and_then(|options| options.title.clone()) {
+            Some(title) => title,
+            None if skeleton.title.trim().is_empty() => name.to_string(),
+            None => skeleton.title,
+        };
+        Ok(Some(Found {
+            state,
+            title,
+            address: format!("{}/feeds/{name}", self.public_url.trim_end_matches('/')),
+            items,
+            current,
+            may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
+            name: name.clone(),
+        }))
+    }
+}
+
+impl Found {
+    fn offered(&self) -> Source<'_> {
+        Source {
+            name: &self.name,
+            credit: Credit { id: &self.address, title: &self.title, address: &self.address },
+            items: &self.items,
+            current: Some(&self.current),
+            may_change: &self.may_change,
+        }
+    }
+}

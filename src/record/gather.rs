@@ -1,0 +1,146 @@
+//! One feed out of several: an aggregate takes over the items of its sources, merged by sync id
+//! (SSE 1.0 sections 2.2.1 and 3.3). Ids and histories stay what they are.
+
+use super::draft::{Draft, Said};
+use super::redact::forget_in;
+use super::shared::{Body, Merging, Offer};
+use super::{Round, Verdict, local};
+use crate::model::{EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId, Time};
+use credit::credited;
+use std::collections::{HashMap, HashSet};
+
+mod credit;
+
+pub use credit::Credit;
+
+/// A feed that an aggregate is made of, as it stands.
+#[derive(Debug)]
+pub struct Source<'a> {
+    /// Its name.
+    pub name: &'a FeedName,
+    /// What it is called, and its address: what `atom:source` says of it.
+    pub credit: Credit<'a>,
+    /// Its items that may be news, oldest first.
+    pub items: &'a [Item],
+    /// What its reader view shows; `None` where that did not change.
+    pub current: Option<&'a [SyncId]>,
+    /// The feeds whose items it may change.
+    pub may_change: &'a [FeedName],
+}
+
+/// Takes over what the sources have. `all`: the names of all sources, those among them that are not
+/// looked at included; what came from another one leaves the reader view.
+pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Verdict {
+    let first = local::nothing(round);
+    let snapshot = round.snapshot.unwrap_or(&first);
+    let places: HashMap<SyncId, usize> =
+        snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
+    let mut draft = Draft::new(round, snapshot);
+    let mut merging = Merging::new(&mut draft, snapshot, &places);
+    merging.is_ours = true;
+    for source in sources {
+        for item in source.items {
+            offer(&mut merging, all, source, item);
+        }
+    }
+    let merged = merging.merged;
+    for source in sources {
+        for item in source.items.iter().filter(|item| is_redacted(item)) {
+            redact(&mut draft, source, item);
+        }
+    }
+    retire(&mut draft, all, sources);
+    arrange(&mut draft);
+    local::begin(&mut draft);
+    if draft.advance_window() {
+        draft.shown_changed = true;
+    }
+    Verdict { notes: merged.notes, ..draft.into_verdict(None) }
+}
+
+const fn is_redacted(item: &Item) -> bool {
+    matches!(item.standing, Standing::Redacted { .. })
+}
+
+/// Offers an item, where its source may change it: an item's first source owns its id.
+fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, item: &Item) {
+    if is_redacted(item) {
+        return;
+    }
+    let id = &item.shared.winner.id;
+    let mut origin = Origin::Feed(source.name.clone());
+    let owner = match merging.known(id).map(|(_, known)| &known.origin) {
+        Some(Origin::Feed(owner)) => Some(owner.clone()),
+        _ => None,
+    };
+    if let Some(owner) = owner.filter(|owner| owner != source.name && all.contains(owner)) {
+        if !source.may_change.contains(&owner) {
+            let name = source.name;
+            merging.merged.note(format!(
+                "the item {id} of the feed {owner} stands in {name} as well; it changes only where \
+                 one of the two shares with the other"
+            ));
+            return;
+        }
+        origin = Origin::Feed(owner);
+    }
+    let winner = &item.shared.winner;
+    let said = Incoming { version: winner.with(()), conflicts: item.shared.conflicts.clone() };
+    let markup = credited(&winner.data, &source.credit);
+    merging.take(&Offer {
+        said: &said,
+        body: Body::Item(&markup),
+        published_id: Some(&item.published_id),
+        origin,
+        is_listed: item.standing == Standing::Current,
+    });
+}
+
+/// What was redacted at its source leaves no text here either.
+fn redact(draft: &mut Draft<'_>, source: &Source<'_>, item: &Item) {
+    let id = &item.shared.winner.id;
+    let wanted = |known: &Known| known.id == *id && !known.is_redacted();
+    if let Some(at) = draft.positions(wanted).first() {
+        forget_in(draft, *at, &format!("its text was removed in the feed {}", source.name));
+    }
+}
+
+/// What no source shows any more leaves the reader view.
+fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
+    let shown: HashMap<&FeedName, HashSet<&SyncId>> = sources
+        .iter()
+        .filter_map(|source| Some((source.name, source.current?.iter().collect())))
+        .collect();
+    let left = |known: &Known| match &known.origin {
+        _ if known.standing != Standing::Current => false,
+        Origin::Feed(owner) if !all.contains(owner) => true,
+        Origin::Feed(owner) => shown.get(owner).is_some_and(|ids| {
+            !ids.contains(&known.id) && !shown.values().any(|ids| ids.contains(&known.id))
+        }),
+        _ => false,
+    };
+    let since = draft.round.now;
+    for at in draft.positions(left) {
+        draft.change(at, |item| item.standing = Standing::Retired { since });
+        draft.event(at, Said::new(EventKind::Retired, "its source does not show it any more"));
+    }
+}
+
+/// The order of the reader view: by update, the newest first.
+fn arrange(draft: &mut Draft<'_>) {
+    let mut shown: Vec<(Option<Time>, SyncId)> = draft
+        .ledger()
+        .filter(|known| known.standing == Standing::Current)
+        .map(|known| {
+            let said = known.updated.max(known.published);
+            (said.or(known.history.topmost().stamp.when()), known.id.clone())
+        })
+        .collect();
+    shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
+    let order: Vec<SyncId> = shown.into_iter().map(|(_, id)| id).collect();
+    if order != draft.old_order() {
+        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        draft.order = Some(order);
+        draft.shown_changed = true;
+    }
+}

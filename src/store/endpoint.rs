@@ -1,0 +1,16 @@
+//! The id of a gateway whose operator chose none.
+
+use super::StoreError;
+use crate::model::EndpointId;
+
+/// The random bytes of an endpoint id that nobody chose: 16 characters of base 32.
+const ENDPOINT_BYTES: usize = 10;
+
+/// An endpoint id by chance: no two gateways have the same.
+pub fn random() -> Result<EndpointId, StoreError> {
+    let mut bytes = [0; ENDPOINT_BYTES];
+    let failed = |source| StoreError::Io { doing: "choose an endpoint id", source };
+    getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
+    let text = data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase();
+    EndpointId::own(&format!("tg-{text}")).map_err(|error| failed(std::io::Error::other(error)))
+}
