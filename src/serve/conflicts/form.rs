@@ -6,11 +6,11 @@
 use super::page;
 use crate::model::{Item, SyncId};
 use crate::record::local::{Act, Fields, Keep, Written};
+use crate::serve::Shared;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
 use crate::serve::problem::Problem;
-use crate::serve::Shared;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;

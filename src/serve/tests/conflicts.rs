@@ -34,8 +34,12 @@ fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
 fn contested(of: &str) -> Item {
     let mut item = item(of, -10, Standing::Current);
     let html = |text: &str| format!("&lt;p&gt;{text}&lt;/p&gt;");
-    item.shared.winner = version(of, "gate", 3, markup("The harbour opens", &html("At nine in May")));
-    let loser = markup("The harbour &lt;b&gt;closes&lt;/b&gt;", &html("At nine in June &lt;i&gt;x&lt;/i&gt;"));
+    item.shared.winner =
+        version(of, "gate", 3, markup("The harbour opens", &html("At nine in May")));
+    let loser = markup(
+        "The harbour &lt;b&gt;closes&lt;/b&gt;",
+        &html("At nine in June &lt;i&gt;x&lt;/i&gt;"),
+    );
     let mut gone = version(of, "<u>third</u>", 2, markup("Gone", ""));
     gone.deleted = true;
     item.shared.conflicts = vec![version(of, "other.example", 2, loser), gone];
@@ -182,7 +186,10 @@ async fn a_form_resolves_and_leads_back() {
         let asked = site.operator.asked.lock().unwrap().last().cloned().unwrap();
         assert!(asked.contains(wanted) && asked.contains("expected: Some(\"seen\")"), "{asked}");
         if body.contains("Agreed") {
-            assert!(asked.contains("https://example.org/p") && asked.contains("A. Uthor"), "{asked}");
+            assert!(
+                asked.contains("https://example.org/p") && asked.contains("A. Uthor"),
+                "{asked}"
+            );
         }
     }
     let page = text(site.get("/feeds/news/conflicts?resolved=a").await).await;
@@ -223,10 +230,10 @@ async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
     }
     let asked = site.operator.asked.lock().unwrap().clone();
     assert!(asked.iter().all(|asked| asked.contains("SyncId(nothing)")), "{asked:?}");
-    for headers in
-        [vec![FORM, origin("https://feeds.example.org"), ("host", "inner:80")],
-         vec![FORM, origin("http://gate.local:8080"), ("host", "gate.local:8080")]]
-    {
+    for headers in [
+        vec![FORM, origin("https://feeds.example.org"), ("host", "inner:80")],
+        vec![FORM, origin("http://gate.local:8080"), ("host", "gate.local:8080")],
+    ] {
         assert_eq!(post(&site, &headers, &good).await.status(), StatusCode::SEE_OTHER);
     }
     let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);

@@ -5,7 +5,13 @@ use crate::serve::edit::ENTRY_LIMIT;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
-async fn send(site: &Site, method: &str, path: &str, more: &[(&str, &str)], body: &str) -> Response<Body> {
+async fn send(
+    site: &Site,
+    method: &str,
+    path: &str,
+    more: &[(&str, &str)],
+    body: &str,
+) -> Response<Body> {
     let bearer = format!("Bearer {TOKEN}");
     let mut headers = vec![("authorization", bearer.as_str())];
     headers.extend_from_slice(more);
@@ -59,7 +65,13 @@ async fn an_item_is_changed_deleted_and_restored() {
         ("PUT", of, vec![kind], body, "expected: None"),
         ("PUT", of, vec![kind, ("if-match", "\"3\"")], body, "expected: Some(Count(3))"),
         ("PUT", of, vec![kind, ("if-match", "*")], body, "expected: None"),
-        ("DELETE", of, vec![("if-match", "\"7\"")], "", "Delete { id: SyncId(a), expected: Some(Count(7)) }"),
+        (
+            "DELETE",
+            of,
+            vec![("if-match", "\"7\"")],
+            "",
+            "Delete { id: SyncId(a), expected: Some(Count(7)) }",
+        ),
         ("POST", restore, vec![], "", "entry: None"),
         ("POST", restore, vec![kind], body, "entry: Some("),
     ] {
@@ -103,11 +115,13 @@ async fn bodies_that_cannot_be_taken_are_told_apart() {
             assert_eq!(problem["parameter"], parameter, "{body}");
         }
     }
-    let broken = send(&site, "POST", items, &[("content-type", ATOM)], "<entry>\n<title>A</b></entry>");
-    assert_eq!(problem(broken.await, 422).await["line"], 2);
+    let broken = "<entry>\n<title>A</b></entry>";
+    let broken = send(&site, "POST", items, &[("content-type", ATOM)], broken).await;
+    assert_eq!(problem(broken, 422).await["line"], 2);
     let kind = ("content-type", "application/json");
-    let again = send(&site, "PUT", "/feeds/news/items/a", &[kind], r#"{"title":"A","noconflicts":true}"#);
-    assert_eq!(problem(again.await, 400).await["parameter"], "noconflicts");
+    let said = r#"{"title":"A","noconflicts":true}"#;
+    let again = send(&site, "PUT", "/feeds/news/items/a", &[kind], said).await;
+    assert_eq!(problem(again, 400).await["parameter"], "noconflicts");
     for tag in ["3", "W/\"3\"", "\"3\", \"4\""] {
         let headers = [kind, ("if-match", tag)];
         let answer = send(&site, "PUT", "/feeds/news/items/a", &headers, r#"{"title":"A"}"#).await;
