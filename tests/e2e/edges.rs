@@ -31,7 +31,7 @@ async fn a_new_url_of_another_feed_passes_the_brake() {
     let mut stage = Stage::new(Format::Rss20).await;
     stage.posts(&posts(1..=6)).await;
     let mut config = stage.config().clone();
-    config.feeds[0].url = stage.publisher.address("/moved").parse().unwrap();
+    config.feeds[0].url = Some(stage.publisher.address("/moved").parse().unwrap());
     let other: Vec<Post> = posts(1..=6)
         .into_iter()
         .map(|mut p| {

@@ -59,7 +59,8 @@ async fn a_local_feed_lives_through_the_api_alone() {
     assert_eq!(titles(&stage, "notes").await, ["First"]);
     subscriber.consume().await;
     assert_eq!(subscriber.resets, 0);
-    assert_eq!(subscriber.item("First"), (2, false));
+    let first = subscriber.item("First");
+    assert_eq!((first.0, first.1), (2, false));
     assert_eq!(subscriber.living().len(), 1);
 
     let back = format!("/feeds/notes/items/{second}/restore");
@@ -104,7 +105,7 @@ async fn contested(stage: &mut Stage) -> (String, String) {
     let body = Some(json!({ "title": "What we wrote" }));
     let (status, _) = stage.admin("PUT", &format!("/feeds/news/items/{id}"), body).await;
     assert_eq!(status, 200);
-    stage.answers(Answer::document("application/atom+xml", &theirs));
+    stage.answers(Answer::document("application/atom+xml", theirs.as_str()));
     let step = stage.poll_alone().await;
     assert_eq!(step.outcome, "changed", "{step:?}");
     (id, theirs)

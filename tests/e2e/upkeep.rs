@@ -141,7 +141,7 @@ async fn a_new_url_keeps_the_history() {
     stage.posts(&posts(1..=6)).await;
     let before = stage.state().await;
     let mut config = stage.config().clone();
-    config.feeds[0].url = stage.publisher.address("/moved").parse().unwrap();
+    config.feeds[0].url = Some(stage.publisher.address("/moved").parse().unwrap());
     let document = Format::Rss20.document(&posts(2..=7));
     stage.publisher.set("/moved", Answer::document("application/rss+xml", document));
     stage.hours(1);

@@ -104,7 +104,7 @@ async fn chosen(
         "new" => {
             let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
             let written = Written::fields(&fields(&form, &item));
-            Keep::New(written.map_err(edit::unwritten)?)
+            Keep::New(written.map_err(|error| edit::unwritten(&error))?)
         }
         number => match number.parse() {
             Ok(number) => Keep::Conflict(number),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const ATOM: &str = "http://www.w3.org/2005/Atom";
 
 fn kept(entry: &Written) -> Markup {
-    entry.read(Time::from_unix(NOW), |document, entry| crate::parse::own(document, entry)).unwrap()
+    entry.read(Time::from_unix(NOW), crate::parse::own).unwrap()
 }
 
 #[test]
