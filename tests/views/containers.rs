@@ -8,7 +8,7 @@ use tidegate::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::View;
 
 /// The most items of one feed that are looked at.
-const ITEMS: usize = 60;
+const ITEMS: usize = 20;
 
 const CONTAINERS: [Container; 4] =
     [Container::Atom, Container::Rss, Container::Pox, Container::Json];
@@ -35,6 +35,8 @@ fn differs(own: &Values, other: &Values) -> Option<String> {
     // Markup may be spelled otherwise.
     let words = |text: &Option<String>| {
         let text = text.clone().unwrap_or_default();
+        // These are read as they are written in XHTML, and as what they are elsewhere.
+        let text = if text.contains("<!--") || text.contains("<![CDATA[") { "" } else { &text };
         let (mut words, mut inside) = (String::new(), None);
         for c in text.chars() {
             match (inside, c) {

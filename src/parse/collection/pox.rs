@@ -118,8 +118,12 @@ fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
     let Some(element) = tree.element(id) else { return false };
     match (namespace, local) {
         (CONTENT, "encoded") if !fields.content.as_ref().is_some_and(|(_, html)| *html) => {
-            fields.content = Some((tree.plain(id), true));
-            true
+            let text = tree.plain(id);
+            let is_there = !text.trim().is_empty();
+            if is_there {
+                fields.content = Some((text, true));
+            }
+            is_there
         }
         (DC, "creator") => fields.take(local, &tree.plain(id)),
         (namespace, "enclosure") if namespace == own => {
