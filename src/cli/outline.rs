@@ -369,10 +369,12 @@ mod tests {
         assert_eq!(merged(&ours, &ours).unwrap(), ours, "byte for byte");
         let other = merged(&theirs, &ours).unwrap();
         assert!(shown(&other).contains("F? -b -c"), "{other}");
+        let third = "when='Tue, 24 May 2005 09:43:33 GMT' by='B'>\
+            <s:update when='Mon, 23 May 2005 09:43:33 GMT' by='B'/><s:update by='A'/>";
         // A tombstone comes along and takes the address with it.
         let gone = list(&format!(
             "<outline text='a'>{}</outline>",
-            sync("1", 3, " deleted='true'", second)
+            sync("1", 3, " deleted='true'", third)
         ));
         assert_eq!(shown(&merged(&sum, &gone).unwrap()), "ax Mine? F? -b -c");
     }
@@ -388,7 +390,9 @@ mod tests {
         assert!(sum.contains("<s:conflict version=\"2\"") && sum.contains("text=\"a\""), "{sum}");
         assert_eq!(shown(&merged(&theirs, &ours).unwrap()), "b!");
         // Another prefix for the same namespace, and one that only the other list declares.
-        let foreign = theirs.replace("s:", "q:").replace("xmlUrl", "n:x='1' xmlUrl");
+        let foreign =
+            theirs.replace("<s:", "<q:").replace("</s:", "</q:").replace("xmlns:s", "xmlns:q");
+        let foreign = foreign.replace("xmlUrl", "n:x='1' xmlUrl");
         let foreign = foreign.replace("<opml", "<opml xmlns:n='urn:n'");
         let sum = merged(&ours, &foreign).unwrap();
         assert!(sum.contains("xmlns:n=\"urn:n\"") && shown(&sum) == "b!", "{sum}");
