@@ -142,10 +142,9 @@ class Browser:
             try:
                 if self.value(expression):
                     return
-            except RuntimeError as error:
-                # A page that goes away answers nothing.
-                if "Cannot find" not in str(error) and "destroyed" not in str(error):
-                    raise
+            except RuntimeError:
+                # A page that goes away, or has not come yet, answers nothing.
+                pass
             time.sleep(0.05)
         raise RuntimeError(f"never came to be: {expression}")
 
