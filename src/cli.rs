@@ -5,6 +5,7 @@ mod check;
 mod import;
 mod logs;
 pub mod merge;
+mod outline;
 mod pull;
 
 pub use args::{Cli, Command};

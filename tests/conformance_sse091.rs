@@ -169,11 +169,9 @@ fn a_pair_of_both_kinds_is_converted_and_merged() {
 /// Plain XML and JSON as LOCAL and as INCOMING, with each other and with feeds.
 #[test]
 fn collections_are_merged_like_feeds() {
-    let pox = format!(
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
+    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
          </subject><body>one</body><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
-         by=\"A\"/></sx:sync></item>\n</collection>"
-    );
+         by=\"A\"/></sx:sync></item>\n</collection>";
     let json = "{\"note\": 7, \"items\": [{\"title\": \"b\", \"extra\": [1], \"sync\": {\"id\": \"i\", \
                 \"updates\": 2, \"history\": [{\"sequence\": 2, \"by\": \"B\"}, {\"sequence\": 1, \
                 \"by\": \"A\"}]}}, {\"title\": \"c\", \"sync\": {\"id\": \"j\", \"updates\": 1, \
@@ -184,7 +182,7 @@ fn collections_are_merged_like_feeds() {
          by=\"D\"/></sx:sync></item>",
     );
     let folder = tempfile::tempdir().unwrap();
-    let texts = [("a.xml", pox.as_str()), ("b.json", json), ("c.xml", feed.as_str())];
+    let texts = [("a.xml", pox), ("b.json", json), ("c.xml", feed.as_str())];
     for (name, text) in texts {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
@@ -213,4 +211,35 @@ fn json_that_is_no_collection_is_named() {
     std::fs::write(&path, "{\"items\": []}").unwrap();
     let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
     assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
+}
+
+/// READINGS 2, its last sentence, over the samples: they come back from SSE 1.0 as they were, but for
+/// conflicts of which no item was kept.
+#[test]
+fn the_samples_come_back_from_sse_10() {
+    struct Lost(Box<Item091<Payload, Lost>>);
+    let mut seen = (0, 0);
+    for number in 1..=6 {
+        let text = std::fs::read_to_string(path(&format!("v/v{number}.xml"))).unwrap();
+        for item in sse::read(&text).unwrap().items {
+            let old = item.shared_091.unwrap().unwrap();
+            let shared = sse::converted(old.clone());
+            let topmost = shared.winner.history.topmost().sequence;
+            assert_eq!((topmost, shared.winner.updates), (old.version, old.version));
+            assert_eq!(shared.winner.history.len(), old.updates.len() + 1);
+            let back = tidegate::sync::to_091(shared, |lost| Lost(Box::new(lost)));
+            assert_eq!((&back.id, back.version, back.deleted), (&old.id, old.version, old.deleted));
+            assert_eq!((&back.last, &back.updates), (&old.last, &old.updates));
+            assert_eq!((back.conflict, back.data == old.data), (old.conflict, true));
+            let kept = old.conflicts.into_iter().map(|conflict| (conflict.version, conflict.edit));
+            let lost = back.conflicts.into_iter().map(|conflict| {
+                assert_eq!(conflict.data.0.id, back.id);
+                (conflict.version, conflict.edit)
+            });
+            let (kept, lost): (Vec<_>, Vec<_>) = (kept.collect(), lost.collect());
+            assert_eq!(kept, lost);
+            seen = (seen.0 + 1, seen.1 + lost.len());
+        }
+    }
+    assert!(seen.0 > 10 && seen.1 > 0, "{seen:?}");
 }

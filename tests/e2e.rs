@@ -31,6 +31,8 @@ mod formats;
 mod hub;
 #[path = "e2e/identity.rs"]
 mod identity;
+#[path = "e2e/local.rs"]
+mod local;
 #[path = "e2e/moves.rs"]
 mod moves;
 #[path = "e2e/noise.rs"]

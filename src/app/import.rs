@@ -146,8 +146,8 @@ async fn write(store: &Arc<SledStore>, plan: &Plan) -> Result<(), AppError> {
     let bar = progress(plan.new.len());
     for records in plan.new.chunks(AT_ONCE) {
         let mut writing = JoinSet::new();
-        for record in records.iter().cloned() {
-            let store = Arc::clone(store);
+        for record in records {
+            let (store, record) = (Arc::clone(store), record.clone());
             writing.spawn(async move { store.put_feed(&record).await });
         }
         while let Some(written) = writing.join_next().await {

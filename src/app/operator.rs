@@ -10,7 +10,7 @@ pub(super) use gather::Gathered;
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
-use crate::config::{self, Config, Websub};
+use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
@@ -298,19 +298,7 @@ impl Operator for Desk {
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
         let _one = self.changing.lock().await;
-        let sharing = &put.options.sharing;
-        let url = if sharing.local && put.url.is_empty() {
-            String::new()
-        } else {
-            let url = config::feed_address(&put.url);
-            url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
-        };
-        let all = self.store.feeds().await.map_err(|e| internal(&e))?;
-        let unknown = |name: &&FeedName| *name == feed || !all.iter().any(|r| r.name == **name);
-        if let Some(name) = sharing.shares_with.iter().find(unknown) {
-            let said = format!("shares_with: there is no other feed {name}");
-            return Err(OperatorError::BadRequest(said));
-        }
+        let url = self.wanted(feed, &put).await?;
         let before = match self.record(feed).await {
             Ok(record) => Some(record),
             Err(OperatorError::UnknownFeed(_)) => None,

@@ -6,6 +6,7 @@ mod tests;
 
 pub use crate::pull::{Side, merged};
 
+use super::outline;
 use crate::parse::sse::{BYTES_LIMIT, SseError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,14 @@ pub enum MergeCommandError {
         /// What is wrong, and in which line.
         source: SseError,
     },
+    /// A file is no OPML list that can be merged.
+    #[error("{}: {what}", path.display())]
+    List {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        what: String,
+    },
     /// The result cannot be written.
     #[error("the merged feed cannot be written: {0}")]
     Write(#[source] std::io::Error),
@@ -38,7 +47,7 @@ impl MergeCommandError {
     /// The exit code of the command: 2 for wrong input, 1 for what failed at run time.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } | Self::Input { .. } => 2,
+            Self::Read { .. } | Self::Input { .. } | Self::List { .. } => 2,
             Self::Write(_) => 1,
         }
     }
@@ -46,13 +55,18 @@ impl MergeCommandError {
 
 /// Merges the feed file `incoming` into `local` and writes the merged feed.
 pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), MergeCommandError> {
-    let merged = merged(&load(local)?, &load(incoming)?).map_err(|(side, source)| {
-        let path = match side {
-            Side::Local => local.to_owned(),
-            Side::Incoming => incoming.to_owned(),
-        };
-        MergeCommandError::Input { path, source }
-    })?;
+    let path = |side| match side {
+        Side::Local => local.to_owned(),
+        Side::Incoming => incoming.to_owned(),
+    };
+    let (ours, theirs) = (load(local)?, load(incoming)?);
+    let merged = if outline::is_list(&ours) || outline::is_list(&theirs) {
+        outline::merged_bytes(&ours, &theirs)
+            .map_err(|(side, what)| MergeCommandError::List { path: path(side), what })?
+    } else {
+        merged(&ours, &theirs)
+            .map_err(|(side, source)| MergeCommandError::Input { path: path(side), source })?
+    };
     out.write_all(merged.as_bytes()).and_then(|()| out.flush()).map_err(MergeCommandError::Write)
 }
 

@@ -203,7 +203,7 @@ fn local_feeds_and_aggregates_say_how_they_share() {
     let (notes, news) = (config.feeds[0].record(), config.feeds[1].record());
     assert!(!notes.has_upstream() && notes.options.sharing.local);
     assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
-    assert_eq!(notes.options.sharing.shares_with, [news.name.clone()]);
+    assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
     assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
     assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
     let all = config.aggregates[1].record();

@@ -2,7 +2,7 @@
 //!
 //! Lists are written by hand and by programs that do not escape. The walk that reads feeds gives a
 //! tag up whose value holds a `<`, which there costs one entry of many; here it would cost the
-//! address that somebody wants to keep. So tags are read by a scanner of this room's own ([`tag`]),
+//! address that somebody wants to keep. So tags are read by a scanner of this room's own (`tag`),
 //! which finds attributes whatever stands around them and names each thing that it had to guess.
 
 mod build;
@@ -195,6 +195,8 @@ pub struct OutlineList {
     pub outlines: Vec<Outline>,
     /// What was wrong, in the order of lines.
     pub problems: Vec<Problem>,
+    /// The first `sx:sync` that is not valid.
+    pub invalid: Option<Problem>,
     /// Problems beyond the limit, which are not named.
     pub unnamed: usize,
     /// Prefixes and the namespaces that they are bound to anywhere in it.

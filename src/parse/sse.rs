@@ -16,7 +16,7 @@ pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
 pub use sync091::{Kept, converted};
-pub use tree::{ATOM, Id, Tree};
+pub use tree::{ATOM, Content, Id, Tree};
 pub use values::Values;
 
 pub(super) use payload::needs;

@@ -19,7 +19,10 @@ pub(super) fn merged(written: &str, feed: &SseFeed<'_>, mut outcome: Outcome) ->
     for (object, read) in objects.into_iter().zip(&feed.items) {
         let changed = outcome.changed.remove(&read.element).and_then(Item::into_sse);
         new.push(match changed {
-            Some(changed) => item(&changed, Some((&object, read.any().and_then(Result::ok)))),
+            Some(changed) => {
+                let shared = read.any().and_then(Result::ok);
+                item(&changed, shared.as_ref().map(|shared| (&object, shared)))
+            }
             None => object,
         });
     }
@@ -36,12 +39,11 @@ pub(super) fn merged(written: &str, feed: &SseFeed<'_>, mut outcome: Outcome) ->
 
 /// A shared item. `before`: the one that it takes the place of, and what that shared. A version that
 /// was there keeps its members.
-fn item(shared: &Shared<Payload>, before: Option<(&Value, Option<Shared<Payload>>)>) -> Value {
+fn item(shared: &Shared<Payload>, before: Option<(&Value, &Shared<Payload>)>) -> Value {
     let known = |version: &Version<Payload>| -> Option<Value> {
-        let (object, shared) = before.as_ref()?;
-        let shared = shared.as_ref()?;
+        let (object, shared) = before?;
         if shared.winner.data == version.data {
-            return Some((*object).clone());
+            return Some(object.clone());
         }
         let place = shared.conflicts.iter().position(|lost| lost.data == version.data)?;
         object.get("sync")?.get("conflicts")?.get(place).cloned()

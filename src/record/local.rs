@@ -22,8 +22,8 @@ use super::{ITEMS_LIMIT, Round, Verdict, mint};
 use crate::diff;
 use crate::identity::{self, Keys};
 use crate::model::{
-    Card, Count, EventKind, FeedName, IdError, Known, Markup, Origin, Shared, Snapshot, Standing,
-    SyncId, Tick, Version,
+    Count, EventKind, FeedName, IdError, Known, Markup, Origin, Shared, Snapshot, Standing, SyncId,
+    Tick, Version,
 };
 use crate::sync::{self, Choice, SyncError};
 use std::collections::HashSet;
@@ -352,7 +352,7 @@ impl At<'_> {
         let ignore = &self.round.options.ignore;
         let markup = entry.read(self.round.now, |document, entry| {
             // What a publisher's document is compared with stays what that document said.
-            let is_ours = self.known.origin == Origin::Local;
+            let is_ours = self.known.origin.is_shared();
             draft.change(self.index, |item| {
                 describe(item, entry);
                 if is_ours {
@@ -390,9 +390,9 @@ impl At<'_> {
         };
         sync::resolve(&mut item, choice, meant, draft.stamp())?;
         if let Keep::Conflict(number) = keep
-            && let Some(card) = before.get(*number).and_then(|v| v.data.as_ref()).map(|m| &m.card)
+            && let Some(markup) = before.get(*number).and_then(|version| version.data.as_ref())
         {
-            draft.change(self.index, |item| say(item, card));
+            draft.change(self.index, |item| say(item, markup));
         }
         if item.winner.deleted {
             // A tombstone keeps the last bytes that the item had.
@@ -448,7 +448,11 @@ fn done(draft: Draft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
 }
 
 /// Notes in the ledger what a version that was in conflict says.
-fn say(item: &mut Known, card: &Card) {
+fn say(item: &mut Known, markup: &Markup) {
+    let card = &markup.card;
+    if item.origin.is_shared() {
+        item.bytes = diff::markup_print(markup);
+    }
     item.title.clone_from(&card.title);
     item.link.clone_from(&card.link);
     (item.published, item.updated) = (card.published, card.updated);

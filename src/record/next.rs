@@ -315,7 +315,8 @@ impl Taken<'_> {
     /// The order, the skeleton and the feed's state.
     fn document(&mut self, window: &Window, prints: BodyPrints) {
         let document = self.scene.document;
-        let old = &self.scene.snapshot.order;
+        // That of everything, whatever part of it is judged.
+        let old = self.draft.old_order();
         let full = document.completeness == Completeness::Full;
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
@@ -332,13 +333,16 @@ impl Taken<'_> {
         let first = self.draft.round.snapshot.is_none();
         let head = head_print(document);
         let draft = &mut self.draft;
-        if first || (full && head != self.scene.snapshot.state.head) {
+        if draft.round.options.sharing.local {
+            // A feed of our own is called what its operator says, whoever shares it.
+            super::local::begin(draft);
+        } else if first || (full && head != self.scene.snapshot.state.head) {
             draft.skeleton = Some(document.skeleton.clone());
             draft.state.head = head;
             draft.shown_changed = true;
         }
         draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        if first || order != *old {
+        if first || order != old {
             draft.order = Some(order);
             draft.shown_changed = true;
         }
@@ -348,7 +352,9 @@ impl Taken<'_> {
         draft.state.wire = prints.wire;
         draft.state.body = prints.body;
         if full {
-            draft.state.format = document.format;
+            if !draft.round.options.sharing.local {
+                draft.state.format = document.format;
+            }
             draft.state.says_complete = document.head.complete;
             draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());
             let source = draft.round.source();

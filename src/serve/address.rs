@@ -177,7 +177,8 @@ impl Site {
 
     /// Where a feed comes from: its upstream, or this gateway where it has none.
     pub(super) fn upstream(&self, record: &FeedRecord, form: Form) -> String {
-        if record.has_upstream() {
+        // What is written here is relative to here, whoever else shares it.
+        if record.has_upstream() && !record.options.sharing.local {
             without_credentials(&record.url)
         } else {
             self.view(&record.name, ViewKind::Reader, form)

@@ -148,7 +148,7 @@ pub(super) async fn done(room: &Shared, feed: &FeedName, act: Act) -> Result<Act
 }
 
 /// An entry that cannot be taken, with its place.
-pub(super) fn unwritten(error: EntryError) -> Problem {
+pub(super) fn unwritten(error: &EntryError) -> Problem {
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
     match error.line {
         Some(line) => problem.with("line", line),

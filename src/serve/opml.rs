@@ -117,6 +117,10 @@ pub(super) async fn document(
         if record.is_unlisted() && record.enrolment.history.is_empty() {
             continue;
         }
+        // What has no upstream is in no list of them.
+        if asked.kind == Kind::Upstream && !record.has_upstream() {
+            continue;
+        }
         let site = match record.is_unlisted() {
             true => None,
             false => room.store.state(&record.name).await?.and_then(|state| state.site),

@@ -3,9 +3,11 @@
 mod admin;
 mod archives;
 mod callback;
+mod conflicts;
 mod deltas;
 mod doors;
 mod doubles;
+mod edit;
 mod feeds;
 mod headers;
 mod pages;

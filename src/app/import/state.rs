@@ -97,7 +97,10 @@ async fn fill(file: PathBuf, fresh: &Path, endpoint: EndpointId) -> Result<Total
     let brought = match store.claims(1, CLAIM).await {
         Ok(claims) => match claims.first() {
             Some(claim) => store.bring(claim, pieces).await,
-            None => Ok(drop(pieces)),
+            None => {
+                drop(pieces);
+                Ok(())
+            }
         },
         Err(error) => Err(error.into()),
     };

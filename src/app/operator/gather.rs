@@ -27,6 +27,8 @@ struct Found {
     state: Seen,
     title: String,
     address: String,
+    /// The address that its items are relative to.
+    base: String,
     items: Vec<Item>,
     current: Vec<SyncId>,
     may_change: Vec<FeedName>,
@@ -123,10 +125,14 @@ impl Desk {
             None if skeleton.title.trim().is_empty() => name.to_string(),
             None => skeleton.title,
         };
+        let address = format!("{}/feeds/{name}", self.public_url.trim_end_matches('/'));
+        let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
+        let upstream = upstream.and_then(|record| bare(&record.url));
         Ok(Some(Found {
             state,
             title,
-            address: format!("{}/feeds/{name}", self.public_url.trim_end_matches('/')),
+            base: upstream.unwrap_or_else(|| address.clone()),
+            address,
             items,
             current,
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
@@ -135,11 +141,24 @@ impl Desk {
     }
 }
 
+/// An upstream's address without credentials.
+fn bare(address: &str) -> Option<String> {
+    let mut url = url::Url::parse(address).ok()?;
+    url.set_username("").ok()?;
+    url.set_password(None).ok()?;
+    Some(url.into())
+}
+
 impl Found {
     fn offered(&self) -> Source<'_> {
         Source {
             name: &self.name,
-            credit: Credit { id: &self.address, title: &self.title, address: &self.address },
+            credit: Credit {
+                id: &self.address,
+                title: &self.title,
+                address: &self.address,
+                base: &self.base,
+            },
             items: &self.items,
             current: Some(&self.current),
             may_change: &self.may_change,

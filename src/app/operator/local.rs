@@ -1,10 +1,11 @@
 //! Items that are made here, and conflicts that are resolved.
 
 use super::{DECIDE_ATTEMPTS, Desk, internal};
+use crate::config;
 use crate::model::{FeedName, FeedRecord, FeedStanding, Snapshot, VERSIONS_PER_DAY};
 use crate::record::local::{self, Act, Acted};
 use crate::record::{Round, Verdict};
-use crate::serve::OperatorError;
+use crate::serve::{OperatorError, PutFeed};
 use crate::store::CommitError;
 
 impl Desk {
@@ -29,6 +30,29 @@ impl Desk {
         }
         let said = format!("the feed {feed} changed while this was done; try again");
         Err(OperatorError::Internal(said))
+    }
+
+    /// The address that is wanted for a feed, checked, and the feeds that it is to share with; empty
+    /// where a local feed has none.
+    pub(super) async fn wanted(
+        &self,
+        feed: &FeedName,
+        put: &PutFeed,
+    ) -> Result<String, OperatorError> {
+        let sharing = &put.options.sharing;
+        let url = if sharing.local && put.url.is_empty() {
+            String::new()
+        } else {
+            let url = config::feed_address(&put.url);
+            url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
+        };
+        let all = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let unknown = |name: &&FeedName| *name == feed || !all.iter().any(|r| r.name == **name);
+        if let Some(name) = sharing.shares_with.iter().find(unknown) {
+            let said = format!("shares_with: there is no other feed {name}");
+            return Err(OperatorError::BadRequest(said));
+        }
+        Ok(url)
     }
 
     /// Opens a local feed or an aggregate, so that it is served before it has an item. Nothing for

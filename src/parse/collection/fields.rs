@@ -42,7 +42,8 @@ impl Fields {
             "description" => &mut self.description,
             "author" | "creator" => &mut self.author,
             "content" | "body" => {
-                return put(&mut self.content, Some((text.to_owned(), is_html(text))));
+                let said = Some((text.to_owned(), is_html(text))).filter(|_| !text.is_empty());
+                return put(&mut self.content, said);
             }
             "pubDate" | "published" => return put(&mut self.published, date(text)),
             "updated" => return put(&mut self.updated, date(text)),

@@ -4,7 +4,7 @@ use super::fields::{Enclosure, Fields};
 use super::out::Out;
 use super::{ITEM_LIMIT, is_sync};
 use crate::parse::ParseError;
-use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
+use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};
 
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
@@ -59,6 +59,9 @@ pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> 
     Ok(true)
 }
 
+/// Sync markup that stands elsewhere than in its item: what writes it, and the sync id.
+pub(super) type Elsewhere<'a> = (&'a mut dyn FnMut(&mut Out), Option<&'a str>);
+
 /// Adds an item as an entry. `own` is the namespace of the collection's own elements; `sync` writes
 /// the sync markup where that stands elsewhere, and says the sync id: what stands in the item does not
 /// count then.
@@ -67,7 +70,7 @@ pub(super) fn entry(
     tree: &Tree<'_>,
     item: Id,
     own: &str,
-    sync: Option<(&mut dyn FnMut(&mut Out), Option<&str>)>,
+    sync: Option<Elsewhere<'_>>,
 ) {
     if let Some(element) = tree.element(item) {
         out.at(tree.line(element.span.start));
@@ -115,8 +118,12 @@ fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
     let Some(element) = tree.element(id) else { return false };
     match (namespace, local) {
         (CONTENT, "encoded") if !fields.content.as_ref().is_some_and(|(_, html)| *html) => {
-            fields.content = Some((tree.plain(id), true));
-            true
+            let text = tree.plain(id);
+            let is_there = !text.trim().is_empty();
+            if is_there {
+                fields.content = Some((text, true));
+            }
+            is_there
         }
         (DC, "creator") => fields.take(local, &tree.plain(id)),
         (namespace, "enclosure") if namespace == own => {
@@ -125,14 +132,37 @@ fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
             fields.enclosures.push(Enclosure { url, kind: value("type"), length: value("length") });
             true
         }
-        // What has elements in it is more than a text.
-        (namespace, local) if namespace == own && tree.children(id).next().is_none() => {
-            let known = ["isPermaLink"];
-            let is_plain = element.attributes.iter().all(|a| known.contains(&a.name.as_str()));
-            is_plain && fields.take(local, &tree.plain(id))
+        (namespace, local) if namespace == own => {
+            let is_plain = tree.children(id).next().is_none();
+            // What has elements in it is more than a text, but for texts that are HTML.
+            let is_html = matches!(local, "content" | "body" | "description");
+            let is_title = matches!(local, "title" | "subject");
+            let text = match (is_plain || is_title, is_html) {
+                (true, _) => tree.plain(id),
+                (false, true) => html(tree, id),
+                (false, false) => return false,
+            };
+            // What attributes say beside is kept with the element.
+            let says_no_more = |name: &str| matches!(name, "isPermaLink" | "type");
+            fields.take(local, &text)
+                && element.attributes.iter().all(|attribute| says_no_more(&attribute.name))
         }
         _ => false,
     }
+}
+
+/// What stands in an element as HTML: its text is HTML already.
+fn html(tree: &Tree<'_>, id: Id) -> String {
+    let mut out = String::new();
+    for content in tree.contents(id) {
+        match content {
+            Content::Text(text) => out.push_str(text),
+            Content::Element(child) => {
+                out.push_str(tree.element(*child).map_or("", |e| tree.slice(e.span.clone())));
+            }
+        }
+    }
+    out
 }
 
 /// Adds an `sx:sync` whose conflicts are entries.

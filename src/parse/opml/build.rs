@@ -66,6 +66,7 @@ impl<'a> Builder<'a> {
                 sharing: None,
                 outlines: Vec::new(),
                 problems: Vec::new(),
+                invalid: None,
                 unnamed: 0,
                 namespaces: Vec::new(),
                 body: text.len()..text.len(),
@@ -283,7 +284,9 @@ impl<'a> Builder<'a> {
             }
             (Ok(_), None) => self.problem_in(line, "an sx:sync stands in no outline".to_owned()),
             (Err(error), _) => {
-                self.problem_in(line, format!("an sx:sync is not taken: {error}"));
+                let message = format!("an sx:sync is not taken: {error}");
+                self.list.invalid.get_or_insert(Problem { line, message: message.clone() });
+                self.problem_in(line, message);
             }
         }
     }

@@ -128,6 +128,12 @@ fn declaration(rest: &str, missing: &mut Missing) -> Option<usize> {
     Some(close)
 }
 
+/// Those of them that HTML does not have.
+const OWN: [&str; 5] = ["text", "xmlurl", "htmlurl", "description", "version"];
+
+/// The element that begins another outline.
+const OUTLINE: &[u8] = b"outline";
+
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -245,13 +251,15 @@ impl<'a> Cursor<'a> {
                 return self.unclosed(start, self.text.len());
             };
             let close = from + found;
+            // Within markup that is not escaped, quotes are those of its own attributes.
+            let nested = self.in_markup(start, close);
             if close > start
-                && let Some(name) = self.opens(start, close)
+                && let Some(name) = self.opens(start, close, nested)
             {
                 self.guess("a value has no closing quote");
-                return self.unclosed(start, name);
+                return self.until_next(start, name);
             }
-            if self.closes(close + 1) {
+            if !nested && self.closes(close + 1) {
                 self.at = close + 1;
                 return start..close;
             }
@@ -274,14 +282,43 @@ impl<'a> Cursor<'a> {
         start..close
     }
 
-    /// Where the name begins, should the quote at `quote` open the value of a common attribute.
-    fn opens(&self, start: usize, quote: usize) -> Option<usize> {
+    /// A value in front of the attribute at `name`: it ends there, or with its tag where another
+    /// outline begins in between.
+    fn until_next(&mut self, start: usize, name: usize) -> Range<usize> {
+        let bytes = self.text.as_bytes().get(start..name).unwrap_or_default();
+        let next = memchr::memchr_iter(b'<', bytes).find(|at| {
+            let rest = bytes.get(at + 1..).unwrap_or_default();
+            let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+            rest.get(..OUTLINE.len()).is_some_and(|name| name.eq_ignore_ascii_case(OUTLINE))
+        });
+        match next.and_then(|next| memchr::memrchr(b'>', bytes.get(..next).unwrap_or_default())) {
+            Some(end) => self.unclosed(start, start + end + 1),
+            None => {
+                self.at = name;
+                start..name
+            }
+        }
+    }
+
+    /// Whether a tag that began between `start` and `at` is open at `at`.
+    fn in_markup(&self, start: usize, at: usize) -> bool {
+        let value = self.text.as_bytes().get(start..at).unwrap_or_default();
+        let Some(open) = memchr::memrchr(b'<', value) else { return false };
+        let inside = value.get(open + 1..).unwrap_or_default();
+        let begins = inside.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'/');
+        begins && memchr::memchr(b'>', inside).is_none()
+    }
+
+    /// Where the name begins, should the quote at `quote` open the value of a common attribute; within
+    /// markup, of one that markup does not have.
+    fn opens(&self, start: usize, quote: usize, nested: bool) -> Option<usize> {
         let low = start.max(quote.saturating_sub(NAME_LIMIT));
         let before = self.text.as_bytes().get(low..quote)?.trim_ascii_end();
         let before = before.strip_suffix(b"=")?.trim_ascii_end();
         let length = before.iter().rev().take_while(|byte| is_name(**byte)).count();
         let (around, name) = before.split_at_checked(before.len() - length)?;
-        let known = COMMON.iter().any(|common| common.as_bytes().eq_ignore_ascii_case(name));
+        let names: &[&str] = if nested { &OWN } else { &COMMON };
+        let known = names.iter().any(|common| common.as_bytes().eq_ignore_ascii_case(name));
         (known && around.last().copied().is_some_and(is_space)).then(|| low + around.len())
     }
 

@@ -42,7 +42,7 @@ fn folders_titles_and_lines() {
     );
     assert_eq!((a.line, a.type_name()), (5, Some("rss")));
     assert!(list.problems.is_empty(), "{:?}", list.problems);
-    assert!(text[list.body.clone()].trim().starts_with("<outline text='News'>"));
+    assert!(text.get(list.body.clone()).unwrap().trim().starts_with("<outline text='News'>"));
 }
 
 #[test]
@@ -60,6 +60,13 @@ fn what_is_ill_formed_is_read_and_named() {
         (r#"<outline xmlUrl="" xmlUrl="http://a/"/>"#, "http://a/", ""),
         (r#"<outline text="say "hi" to" xmlUrl="http://a/"/>"#, "http://a/", "not escaped"),
         (r#"<outline text="a xmlUrl="http://a/" type="rss"/>"#, "http://a/", "no closing quote"),
+        (
+            r#"<outline text="by <a href="u" title="t" rel="x">B</a>. Now." xmlUrl="http://a/"/>"#,
+            "http://a/",
+            "quotes in it that are not escaped",
+        ),
+        (r#"<outline text="cut <a hr" xmlUrl="http://a/"/>"#, "http://a/", "no closing quote"),
+        (r#"<outline text="a &lt; b < c" xmlUrl="http://a/"/>"#, "http://a/", "'<' in a value"),
         (r#"<outline text="a&eacute;&nbsp;" xmlUrl="http://a/"/>"#, "http://a/", "only HTML knows"),
         (r#"<outline checked xmlUrl="http://a/"/>"#, "http://a/", "no value"),
         (r#"<OUTLINE TEXT="a" XMLURL="http://a/"/>"#, "http://a/", ""),
@@ -96,6 +103,8 @@ fn what_is_not_closed_hides_nothing() {
     let unclosed = "<opml><body><outline xmlUrl='http://a/'><outline xmlUrl='http://b/'>\
         <outline xmlUrl='http://c/'></body></opml>";
     assert_eq!(feeds(&self::list(unclosed)), ["http://a/", "http://b/", "http://c/"]);
+    let quote = "<opml><body><outline text=\"a/>\n<outline xmlUrl=\"http://b/\"/></body></opml>";
+    assert_eq!(feeds(&self::list(quote)), ["http://b/"]);
     let comment = "<opml><body><!-- never ends <outline xmlUrl='http://a/'/></body></opml>";
     let comment = self::list(comment);
     assert_eq!(feeds(&comment), ["http://a/"]);
@@ -189,7 +198,8 @@ fn other_markup_keeps_its_place() {
     let text =
         body("<outline text='v'><rule v='1'><x/></rule><outline text='w'/><!-- c --></outline>");
     let list = list(&text);
-    let kept: Vec<&str> = list.outlines[0].other.iter().map(|place| &text[place.clone()]).collect();
+    let kept: Vec<&str> =
+        list.outlines[0].other.iter().map(|place| text.get(place.clone()).unwrap()).collect();
     assert_eq!(kept, ["<rule v='1'><x/></rule>"]);
     assert_eq!(list.outlines[1].parent, Some(0));
 }

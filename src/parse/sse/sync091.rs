@@ -57,11 +57,9 @@ pub(super) fn read(
 }
 
 /// The element of an item's `sx:sync`, and the item without its conflicts.
-fn alone(
-    tree: &Tree<'_>,
-    family: Family,
-    item: Id,
-) -> Result<Option<(Id, Item091<Payload, Kept>)>, SseError> {
+type Alone = (Id, Item091<Payload, Kept>);
+
+fn alone(tree: &Tree<'_>, family: Family, item: Id) -> Result<Option<Alone>, SseError> {
     let mut found = children(tree, item, "sync");
     let Some((sync, element)) = found.next() else { return Ok(None) };
     if let Some((_, second)) = found.next() {

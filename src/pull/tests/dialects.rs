@@ -92,8 +92,14 @@ fn collections_are_followed_like_feeds() {
              {updates},\"by\":\"P\"}}]}}}}]}}"
         )
     };
-    let forms: [&dyn Fn(&str, &str, &str, u32) -> String; 2] = [&pox, &json];
-    for form in forms {
+    for is_json in [false, true] {
+        let form = |since: &str, until: &str, title: &str, updates: u32| {
+            if is_json {
+                json(since, until, title, updates)
+            } else {
+                pox(since, until, title, updates)
+            }
+        };
         let mut publisher = Publisher::default();
         publisher.set(FEED, form("1", "2", "one", 1));
         let mut local = Local::default();

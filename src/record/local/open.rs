@@ -9,15 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
-/// Where it is open already, what it is called is brought up to date. Once a publisher's document was
-/// taken in, that one stands around the items.
+/// Where it is open already, what it is called is brought up to date.
 pub fn open(round: &Round<'_>) -> Verdict {
     let first = nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
     let mut draft = Draft::new(round, snapshot);
-    if snapshot.state.source == 0 {
-        begin(&mut draft);
-    }
+    begin(&mut draft);
     if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
 }
 

@@ -164,7 +164,7 @@ impl sync::Canonical for Text {
 
 fn text(title: &str) -> Text {
     let now = Time::from_unix(NOW);
-    Text(written(title).read(now, |document, entry| crate::parse::own(document, entry)).unwrap())
+    Text(written(title).read(now, crate::parse::own).unwrap())
 }
 
 fn written(title: &str) -> Written {

@@ -30,6 +30,8 @@ pub struct Neutral {
     pub categories: Vec<String>,
     /// Its enclosures.
     pub enclosures: Vec<Enclosure>,
+    /// The feed that it was taken over from: its title, and its address.
+    pub source: Option<(String, String)>,
     /// Elements of neither family, as they are.
     pub foreign: Vec<Element>,
 }
@@ -69,6 +71,8 @@ impl Neutral {
             let value = |name| child.attribute(name).map(ToOwned::to_owned);
             if is_foreign(child, ATOM) {
                 self.foreign.push(child.clone());
+            } else if child.is(ATOM, "source") {
+                self.source = atom_source(child);
             } else if child.is(ATOM, "category") {
                 self.categories.extend(value("label").or_else(|| value("term")));
             } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {
@@ -93,6 +97,9 @@ impl Neutral {
                 let address = value("url").unwrap_or_default();
                 let (media, length) = (value("type"), value("length"));
                 self.enclosures.push(Enclosure { address, media, length });
+            } else if child.name == "source" {
+                let title = child.content().trim().to_owned();
+                self.source = value("url").map(|address| (title, address));
             }
         }
     }
@@ -148,6 +155,11 @@ impl Neutral {
             let link = linked("enclosure", &enclosure.address);
             entry.push(enclosure.describe(link));
         }
+        if let Some((title, address)) = &self.source {
+            let source = Element::new(space, "source");
+            let source = source.child(simple("id", address)).child(simple("title", title));
+            entry.push(source.child(linked("self", address)));
+        }
         if let Some(content) = &self.content {
             entry.push(simple("content", content).with("type", "html"));
         }
@@ -174,6 +186,9 @@ impl Neutral {
             let element = Element::new(space, "enclosure").with("url", &enclosure.address);
             item.push(enclosure.describe(element));
         }
+        if let Some((title, address)) = &self.source {
+            item.push(simple("source", title).with("url", address));
+        }
         if let Some(content) = &self.content {
             item.push(simple("description", content));
         }
@@ -190,6 +205,16 @@ impl Enclosure {
         }
         element
     }
+}
+
+/// The feed that an entry was taken over from (RFC 4287 section 4.2.11).
+fn atom_source(source: &Element) -> Option<(String, String)> {
+    let mut links = source.elements().filter(|child| child.is(ATOM, "link"));
+    let own = links.find(|link| link.attribute("rel") == Some("self"));
+    let address = own.and_then(|link| link.attribute("href")).map(ToOwned::to_owned);
+    let address = address.or_else(|| source.find(ATOM, "id").map(Element::content))?;
+    let title = source.find(ATOM, "title").map(Element::content).unwrap_or_default();
+    Some((title, address))
 }
 
 /// Whether an element belongs to neither family and says nothing that is converted: author, date and

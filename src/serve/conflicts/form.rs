@@ -6,11 +6,11 @@
 use super::page;
 use crate::model::{Item, SyncId};
 use crate::record::local::{Act, Fields, Keep, Written};
+use crate::serve::Shared;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
 use crate::serve::problem::Problem;
-use crate::serve::{Room, Shared};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -104,7 +104,7 @@ async fn chosen(
         "new" => {
             let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
             let written = Written::fields(&fields(&form, &item));
-            Keep::New(written.map_err(edit::unwritten)?)
+            Keep::New(written.map_err(|error| edit::unwritten(&error))?)
         }
         number => match number.parse() {
             Ok(number) => Keep::Conflict(number),
@@ -146,11 +146,4 @@ fn is_ours(headers: &HeaderMap, base: &str) -> bool {
     let named = text(header::HOST)
         .and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
     is_base || named.is_some_and(|named| named.origin() == origin.origin())
-}
-
-impl Room {
-    #[cfg(test)]
-    pub(in crate::serve) fn is_ours(headers: &HeaderMap) -> bool {
-        is_ours(headers, "https://feeds.example.org")
-    }
 }

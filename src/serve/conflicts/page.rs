@@ -152,7 +152,7 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
                 "Keep the winner: it stays as it is, and the " @if many { "others go" } @else { "other goes" } ". "
                 "Take a number: the item says what that version says. "
                 "Either way a new version is made that knows of all of them, so that no endpoint sees a \
-                 conflict in them any more; what they said stays in their makers' histories."
+                 conflict in them any more. What the others said is not kept here."
             }
             details {
                 summary { "Write a new one" }

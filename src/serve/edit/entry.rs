@@ -40,12 +40,15 @@ impl Posted {
             Some(Body::Atom) => {
                 let decoded = parse::decode(body, declared, &Limits::default());
                 let decoded = decoded.map_err(|error| bad(&error.to_string()))?;
-                let entry = Written::atom(&decoded.text).map_err(unwritten)?;
+                let entry = Written::atom(&decoded.text).map_err(|error| unwritten(&error))?;
                 Ok(Self { entry, noconflicts: None })
             }
             Some(Body::Json) => {
                 let (fields, noconflicts) = fields(put::object(body)?)?;
-                Ok(Self { entry: Written::fields(&fields).map_err(unwritten)?, noconflicts })
+                Ok(Self {
+                    entry: Written::fields(&fields).map_err(|error| unwritten(&error))?,
+                    noconflicts,
+                })
             }
             None => {
                 let said = "an item is sent as application/atom+xml, one Atom entry, or as \
@@ -59,14 +62,14 @@ impl Posted {
 /// An entry within JSON: Atom as a text, or an object with its fields.
 pub(super) fn in_json(value: &Value) -> Result<Written, Problem> {
     match value {
-        Value::String(text) => Written::atom(text).map_err(unwritten),
+        Value::String(text) => Written::atom(text).map_err(|error| unwritten(&error)),
         Value::Object(object) => {
             let (fields, noconflicts) = fields(object.clone())?;
             if noconflicts.is_some() {
                 let said = "noconflicts is said when an item is made, and never again";
                 return Err(Problem::parameter("noconflicts", said));
             }
-            Written::fields(&fields).map_err(unwritten)
+            Written::fields(&fields).map_err(|error| unwritten(&error))
         }
         _ => {
             let said = "item is an Atom entry as a text, or an object with its fields";

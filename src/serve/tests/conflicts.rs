@@ -1,0 +1,251 @@
+//! The page of conflicts: what it shows, and what its forms do.
+
+use super::doubles::{id, item, name};
+use super::*;
+use crate::model::{
+    Conflicting, Count, History, Item, Markup, Stamp, Standing, SyncId, Update, Version,
+};
+use crate::parse::{self, Limits};
+
+fn markup(title: &str, text: &str) -> Markup {
+    let text = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>urn:x</id><title>{title}</title>\
+         <author><name>A. Uthor</name></author><link href='https://example.org/p'/>\
+         <content type='html'>{text}</content></entry></feed>"
+    );
+    let document = parse::document(&text, None, &Limits::default()).unwrap();
+    parse::own(&document, &document.entries[0])
+}
+
+fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
+    let by = EndpointId::new(by).unwrap();
+    let sequence = Count::new(updates).unwrap();
+    let stamp = Stamp::Both { when: at(-600), by };
+    Version {
+        id: id(of),
+        updates: sequence,
+        deleted: false,
+        noconflicts: None,
+        history: History::new(Update { sequence, stamp }),
+        data,
+    }
+}
+
+fn contested(of: &str) -> Item {
+    let mut item = item(of, -10, Standing::Current);
+    let html = |text: &str| format!("&lt;p&gt;{text}&lt;/p&gt;");
+    item.shared.winner =
+        version(of, "gate", 3, markup("The harbour opens", &html("At nine in May")));
+    let loser = markup(
+        "The harbour &lt;b&gt;closes&lt;/b&gt;",
+        &html("At nine in June &lt;i&gt;x&lt;/i&gt;"),
+    );
+    let mut gone = version(of, "<u>third</u>", 2, markup("Gone", ""));
+    gone.deleted = true;
+    item.shared.conflicts = vec![version(of, "other.example", 2, loser), gone];
+    item
+}
+
+/// A site whose feed `news` has such items in conflict.
+fn site(items: &[&str]) -> Site {
+    let site = Site::new();
+    site.store.edit("news", |feed| {
+        for of in items {
+            feed.items.retain(|item| item.shared.winner.id != id(of));
+            feed.items.push(contested(of));
+        }
+    });
+    site
+}
+
+#[tokio::test]
+async fn both_versions_stand_side_by_side_with_what_can_be_done() {
+    let site = site(&["a"]);
+    let answer = site.get("/feeds/news/conflicts").await;
+    let policy = header(&answer, "content-security-policy").to_owned();
+    assert!(policy.contains("default-src 'none'") && policy.contains("form-action 'self'"));
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    assert_eq!(header(&answer, "referrer-policy"), "same-origin");
+    let page = text(answer).await;
+    for shown in [
+        "1 item is in conflict",
+        "The winner, which readers are shown",
+        "In conflict, number 0",
+        "In conflict, number 1",
+        "by <strong>other.example</strong>",
+        "by <strong>&lt;u&gt;third&lt;/u&gt;</strong>",
+        "<del>opens</del>",
+        "<ins>",
+        "A. Uthor",
+        "https://example.org/p",
+        "action=\"/feeds/news/conflicts\"",
+        "type=\"password\" name=\"token\"",
+        "autocomplete=\"off\"",
+        "value=\"winner\">Keep the winner",
+        "value=\"0\">Take number 0",
+        "value=\"1\">Take the deletion, number 1",
+        "value=\"new\">Publish this",
+        "name=\"item\" value=\"a\"",
+        "It is a deletion: taken, the item goes.",
+    ] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    for never in ["<script", "<u>", "<i>x", "style=", "javascript:", TOKEN] {
+        assert!(!page.contains(never), "{never:?} in {page}");
+    }
+    // Other pages lead there.
+    for (path, words) in [
+        ("/", "1 in conflict"),
+        ("/feeds/news/about", "1 item is in conflict"),
+        ("/feeds/news/items/a", "2 versions in conflict with this item"),
+    ] {
+        let page = text(site.get(path).await).await;
+        assert!(page.contains(words), "{path}: {page}");
+        assert!(page.contains("href=\"/feeds/news/conflicts\""), "{path}");
+    }
+    let counted = json(site.call("GET", "/feeds/news", "").await).await;
+    assert_eq!(counted["conflicts"], 1);
+    let list = json(site.call("GET", "/feeds", "").await).await;
+    assert_eq!(list["feeds"][0]["conflicts"], 1);
+    assert!(text(site.get("/metrics").await).await.contains("tidegate_items_in_conflict 1"));
+}
+
+#[tokio::test]
+async fn the_same_is_told_as_data() {
+    let site = site(&["a", "b"]);
+    let accept = [("accept", "application/json")];
+    let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
+    assert_eq!(said, json(site.call("GET", "/feeds/news/conflicts", "").await).await);
+    for (pointer, value) in [
+        ("/count", 2.into()),
+        ("/conflicts/0/sync_id", "a".into()),
+        ("/conflicts/0/winner/title", "The harbour opens".into()),
+        ("/conflicts/0/winner/updates", 3.into()),
+        ("/conflicts/0/count", 2.into()),
+        ("/conflicts/0/conflicts/0/n", 0.into()),
+        ("/conflicts/0/conflicts/0/by", "other.example".into()),
+        ("/conflicts/0/conflicts/0/when", at(-600).to_string().into()),
+        ("/conflicts/0/conflicts/0/differences/0/name", "Title".into()),
+        ("/conflicts/0/conflicts/1/deleted", true.into()),
+        ("/conflicts/0/page", "https://feeds.example.org/feeds/news/items/a".into()),
+        ("/next", serde_json::Value::Null),
+    ] {
+        assert_eq!(said.pointer(pointer), Some(&value), "{pointer}");
+    }
+    assert!(said["conflicts"][0]["winner"]["markup"].as_str().unwrap().starts_with("<entry>"));
+    assert_eq!(said["conflicts"][0]["etag"].as_str().unwrap().len(), 16);
+}
+
+#[tokio::test]
+async fn many_conflicts_are_shown_in_turn() {
+    let names: Vec<String> = (0..25).map(|n| format!("item-{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let site = site(&names);
+    site.store.edit("news", |feed| {
+        let item = feed.items.last_mut().unwrap();
+        let loser = item.shared.conflicts[0].clone();
+        item.shared.conflicts = vec![loser; Conflicting::LIMIT];
+    });
+    let accept = [("accept", "application/json")];
+    let first = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
+    assert_eq!(first["count"], 25);
+    assert_eq!(first["conflicts"].as_array().unwrap().len(), 20);
+    let next = first["next"].as_str().unwrap().strip_prefix("https://feeds.example.org").unwrap();
+    let page = text(site.get("/feeds/news/conflicts").await).await;
+    assert!(page.contains(&format!("href=\"{next}\"")), "{next}");
+    let rest = json(site.get_with(next, &accept).await).await;
+    let rest = rest["conflicts"].as_array().unwrap();
+    assert_eq!(rest.len(), 5);
+    assert_eq!(rest[0]["sync_id"], "item-20");
+    assert_eq!(rest[4]["count"], Conflicting::LIMIT);
+    assert_eq!(rest[4]["conflicts"].as_array().unwrap().len(), 12);
+    let page = text(site.get(next).await).await;
+    assert!(page.contains("what you decide is about all of them"));
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
+
+async fn post(site: &Site, headers: &[(&str, &str)], body: &str) -> Response<Body> {
+    site.ask(request("POST", "/feeds/news/conflicts", headers, body)).await
+}
+
+#[tokio::test]
+async fn a_form_resolves_and_leads_back() {
+    let site = site(&["a"]);
+    for (body, wanted) in [
+        ("keep=winner", "keep: Winner"),
+        ("keep=1", "keep: Conflict(1)"),
+        ("keep=new&title=Agreed&content=%3Cp%3Ex%3C%2Fp%3E&html=yes", "keep: New("),
+        ("keep=new&title=Agreed&content=one%0D%0Atwo", "keep: New("),
+    ] {
+        let body = format!("token={TOKEN}&item=a&etag=seen&{body}");
+        let answer = post(&site, &[FORM, OURS], &body).await;
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+        assert_eq!(header(&answer, "location"), "/feeds/news/conflicts?resolved=a");
+        let asked = site.operator.asked.lock().unwrap().last().cloned().unwrap();
+        assert!(asked.contains(wanted) && asked.contains("expected: Some(\"seen\")"), "{asked}");
+        if body.contains("Agreed") {
+            assert!(
+                asked.contains("https://example.org/p") && asked.contains("A. Uthor"),
+                "{asked}"
+            );
+        }
+    }
+    let page = text(site.get("/feeds/news/conflicts?resolved=a").await).await;
+    assert!(page.contains("Resolved.") && page.contains("/feeds/news/items/a"));
+    let odd = text(site.get("/feeds/news/conflicts?resolved=%3Cscript%3E&after=%00").await).await;
+    assert!(!odd.contains("<script"));
+}
+
+#[tokio::test]
+async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
+    let site = site(&["a"]);
+    let good = format!("token={TOKEN}&item=a&etag=seen&keep=winner");
+    let origin = |value| ("origin", value);
+    let host = ("host", "feeds.example.org");
+    let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
+    for (headers, body, status) in [
+        (vec![FORM], good.as_str(), 403),
+        (vec![FORM, ("sec-fetch-site", "cross-site")], &good, 403),
+        (vec![FORM, ("sec-fetch-site", "same-site")], &good, 403),
+        (vec![FORM, ("sec-fetch-site", "none")], &good, 403),
+        (vec![FORM, origin("null"), host], &good, 403),
+        (vec![FORM, origin("https://evil.example"), host], &good, 403),
+        (vec![FORM, origin("http://feeds.example.org:81"), host], &good, 403),
+        (vec![FORM, OURS], "token=wrong&item=a&keep=winner", 403),
+        (vec![FORM, OURS], "item=a&keep=winner", 403),
+        (vec![OURS], &good, 415),
+        (vec![FORM, OURS], &long, 413),
+        (vec![FORM, OURS], &good.replace("item=a", "item=%00"), 404),
+        (vec![FORM, OURS], &good.replace("item=a", "item=nothing"), 404),
+        (vec![FORM, OURS], &good.replace("winner", "what"), 400),
+        (vec![FORM, OURS], &good.replace("winner", "new"), 422),
+    ] {
+        let answer = post(&site, &headers, body).await;
+        assert_eq!(answer.status().as_u16(), status, "{headers:?} {}", body.len());
+        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
+        let page = text(answer).await;
+        assert!(page.contains("Nothing was changed") && !page.contains(TOKEN), "{page}");
+    }
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|asked| asked.contains("SyncId(nothing)")), "{asked:?}");
+    for headers in [
+        vec![FORM, origin("https://feeds.example.org"), ("host", "inner:80")],
+        vec![FORM, origin("http://gate.local:8080"), ("host", "gate.local:8080")],
+    ] {
+        assert_eq!(post(&site, &headers, &good).await.status(), StatusCode::SEE_OTHER);
+    }
+    let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);
+    problem(site.ask(other).await, 404).await;
+}
+
+#[tokio::test]
+async fn an_item_that_is_gone_from_the_store_is_left_out() {
+    let site = Site::new();
+    let named = SyncId::new("x").unwrap();
+    assert_eq!(site.room.contested.of(&name("news")).await.unwrap(), 0);
+    assert_eq!(site.room.contested.of(&name("new")).await.unwrap(), 0);
+    let page = text(site.get(&format!("/feeds/news/conflicts?after={named}")).await).await;
+    assert!(page.contains("No item of this feed is in conflict"));
+}

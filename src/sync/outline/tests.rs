@@ -1,0 +1,245 @@
+use super::*;
+use crate::model::{Count, EndpointId, Stamp, Time};
+use proptest::prelude::*;
+
+type Set = Outlines<u8, u8>;
+
+fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}
+
+fn node(name: &str, parent: Option<&str>, position: u32) -> Node<u8, u8> {
+    Item091 {
+        id: id(name),
+        version: Count::ONE,
+        deleted: false,
+        conflict: false,
+        last: Stamp::By(EndpointId::new("a").unwrap()),
+        updates: Vec::new(),
+        conflicts: Vec::new(),
+        data: Placed { parent: parent.map(id), position, data: 0 },
+    }
+}
+
+/// Updated by an endpoint: a new version with another place (section 4.2).
+fn moved(item: &Node<u8, u8>, by: &str, parent: Option<&str>, position: u32) -> Node<u8, u8> {
+    let mut item = item.clone();
+    item.updates.insert(0, item.last.clone());
+    item.last = Stamp::Both {
+        when: Time::from_unix(i64::from(item.version.value())),
+        by: EndpointId::new(by).unwrap(),
+    };
+    item.version = item.version.next().unwrap();
+    item.conflict = false;
+    item.conflicts = Vec::new();
+    item.data.parent = parent.map(id);
+    item.data.position = position;
+    item
+}
+
+fn set(items: &[Node<u8, u8>]) -> Set {
+    items.iter().map(|item| (item.id.clone(), item.clone())).collect()
+}
+
+fn shown(items: &Set) -> String {
+    let lines = in_order(items).into_iter().map(|(depth, item)| {
+        format!("{}{}{}", "-".repeat(depth), item.id, if item.conflict { "!" } else { "" })
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+fn merged(local: &Set, incoming: &Set) -> Set {
+    let mut local = local.clone();
+    merge_outlines(&mut local, incoming.values().cloned(), |lost| lost.data.data);
+    local
+}
+
+/// Section 3.2, second rule: the same place, by two endpoints.
+#[test]
+fn at_one_position_the_lower_id_comes_first() {
+    let one = set(&[node("a", None, 0), node("m", None, 1)]);
+    let other = set(&[node("a", None, 0), node("c", None, 1)]);
+    assert_eq!(shown(&merged(&one, &other)), "a c m");
+    assert_eq!(shown(&merged(&other, &one)), "a c m");
+    // Code points count, whatever a language makes of them.
+    let codes = set(&[node("é", None, 0), node("z", None, 0), node("Z", None, 0)]);
+    assert_eq!(shown(&codes), "Z z é");
+}
+
+/// Section 3.2, first and third rule: the winner's new place counts, and moves with its parent.
+#[test]
+fn a_winner_stays_with_its_parent() {
+    let (f, g, a) = (node("f", None, 0), node("g", None, 1), node("a", Some("f"), 0));
+    let base = set(&[f.clone(), g, a.clone()]);
+    let folder_moved = merged(&base, &set(&[moved(&f, "x", Some("g"), 0)]));
+    assert_eq!(shown(&folder_moved), "g -f --a");
+    let both = merged(&folder_moved, &set(&[moved(&a, "y", Some("f"), 7)]));
+    assert_eq!(shown(&both), "g -f --a");
+    assert_eq!(both[&id("a")].data.position, 7);
+}
+
+/// Section 4.4.2: two endpoints put each folder into the other.
+#[test]
+fn a_cycle_is_broken_at_its_lowest_id_alone() {
+    let (a, b, c) = (node("a", None, 0), node("b", None, 1), node("c", Some("b"), 3));
+    let base = set(&[a.clone(), b.clone(), c]);
+    let one = merged(&base, &set(&[moved(&a, "x", Some("b"), 0)]));
+    let other = merged(&base, &set(&[moved(&b, "y", Some("a"), 0)]));
+    let sum = merged(&one, &other);
+    assert_eq!(shown(&sum), "a! -b --c");
+    assert_eq!(sum, merged(&other, &one));
+    assert_eq!(sum[&id("a")].version.value(), 2, "the version stays");
+    // Who has seen it tells others, and it does not change back.
+    assert_eq!(shown(&merged(&one, &sum)), "a! -b --c");
+    assert!(!merge_outlines(&mut sum.clone(), sum.values().cloned(), |lost| lost.data.data));
+    // An item that is its own parent, and one below a cycle of others.
+    let mut odd = set(&[
+        node("s", Some("s"), 0),
+        node("q", Some("r"), 0),
+        node("r", Some("q"), 0),
+        node("aa", Some("r"), 0),
+        node("orphan", Some("nobody"), 0),
+    ]);
+    assert!(break_cycles(&mut odd));
+    assert_eq!(shown(&odd), "orphan q! -r --aa s!");
+    assert!(!break_cycles(&mut odd));
+}
+
+/// Conflict detection is that of single items: the place is a part of what they say.
+#[test]
+fn two_moves_of_one_item_conflict() {
+    let a = node("a", None, 0);
+    let (left, right) = (moved(&a, "x", Some("l"), 0), moved(&a, "y", Some("r"), 0));
+    let sum = merged(&set(&[left]), &set(&[right]));
+    let item = &sum[&id("a")];
+    assert_eq!(item.data.parent, Some(id("r")), "the later endpoint wins");
+    assert!(item.conflict && item.conflicts.len() == 1);
+}
+
+/// A hundred thousand items under each other, and as many in one cycle.
+#[test]
+fn long_ways_to_the_root_are_walked_once() {
+    let count = 20_000;
+    let name = |n: usize| format!("{n:06}");
+    let nodes: Vec<_> = (0..count)
+        .map(|n| {
+            let parent = name(n + 1);
+            node(&name(n), (n + 1 < count).then_some(parent.as_str()), 0)
+        })
+        .collect();
+    let chain = set(&nodes);
+    let mut broken = chain.clone();
+    assert!(!break_cycles(&mut broken));
+    let mut ring = chain;
+    ring.get_mut(&id(&name(count - 1))).unwrap().data.parent = Some(id(&name(0)));
+    assert!(break_cycles(&mut ring));
+    assert_eq!(ring.values().filter(|item| item.conflict).count(), 1);
+    assert_eq!(in_order(&ring).len(), count);
+    // All hang below a cycle of the two highest.
+    let mut below: Set = set(&(0..count)
+        .map(|n| node(&name(n), Some(&name(if n + 1 < count { n + 1 } else { n - 1 })), 0))
+        .collect::<Vec<_>>());
+    assert!(break_cycles(&mut below));
+    let conflicts: Vec<_> = below.values().filter(|item| item.conflict).map(|i| &i.id).collect();
+    assert_eq!(conflicts, [&id(&name(count - 2))]);
+}
+
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// A graph of parents; items that are not in it are nobody's.
+fn graph() -> impl Strategy<Value = Set> {
+    let node = (0..NAMES.len() + 2, 0..3_u32);
+    proptest::collection::vec(node, 1..=NAMES.len()).prop_map(|nodes| {
+        let nodes: Vec<_> = nodes
+            .iter()
+            .zip(NAMES)
+            .map(|((parent, position), name)| node_of(name, *parent, *position))
+            .collect();
+        set(&nodes)
+    })
+}
+
+fn node_of(name: &str, parent: usize, position: u32) -> Node<u8, u8> {
+    node(name, NAMES.get(parent).copied(), position)
+}
+
+/// The ids on the way to the root, until one comes again.
+fn cycle_of(items: &Set, start: &SyncId) -> Option<Vec<SyncId>> {
+    let mut way = vec![start.clone()];
+    loop {
+        let parent = items.get(way.last()?)?.data.parent.clone()?;
+        if parent == *start {
+            way.sort();
+            return Some(way);
+        }
+        if way.contains(&parent) {
+            return None;
+        }
+        way.push(parent);
+    }
+}
+
+/// A replica's own changes, and from whom it reads then.
+fn story() -> impl Strategy<Value = Vec<(usize, usize, usize, u32, usize)>> {
+    proptest::collection::vec(
+        (0..3_usize, 0..NAMES.len(), 0..NAMES.len() + 1, 0..4_u32, 0..3_usize),
+        0..24,
+    )
+}
+
+proptest! {
+    /// Exactly the lowest id of each cycle moves, to the root; nothing else changes, and nothing is
+    /// left to do.
+    #[test]
+    fn exactly_the_lowest_of_each_cycle_moves(items in graph()) {
+        let mut broken = items.clone();
+        let moved = break_cycles(&mut broken);
+        let cycles: HashSet<Vec<SyncId>> =
+            items.keys().filter_map(|id| cycle_of(&items, id)).collect();
+        let lowest: HashSet<&SyncId> = cycles.iter().map(|cycle| &cycle[0]).collect();
+        prop_assert_eq!(moved, !cycles.is_empty());
+        for (id, item) in &broken {
+            let mut expected = items[id].clone();
+            if lowest.contains(id) {
+                expected.data.parent = None;
+                expected.conflict = true;
+            }
+            prop_assert_eq!(item, &expected);
+        }
+        prop_assert!(broken.keys().all(|id| cycle_of(&broken, id).is_none()));
+        prop_assert_eq!(in_order(&broken).len(), items.len());
+        prop_assert!(!break_cycles(&mut broken));
+        // Cyclic or not, showing ends, and shows nothing twice.
+        prop_assert!(in_order(&items).len() <= items.len());
+    }
+
+    /// Endpoints that hold the same set show the same outline, in whatever order they met.
+    #[test]
+    fn endpoints_converge(base in graph(), story in story()) {
+        let mut base = base;
+        break_cycles(&mut base);
+        let mut replicas = [base.clone(), base.clone(), base];
+        for (replica, name, parent, position, from) in story {
+            let name = id(NAMES[name]);
+            let by = ["x", "y", "z"][replica];
+            let parent = NAMES.get(parent).copied();
+            if let Some(item) = replicas[replica].get(&name) {
+                let item = moved(item, by, parent, position);
+                replicas[replica].insert(name, item);
+                // An endpoint does not make a cycle by itself and leave it.
+                break_cycles(&mut replicas[replica]);
+            }
+            let other = replicas[from].clone();
+            replicas[replica] = merged(&replicas[replica], &other);
+        }
+        // Everybody reads everybody until nothing changes any more.
+        for _ in 0..4 {
+            for (reader, from) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+                let other = replicas[from].clone();
+                replicas[reader] = merged(&replicas[reader], &other);
+            }
+        }
+        prop_assert_eq!(shown(&replicas[0]), shown(&replicas[1]));
+        prop_assert_eq!(shown(&replicas[0]), shown(&replicas[2]));
+    }
+}

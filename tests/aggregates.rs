@@ -1,0 +1,230 @@
+//! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::config;
+use tidegate::model::{FeedName, Item, Origin, Standing, SyncId};
+use tidegate::record::local::{Act, Fields, Written};
+use tidegate::store::Select;
+
+/// A publisher of two plain feeds: one in Atom, one in RSS.
+struct Publisher {
+    atom: Arc<Mutex<Vec<(u32, String)>>>,
+    broken: Arc<Mutex<bool>>,
+    port: u16,
+}
+
+impl Publisher {
+    async fn start() -> Self {
+        let posts = (1..=4).rev().map(|n| (n, format!("Text {n}"))).collect::<Vec<_>>();
+        let (atom, broken) = (Arc::new(Mutex::new(posts)), Arc::new(Mutex::new(false)));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (held, fails) = (Arc::clone(&atom), Arc::clone(&broken));
+        let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+            let (posts, fails) = (held.lock().unwrap().clone(), *fails.lock().unwrap());
+            async move {
+                if uri.path() == "/rss" {
+                    if fails {
+                        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+                    }
+                    let items: String = (1..=2)
+                        .map(|n| {
+                            format!(
+                                "<item><title>Cast {n}</title><guid isPermaLink=\"false\">cast-{n}</guid>\
+                                 <pubDate>0{n} Jan 2026 06:00:00 GMT</pubDate></item>"
+                            )
+                        })
+                        .collect();
+                    let xml = format!(
+                        "<rss version=\"2.0\"><channel><title>Casts &amp; more</title>\
+                         <link>http://casts.example/</link><description>d</description>{items}\
+                         </channel></rss>"
+                    );
+                    return ([("content-type", "application/rss+xml")], xml).into_response();
+                }
+                let entries: String = posts
+                    .iter()
+                    .map(|(n, text)| {
+                        format!(
+                            "<entry><id>urn:post:{n}</id><title>Post {n}</title><content>{text}\
+                             </content><updated>2026-01-0{n}T00:00:00Z</updated></entry>"
+                        )
+                    })
+                    .collect();
+                let xml = format!(
+                    "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:n</id>\
+                     <updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
+                );
+                ([("content-type", "application/atom+xml")], xml).into_response()
+            }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { atom, broken, port }
+    }
+}
+
+fn name(feed: &str) -> FeedName {
+    FeedName::new(feed).unwrap()
+}
+
+struct Stage {
+    gateway: Gateway,
+    client: reqwest::Client,
+}
+
+impl Stage {
+    async fn start(port: u16) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
+             endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+             min_interval = \"1d\"\n\
+             [[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{port}/atom\"\ncomplete = true\n\
+             deletions = \"eager\"\n\
+             [[feed]]\nname = \"casts\"\nurl = \"http://127.0.0.1:{port}/rss\"\n\
+             [[feed]]\nname = \"own\"\nlocal = true\ntitle = \"Our own\"\n\
+             [[aggregate]]\nname = \"both\"\ntitle = \"Both of them\"\nsources = [\"news\", \"own\"]\n\
+             [[aggregate]]\nname = \"all\"\nsources = [\"both\", \"casts\"]\n"
+        );
+        let config = config::check("t.toml", &text).unwrap_or_else(|f| panic!("{f}")).config;
+        let gateway = Gateway::start(&config, Outside::default()).await.unwrap();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { gateway, client }
+    }
+
+    async fn poll(&self, feed: &str) {
+        self.gateway.operator().poll_now(&name(feed)).await.unwrap();
+    }
+
+    async fn items(&self, feed: &str, select: Select) -> Vec<Item> {
+        let view = self.gateway.store().view(&name(feed), select).await.unwrap();
+        view.map(|view| view.items).unwrap_or_default()
+    }
+
+    async fn titles(&self, feed: &str) -> Vec<String> {
+        let items = self.items(feed, Select::Current).await;
+        items.into_iter().map(|item| item.shared.winner.data.card.title).collect()
+    }
+
+    async fn until(&self, what: &str, mut done: impl AsyncFnMut() -> bool) {
+        for _ in 0..1500 {
+            if done().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{what}: not within half a minute");
+    }
+
+    async fn get(&self, path: &str) -> String {
+        let address = format!("http://{}{path}", self.gateway.address());
+        let answer = self.client.get(address).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap()
+    }
+
+    async fn create(&self, title: &str) -> SyncId {
+        let fields = Fields { title: title.to_owned(), ..Fields::default() };
+        let entry = Written::fields(&fields).unwrap();
+        let act = Act::Create { entry, noconflicts: None };
+        self.gateway.operator().item(&name("own"), act).await.unwrap().id
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_aggregate_is_what_its_sources_are() {
+    let publisher = Publisher::start().await;
+    let stage = Stage::start(publisher.port).await;
+    for feed in ["news", "casts"] {
+        stage.poll(feed).await;
+    }
+    let own = stage.create("Something of our own").await;
+    stage.until("all items", async || stage.titles("all").await.len() == 7).await;
+    // By update, the newest first.
+    assert_eq!(
+        stage.titles("all").await,
+        ["Something of our own", "Post 4", "Post 3", "Cast 2", "Post 2", "Cast 1", "Post 1"]
+    );
+
+    // Ids and histories are those of the sources.
+    for (aggregate, source) in
+        [("both", "news"), ("both", "own"), ("all", "both"), ("all", "casts")]
+    {
+        let there = stage.items(aggregate, Select::All).await;
+        for item in stage.items(source, Select::All).await {
+            let winner = &item.shared.winner;
+            let same = there.iter().find(|i| i.shared.winner.id == winner.id).unwrap();
+            assert_eq!(same.shared.winner.history, winner.history);
+            assert_eq!(same.published_id, item.published_id);
+        }
+    }
+    let snapshot = stage.gateway.store().snapshot(&name("all")).await.unwrap().unwrap();
+    let origin = |id: &SyncId| snapshot.known.iter().find(|k| k.id == *id).unwrap().origin.clone();
+    assert_eq!(origin(&own), Origin::Feed(name("both")));
+
+    // The document says where it comes from.
+    let text = stage.get("/feeds/both").await;
+    assert!(text.contains("<title>Both of them</title>"), "{text}");
+    let at = stage.gateway.address();
+    for source in ["news", "own"] {
+        let related = format!("link=\"http://{at}/feeds/{source}/sync\" type=\"aggregated\"");
+        assert!(text.contains(&related), "{text}");
+    }
+    assert_eq!(text.matches("</source>").count(), 5, "{text}");
+    assert!(text.contains("<title>Our own</title>"), "{text}");
+    let all = stage.get("/feeds/all").await;
+    assert_eq!(all.matches("</source>").count(), 7, "{all}");
+
+    // An edit, and a deletion.
+    {
+        let mut posts = publisher.atom.lock().unwrap();
+        posts[0].1 = "Another text".to_owned();
+        posts.remove(2);
+    }
+    stage.poll("news").await;
+    stage
+        .until("the deletion", async || !stage.titles("all").await.contains(&"Post 2".to_owned()))
+        .await;
+    let items = stage.items("all", Select::All).await;
+    let gone: Vec<&Item> = items.iter().filter(|item| item.shared.winner.deleted).collect();
+    assert_eq!((gone.len(), gone[0].published_id.as_str()), (1, "urn:post:2"));
+    assert!(stage.get("/feeds/all").await.contains("Another text"));
+
+    // A source that fails leaves the others, and its own items.
+    *publisher.broken.lock().unwrap() = true;
+    stage.poll("casts").await;
+    publisher.atom.lock().unwrap().insert(0, (5, "Text 5".to_owned()));
+    stage.poll("news").await;
+    stage
+        .until("the new post", async || stage.titles("all").await.contains(&"Post 5".to_owned()))
+        .await;
+    assert!(stage.titles("all").await.contains(&"Cast 2".to_owned()));
+
+    // What is redacted in a source leaves no text here.
+    let posts = stage.items("news", Select::Current).await;
+    let post = posts.iter().find(|item| item.published_id == "urn:post:4").unwrap();
+    let id = post.shared.winner.id.clone();
+    stage.gateway.operator().redact(&name("news"), &id, None).await.unwrap();
+    stage
+        .until("the redaction", async || {
+            !stage.get("/feeds/all/complete").await.contains("Another text")
+        })
+        .await;
+    let item = stage.gateway.store().item(&name("all"), &id).await.unwrap().unwrap();
+    assert!(matches!(item.standing, Standing::Redacted { .. }));
+    assert_eq!(item.shared.winner.data.xml, "<entry/>");
+
+    // At rest it writes nothing.
+    let state = async |feed| stage.gateway.store().state(&name(feed)).await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = (state("both").await.revision, state("all").await.revision);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!((state("both").await.revision, state("all").await.revision), before);
+    stage.gateway.stop().await.unwrap();
+}

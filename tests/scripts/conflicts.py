@@ -1,0 +1,318 @@
+"""A conflict from its beginning to its end with a real browser. Standard library only; exit status 1
+where something is not as it should be.
+
+    conflicts.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
+"""
+
+import argparse
+import base64
+import html
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+TOKEN = "a-token-for-the-browser"
+# How long anything may take, in seconds.
+WAIT = 60
+MARK = "hostile-ran"
+HOSTILE = f"<script>document.title='{MARK}'</script><img src=x onerror=\"document.title='{MARK}'\">"
+OURS = "The ferry sails at nine and again at four"
+THEIRS = f"The ferry sails at eight and again at four {HOSTILE}"
+
+
+class Publisher(http.server.BaseHTTPRequestHandler):
+    document = ""
+
+    def do_GET(self):
+        body = Publisher.document.encode()
+        self.send_response(200 if body else 404)
+        self.send_header("content-type", "application/atom+xml; charset=utf-8")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Gateway:
+    def __init__(self, program, origin, folder):
+        config = folder / "tidegate.toml"
+        config.write_text(
+            f'[server]\nlisten = "127.0.0.1:0"\nadmin_token = "{TOKEN}"\n'
+            '[store]\nkind = "memory"\n'
+            '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
+            f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\nlocal = true\n'
+            'title = "Notices of the harbour"\n'
+        )
+        self.process = subprocess.Popen(
+            [program, "serve", "--config", str(config), "--data", str(folder / "data")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        self.base = self.process.stdout.readline().strip().removeprefix("listening on ")
+
+    def ask(self, path, method="GET", body=None):
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=WAIT) as answer:
+            return answer.read().decode()
+
+    def api(self, path, method="GET", body=None):
+        return json.loads(self.ask("/api/v1/feeds/harbour" + path, method, body))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(timeout=WAIT)
+
+
+class Browser:
+    """Chromium over its pipe: messages of JSON that end with a zero."""
+
+    def __init__(self, program, profile):
+        here, there = os.pipe(), os.pipe()
+
+        def wire():
+            os.dup2(here[0], 3)
+            os.dup2(there[1], 4)
+
+        # What the browser reads and writes must not stand at 3 and 4 before it is put there.
+        self.process = subprocess.Popen(
+            [
+                program, "--headless=new", "--no-sandbox", "--disable-gpu",
+                "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update",
+                "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
+            ],
+            pass_fds=(3, 4, here[0], there[1]), preexec_fn=wire,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        self.to, self.source = os.fdopen(here[1], "wb"), os.fdopen(there[0], "rb")
+        self.number, self.buffer, self.session = 0, b"", None
+        targets = self.call("Target.getTargets")["targetInfos"]
+        page = next(target for target in targets if target["type"] == "page")
+        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ["Page", "DOM", "Runtime"]:
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        self.to.write(json.dumps(message).encode() + b"\0")
+        self.to.flush()
+        while True:
+            answer = self.read()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def read(self):
+        while b"\0" not in self.buffer:
+            piece = self.source.read1(65536)
+            if not piece:
+                raise RuntimeError("the browser is gone")
+            self.buffer += piece
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def value(self, expression):
+        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in done:
+            raise RuntimeError(f"{expression}: {done['exceptionDetails']}")
+        return done["result"].get("value")
+
+    def go(self, address):
+        self.call("Page.navigate", url=address)
+        self.until(f"document.readyState == 'complete' && location.href == {json.dumps(address)}")
+
+    def until(self, expression):
+        end = time.monotonic() + WAIT
+        while time.monotonic() < end:
+            try:
+                if self.value(expression):
+                    return
+            except RuntimeError:
+                # A page that goes away, or has not come yet, answers nothing.
+                pass
+            time.sleep(0.05)
+        raise RuntimeError(f"never came to be: {expression}")
+
+    def click(self, selector):
+        self.value(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
+        box = self.value(
+            f"(r => [r.x + r.width / 2, r.y + r.height / 2])"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        for kind in ["mousePressed", "mouseReleased"]:
+            self.call(
+                "Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left",
+                clickCount=1,
+            )
+
+    def type(self, selector, text):
+        self.click(selector)
+        self.call("Input.insertText", text=text)
+
+    def picture(self, path, width=1180, height=1300, dark=False):
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        done = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(done["data"]))
+
+    def end(self):
+        try:
+            self.call("Browser.close")
+        except (RuntimeError, OSError):
+            pass
+        self.process.wait(timeout=WAIT)
+
+
+def contest(gateway):
+    """Both sides change one item without knowing of each other."""
+    made = gateway.api("/items", "POST", {
+        "title": "Ferry, winter timetable", "content": "The ferry sails at nine",
+        "link": "https://harbour.example/ferry", "author": "The harbour office",
+    })
+    document = gateway.ask("/feeds/harbour/complete")
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 1))
+    theirs = document.replace('updates="1"', 'updates="2"', 1).replace(
+        "<sx:history",
+        f'<sx:history sequence="2" when="{when}" by="lighthouse.example"/><sx:history', 1,
+    )
+    theirs = theirs.replace("The ferry sails at nine", html.escape(THEIRS))
+    theirs = theirs.replace("Ferry, winter timetable", "Ferry, as the lighthouse has it", 1)
+    time.sleep(1.1)
+    gateway.api(f"/items/{made['sync_id']}", "PUT", {
+        "title": "Ferry, winter timetable, amended", "content": OURS,
+        "link": "https://harbour.example/ferry", "author": "The harbour office",
+    })
+    # The document must be another than any before.
+    Publisher.document = theirs
+    report = gateway.api("/poll", "POST")
+    if report["error"]:
+        raise RuntimeError(report)
+    return made["sync_id"]
+
+
+def decide(gateway, browser, out):
+    """Looks at the page, decides, and yields what is wrong."""
+    address = gateway.base + "/feeds/harbour/conflicts"
+    if gateway.api("/conflicts")["count"] != 1:
+        yield "nothing is in conflict: " + json.dumps(gateway.api("/conflicts"))
+        return
+    browser.go(gateway.base + "/")
+    browser.click("a[href='/feeds/harbour/conflicts'].bad")
+    browser.until(f"location.href == {json.dumps(address)}")
+    for name, width, dark in [
+        ("conflict", 1180, False), ("conflict-dark", 1180, True), ("conflict-phone", 500, False),
+    ]:
+        browser.picture(out / f"{name}.png", width, 1400, dark)
+    browser.picture(out / "conflict.png")
+    text = browser.value("document.body.innerText")
+    for wanted in [OURS, "The ferry sails at eight", "lighthouse.example", "Keep the winner"]:
+        if wanted not in text:
+            yield f"{wanted!r} is not shown"
+    if browser.value("document.querySelectorAll('main script, main img').length"):
+        yield "hostile markup came to be elements"
+    if not browser.value("document.querySelectorAll('ins, del').length"):
+        yield "no difference is marked"
+
+    # Without the token nothing is sent, and with a wrong one nothing is done.
+    browser.click("button[value='0']")
+    if browser.value("location.href") != address:
+        yield "the form was sent without a token"
+    browser.type("input[name=token]", "wrong")
+    browser.click("button[value='0']")
+    browser.until("document.body.innerText.includes('Nothing was changed')")
+    if gateway.api("/conflicts")["count"] != 1:
+        yield "a wrong token resolved something"
+
+    browser.go(address)
+    browser.type("input[name=token]", TOKEN)
+    browser.click("button[value='0']")
+    browser.until("document.body.innerText.includes('Resolved.')")
+    browser.picture(out / "conflict-resolved.png", 1180, 600)
+    if TOKEN in browser.value("location.href"):
+        yield "the token stands in an address"
+    if gateway.api("/conflicts")["count"] != 0:
+        yield "the conflict is there still"
+    if "as the lighthouse has it" not in gateway.ask("/feeds/harbour"):
+        yield "readers are not shown what was taken"
+
+
+def write_anew(gateway, browser, sync_id):
+    """The next conflict of the same item, with a text of one's own."""
+    document = gateway.ask("/feeds/harbour/complete")
+    item = gateway.api(f"/items/{sync_id}")
+    updates = item["updates"] + 1
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+    theirs = document.replace(f'updates="{updates - 1}"', f'updates="{updates}"', 1).replace(
+        "<sx:history", f'<sx:history sequence="{updates}" when="{when}" by="lighthouse.example"/>'
+        "<sx:history", 1,
+    )
+    gateway.api(f"/items/{sync_id}", "PUT", {"title": "Ours again", "content": "We said so"})
+    Publisher.document = theirs
+    gateway.api("/poll", "POST")
+    address = gateway.base + "/feeds/harbour/conflicts"
+    browser.go(address)
+    browser.type("input[name=token]", TOKEN)
+    browser.value("document.querySelector('.choices details').open = true")
+    browser.value("document.querySelector('input[name=title]').value = ''")
+    browser.value("document.querySelector('textarea').value = ''")
+    browser.type("input[name=title]", "Agreed <b>between</b> us")
+    browser.type("textarea", "At nine & at eight")
+    browser.click("button[value=new]")
+    browser.until("document.body.innerText.includes('Resolved.')")
+    shown = gateway.api(f"/items/{sync_id}")["title"]
+    if shown != "Agreed <b>between</b> us":
+        yield f"the new text is not what was written: {shown}"
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--browser", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    given = arguments.parse_args()
+    # The browser finds its pipe at 3 and 4, so they must be ours to give away.
+    while os.open(os.devnull, os.O_RDONLY) < 4:
+        pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Publisher)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_address[1]}"
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
+        gateway = Gateway(given.bin, origin, pathlib.Path(folder))
+        browser = Browser(given.browser, profile)
+        try:
+            sync_id = contest(gateway)
+            faults = list(decide(gateway, browser, given.out))
+            faults += write_anew(gateway, browser, sync_id)
+            if browser.value("document.title").find(MARK) >= 0:
+                faults.append("hostile markup ran")
+        finally:
+            browser.end()
+            gateway.end()
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if not faults:
+        print(f"conflicts were looked at and resolved; pictures in {given.out}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

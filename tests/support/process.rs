@@ -1,0 +1,105 @@
+//! The program as its own process, to be asked over HTTP and killed.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// The token of administration.
+pub const TOKEN: &str = "a-token-for-tests";
+
+/// A gateway that answers.
+pub struct Process {
+    /// The process; it dies with this.
+    pub child: Child,
+    /// Its address, as it says itself.
+    pub address: String,
+    /// A client to ask it with.
+    pub client: reqwest::Client,
+}
+
+/// A port that is free now.
+pub async fn free_port() -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Process {
+    /// Starts `tidegate serve` in a folder; `TIDEGATE_BIN` names another build of the program.
+    pub async fn start(folder: &Path, arguments: &[&OsStr]) -> Self {
+        let named = std::env::var_os("TIDEGATE_BIN");
+        let mut child =
+            Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
+                .arg("serve")
+                .args(arguments)
+                .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
+                .current_dir(folder)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
+        let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
+        let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { child, address, client }
+    }
+
+    /// Starts it with the configuration `t.toml` of the folder.
+    pub async fn configured(folder: &Path) -> Self {
+        Self::start(folder, &["-c".as_ref(), "t.toml".as_ref()]).await
+    }
+
+    /// Kills it at once.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Ends it as a system does.
+    pub async fn stop(mut self) {
+        let id = self.child.id().unwrap();
+        let asked = Command::new("kill").arg(id.to_string()).status().await.unwrap();
+        assert!(asked.success());
+        assert!(self.child.wait().await.unwrap().success());
+    }
+
+    /// A document.
+    pub async fn get(&self, path: &str) -> String {
+        let answer = self.client.get(format!("{}{path}", self.address)).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap()
+    }
+
+    /// Something for the administration, with a body as JSON where there is one; what it answers.
+    pub async fn call(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<serde_json::Value>,
+    ) -> serde_json::Value {
+        let call = self.client.request(method, format!("{}/api/v1{path}", self.address));
+        let call = call.bearer_auth(TOKEN);
+        let call = match body {
+            Some(body) => call.header("content-type", "application/json").body(body.to_string()),
+            None => call,
+        };
+        let answer = call.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Polls a feed now; what came of it.
+    pub async fn poll(&self, feed: &str) -> serde_json::Value {
+        let report = self.call(reqwest::Method::POST, &format!("/feeds/{feed}/poll"), None).await;
+        assert!(report["error"].is_null(), "{report}");
+        report
+    }
+}
