@@ -323,6 +323,23 @@ async fn broken_sync_markup_costs_one_item_its_sync() {
     assert_eq!(titles(&gate.reader().await), ["A", "B"]);
 }
 
+/// A document that is cut on its way: the entries that are whole keep their ids.
+#[tokio::test]
+async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
+    let mut gate = Gate::new().await;
+    let [a, b] = ["a", "b"].map(|id| entry(id, id, 1, &[(1, "REO", 1)]));
+    let whole = shared(&[a, b]);
+    for end in [whole.find("<id>urn:b").unwrap(), whole.find("x.b").unwrap()] {
+        gate.take(&whole[..end]).await;
+        let known = gate.snapshot().await.known;
+        assert!(known.iter().all(|known| known.origin == Origin::Upstream), "{known:?}");
+        assert_eq!(known.len(), 1);
+        gate.later(1);
+    }
+    assert_eq!(kinds(&gate.take(&whole).await), [EventKind::Created]);
+    assert_eq!(titles(&gate.reader().await), ["a", "b"]);
+}
+
 /// One id for two entries says nothing of either.
 #[tokio::test]
 async fn an_id_that_stands_twice_counts_for_none() {

@@ -193,3 +193,21 @@ proptest::proptest! {
         }
     }
 }
+
+/// A collection that is cut on its way is no JSON Feed, whose items nobody shares.
+#[test]
+fn a_collection_that_ends_early_is_refused() {
+    let item = r#"{"title": "A", "sync": {"id": "a", "updates": "1", "history": [{"sequence": "1",
+                   "by": "x"}]}}"#;
+    for whole in [
+        format!(r#"{{"sharing": {{"since": "a", "until": "b"}}, "items": [{item}, {item}]}}"#),
+        format!(r#"{{"items": [{item}, {item}], "more": 1}}"#),
+    ] {
+        assert!(transcoded(&whole).unwrap().is_some());
+        let first = whole.find(item).unwrap() + item.len();
+        for end in first..whole.len() {
+            let said = transcoded(&whole[..end]);
+            assert!(matches!(said, Err(ParseError::NothingWhole { .. })), "{end}: {said:?}");
+        }
+    }
+}
