@@ -29,7 +29,7 @@ async fn links_to_related_feeds_are_absolute() {
         upstream: gate.url.clone(),
         sup: None,
         hub: None,
-        aggregated: vec![("https://gate.example/feeds/other/sync".into(), "Other".into())],
+        aggregated: vec![("Other".into(), "https://gate.example/feeds/other/sync".into())],
         cloud: None,
     };
     for container in [Container::Atom, Container::Rss, Container::Pox, Container::Json] {
@@ -50,7 +50,7 @@ async fn links_to_related_feeds_are_absolute() {
                 window: None,
             });
             let links = links(&text, container);
-            let wanted = [&addresses.complete, &addresses.aggregated[0].0];
+            let wanted = [&addresses.complete, &addresses.aggregated[0].1];
             assert_eq!(
                 links.iter().collect::<Vec<_>>(),
                 wanted,
