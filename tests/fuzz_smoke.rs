@@ -178,6 +178,47 @@ fn merges() {
 }
 
 #[test]
+fn collections() {
+    let item = r#"{"title":"A","description":"<b>x</b>","tags":["a",1],"sync":{"id":"a","updates":"2",
+                   "deleted":"false","history":[{"sequence":"2","when":"2026-01-01T00:00:00Z",
+                   "by":"x"}],"conflicts":[{"title":"B","sync":{"id":"a","updates":2,"history":[
+                   {"sequence":2,"by":"y"}]}}]}}"#;
+    let pox = r#"<item><sx:sync id="a" updates="2"><sx:history sequence="2" by="x"/><sx:conflicts>
+                 <item><sx:sync id="a" updates="1"><sx:history sequence="1" by="y"/></sx:sync>
+                 <subject>B</subject></item></sx:conflicts></sx:sync><subject>A</subject>
+                 <body>&lt;b&gt;</body><m:x xmlns:m="urn:m" y="1"/></item>"#;
+    let seeds = [
+        format!(
+            r#"{{"sharing":{{"since":"a","until":"b","related":[{{"link":"http://a.example/all",
+                "type":"complete"}}]}},"items":[{item}]}}"#
+        ),
+        format!(
+            r#"<?xml version="1.0"?><collection xmlns:sx="http://feedsync.org/2007/feedsync">
+                <sx:sharing since="a" until="b"/>{pox}</collection>"#
+        ),
+    ];
+    run(targets::document, &seeds.map(String::into_bytes), 8);
+}
+
+#[test]
+fn subscription_lists() {
+    let sync = r#"<sx:sync id="a" version="2" conflict="true"><sx:history when="Tue, 24 May 2005
+                  09:43:33 GMT" by="x"><sx:update when="Mon, 23 May 2005 09:43:33 GMT" by="x"/>
+                  </sx:history></sx:sync>"#;
+    let seeds = [
+        format!(
+            r#"<?xml version="1.0"?><opml version="2.0"
+                xmlns:sx="http://www.microsoft.com/schemas/rss/sse"><head><title>T</title>
+                <sx:sharing version="0.91"/></head><body><outline text="F"><outline type="rss"
+                text="A" xmlUrl="http://a.example/?a=1&amp;b">{sync}</outline></outline></body></opml>"#
+        ),
+        "<opml><body><outline text='F & G'><outline text=\"A\" xmlUrl=http://a.example/></body>"
+            .into(),
+    ];
+    run(targets::opml, &seeds.map(String::into_bytes), 9);
+}
+
+#[test]
 fn configurations() {
     let mut seeds = files("src/config/tests");
     seeds.retain(|seed| !seed.starts_with(b"//"));
