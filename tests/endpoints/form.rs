@@ -54,7 +54,7 @@ fn element(form: Form, id: &str, version: &Version, conflicts: &[Version]) -> St
     let inner: String = conflicts.iter().map(|version| element(form, id, version, &[])).collect();
     let inner = match inner.as_str() {
         // Section 2.6: an empty one is none, and may stand there.
-        "" if version.updates % 2 == 0 => "<sx:conflicts/>".to_owned(),
+        "" if version.updates.is_multiple_of(2) => "<sx:conflicts/>".to_owned(),
         "" => inner,
         _ => format!("<sx:conflicts>{inner}</sx:conflicts>"),
     };

@@ -178,7 +178,7 @@ fn pass(
     let mut left = Vec::new();
     for x in outer.drain(..) {
         let known = inner.iter().any(|y| subsumed(&x, y));
-        if known && !(fault == Fault::KeepsSubsumed && !inner.contains(&x)) {
+        if known && (fault != Fault::KeepsSubsumed || inner.contains(&x)) {
             continue;
         }
         m.push(x.clone());

@@ -332,7 +332,7 @@ impl World {
                 while !text.is_char_boundary(end) {
                     end -= 1;
                 }
-                self.take(to, from, &text[..end]).await
+                self.take(to, from, text.get(..end).unwrap()).await
             }
             Fate::Arrives | Fate::Overtaken => {
                 let older = self.last.insert(to, text.clone());
