@@ -453,7 +453,7 @@ async fn the_complete_feed_is_read_when_it_must_be() {
     assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s7"));
 
     gate.later(1);
-    let late = document(&sharing("s8", "s9"), &[a.clone()]);
+    let late = document(&sharing("s8", "s9"), std::slice::from_ref(&a));
     assert!(needs(&gate, &late).await);
     // Where it cannot be had it is asked for again.
     with(&mut gate, &late, None, None).await;

@@ -4,6 +4,7 @@
 //! over a ledger without the shared items; what is shared goes by what it says of itself, so that
 //! neither its look nor its absence proves anything.
 
+mod datum;
 mod merge;
 mod order;
 mod parts;

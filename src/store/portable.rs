@@ -21,7 +21,7 @@ pub use super::floor::Floor;
 use super::{KeptVersion, Sealed, lineage};
 use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Kept, Known, Markup, PollState,
-    Skeleton, SyncId, Tick, Time,
+    Skeleton, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct CarriedItem {
     pub known: Known,
     /// Its newest bytes.
     pub newest: Markup,
+    /// What is in conflict with its current version.
+    pub conflicts: Vec<Version<Markup>>,
     /// Its kept versions, newest first.
     pub versions: Vec<KeptVersion>,
 }

@@ -2,6 +2,7 @@
 
 use super::super::draft::{Draft, Said};
 use super::super::newcomer::{describe, newcomer};
+use super::datum::{Datum, Place, bare, bear, history_words, reason};
 use super::{Issued, LEAP_LIMIT, Parts, Peers};
 use crate::diff;
 use crate::identity;
@@ -11,48 +12,12 @@ use crate::model::{
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::local::{self, Settled};
-use crate::sync::{self, Canonical};
+use crate::sync;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// What was noted of entries that were not taken, at most this many.
 const NOTES_LIMIT: usize = 20;
-
-/// Whose data a version has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The item's newest bytes.
-    Ours,
-    /// A conflict of the item, by its number.
-    Kept(usize),
-    /// The entry.
-    Entry,
-    /// A conflict of the entry, by its number.
-    Theirs(usize),
-}
-
-/// Data where it stands, with a fingerprint to tell equal data by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Datum {
-    place: Place,
-    print: [u8; 8],
-}
-
-impl Datum {
-    const fn new(place: Place, print: u64) -> Self {
-        Self { place, print: print.to_be_bytes() }
-    }
-
-    fn of(place: Place, markup: &Markup) -> Self {
-        Self::new(place, diff::markup_print(markup))
-    }
-}
-
-impl Canonical for Datum {
-    fn canonical(&self) -> &[u8] {
-        &self.print
-    }
-}
 
 /// What a merge says beside its changes.
 #[derive(Debug, Default)]
@@ -207,7 +172,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             return;
         }
         match found {
-            Some((index, known)) => self.update(index, known, offer),
+            Some((index, known)) => self.update(index, &known, offer),
             None => self.add(offer),
         }
     }
@@ -304,7 +269,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             && !said.conflicts.is_empty()
             && let Some(known) = self.draft.item(index).cloned()
         {
-            self.update(index, known, offer);
+            self.update(index, &known, offer);
         }
         if let Some(at) = replaced {
             let reason = format!("its publisher shares it as {id} now");
@@ -335,7 +300,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
     }
 
-    fn update(&mut self, index: usize, known: Known, offer: &Offer<'_>) {
+    fn update(&mut self, index: usize, known: &Known, offer: &Offer<'_>) {
         let (said, is_listed) = (offer.said, offer.is_listed);
         let print = offer.body.print();
         let kept = self.draft.conflicts_of(&known.id);
@@ -365,7 +330,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             merged.conflicts.truncate(Conflicting::LIMIT);
         }
         if sync::same_item(&bare(&merged), &before) {
-            self.same(index, &known, offer, &merged.winner);
+            self.same(index, known, offer, &merged.winner);
             return;
         }
         // The bytes of a version that stays are newer only where its publisher has them.
@@ -413,7 +378,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             (true, false) => EventKind::Undeleted,
             _ => EventKind::Updated,
         };
-        let reason = format!("{}{settled}", reason(&known, &before, &merged));
+        let reason = format!("{}{settled}", reason(known, &before, &merged));
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
         self.draft.incorporate(Some(index), next, markup, conflicts, Said::new(kind, reason));
     }
@@ -457,49 +422,4 @@ fn shares(origin: &Origin) -> String {
         Origin::Feed(feed) => format!("the feed {feed} has"),
         _ => "its publisher shares".to_owned(),
     }
-}
-
-/// An item without data: what the versions are, and in which relation.
-fn bare(item: &Shared<Datum>) -> Shared<()> {
-    Shared {
-        winner: item.winner.with(()),
-        conflicts: item.conflicts.iter().map(|c| c.with(())).collect(),
-    }
-}
-
-/// Makes the ledger entry bear a version.
-fn bear<D>(known: &mut Known, version: &Version<D>) {
-    known.updates = version.updates;
-    known.history = version.history.clone();
-    known.noconflicts = version.noconflicts;
-}
-
-/// Why an item is what it is after a merge.
-fn reason(known: &Known, before: &Shared<()>, merged: &Shared<Datum>) -> String {
-    let words = history_words(&merged.winner);
-    let conflicts = merged.conflicts.len();
-    let is_same = merged.winner.with(()) == before.winner;
-    match (is_same, conflicts) {
-        (true, 0) => {
-            format!("merged: version {} stays, and nothing is in conflict", known.updates.value())
-        }
-        (true, n) => {
-            format!("merged: version {} stays, {n} in conflict with it", known.updates.value())
-        }
-        (false, 0) => format!("merged: {words}"),
-        (false, n) => format!("merged: {words}, {n} in conflict with it"),
-    }
-}
-
-/// A version as it is spoken of: its number, and who made it when.
-fn history_words<D>(version: &Version<D>) -> String {
-    let stamp = &version.history.topmost().stamp;
-    let mut words = format!("version {}", version.updates.value());
-    if let Some(by) = stamp.by() {
-        words.push_str(&format!(" by {by}"));
-    }
-    if let Some(when) = stamp.when() {
-        words.push_str(&format!(" of {when}"));
-    }
-    words
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 on_every_store! {
     everything_is_handed_over
+    what_is_in_conflict_is_handed_over
     a_copy_goes_on
     a_used_store_takes_nothing
     what_contradicts_itself_is_refused
@@ -297,4 +298,30 @@ proptest! {
     fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
         run::<InMemory, OnDisk>(steps);
     }
+}
+
+async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    store.commit(&claim, change).await.unwrap();
+    let mut change = Draft::on(&*store, "news", 2).await.item("a", "B").done();
+    change.known[0].conflicts = 1;
+    let lost = known("a", 1, tick(1)).version(None);
+    change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
+    store.commit(&claim, change).await.unwrap();
+    let item = store.item(&feed("news"), &id("a")).await.unwrap();
+    assert_eq!(item.as_ref().map(|item| item.shared.conflicts.len()), Some(1));
+
+    let other = copy::<OnDisk>(&*store).await;
+    assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
+    let back = copy::<InMemory>(&*other.store()).await;
+    assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
+    let mut lost = pieces(&*store).await;
+    for piece in &mut lost {
+        if let Piece::Item(_, item) = piece {
+            item.conflicts.clear();
+        }
+    }
+    let refused = bring(&InMemory::new(), lost).await;
+    assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
 }

@@ -58,6 +58,12 @@ impl Fit {
                 self.ordered = Some((*since, order.clone()));
             }
             Piece::Item(feed, item) => {
+                if usize::try_from(item.known.conflicts) != Ok(item.conflicts.len()) {
+                    let id = &item.known.id;
+                    return Err(unfit(format!(
+                        "of the item {id} of the feed {feed} the conflicts are missing"
+                    )));
+                }
                 let notes = item.versions.iter().map(|version| version.note.tick);
                 let falling = notes.clone().zip(notes.skip(1)).all(|(newer, older)| newer > older);
                 if !self.items.insert(item.known.id.clone()) || !falling {

@@ -56,6 +56,8 @@ kinds! {
     Known 11
     /// The newest bytes of the item.
     Newest 12
+    /// What is in conflict with the item's current version.
+    Conflicts 20
     /// A version of the item.
     Version 13
     /// The bytes of that version.

@@ -2,12 +2,12 @@
 
 use super::frame::{FORMAT, FRAME_LIMIT, ITEM_LIMIT, Kind, MAGIC, PortableError};
 use super::{CarriedItem, Piece, Totals};
-use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Time};
+use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Known, Time};
 use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::record::{
-    ArchiveRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord, LogRecord,
-    MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError, SegmentRecord,
-    SkeletonRecord, StateRecord, SubscriptionRecord, decode,
+    ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
+    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError,
+    SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, decode,
 };
 use crate::store::{Epoch, KeptVersion, Sealed};
 use std::io::{BufReader, Read};
@@ -220,7 +220,12 @@ impl<R: Read> Reader<R> {
                 let feed = self.feed.take().ok_or_else(|| damaged("a state belongs to no feed"))?;
                 Piece::State(feed, state)
             }
-            Kind::Head | Kind::Inside | Kind::Newest | Kind::Version | Kind::Body => {
+            Kind::Head
+            | Kind::Inside
+            | Kind::Newest
+            | Kind::Conflicts
+            | Kind::Version
+            | Kind::Body => {
                 return Err(damaged("a record stands where none of its kind may"));
             }
             Kind::Segment => return Err(damaged("a segment belongs to no archive")),
@@ -251,10 +256,17 @@ impl<R: Read> Reader<R> {
     }
 
     fn item(&mut self, known: &[u8]) -> Result<CarriedItem, PortableError> {
-        let known = read::<KnownRecord, _>(known)?;
+        let known: Known = read::<KnownRecord, _>(known)?;
         let newest = self.follows(Kind::Newest)?.ok_or_else(|| damaged("an item has no bytes"))?;
         let mut taken = newest.len();
         let newest = read::<MarkupRecord, _>(&newest)?;
+        let conflicts = self.follows(Kind::Conflicts)?;
+        let conflicts = conflicts.map(|bytes| {
+            let record = decode::<ConflictsRecord>(&bytes);
+            record.and_then(|record| record.read(&known.id))
+        });
+        let conflicts = conflicts.transpose().map_err(|error| PortableError::record(&error))?;
+        let conflicts = conflicts.unwrap_or_default();
         let mut versions = Vec::new();
         while let Some(note) = self.follows(Kind::Version)? {
             let note = read::<NoteRecord, _>(&note)?;
@@ -266,7 +278,7 @@ impl<R: Read> Reader<R> {
             let markup = body.map(|body| read::<MarkupRecord, _>(&body)).transpose()?;
             versions.push(KeptVersion { note, markup });
         }
-        Ok(CarriedItem { known, newest, versions })
+        Ok(CarriedItem { known, newest, conflicts, versions })
     }
 
     fn archive(&mut self, note: &[u8]) -> Result<(ArchiveNote, Option<Archive>), PortableError> {

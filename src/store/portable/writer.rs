@@ -5,9 +5,9 @@ use super::{CarriedItem, Piece};
 use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Time};
 use crate::store::limits::BLOCK;
 use crate::store::record::{
-    ArchiveRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord, LogRecord,
-    MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, SegmentRecord, SkeletonRecord,
-    StateRecord, SubscriptionRecord, encode_plain,
+    ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
+    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, SegmentRecord,
+    SkeletonRecord, StateRecord, SubscriptionRecord, encode_plain,
 };
 use std::io::Write;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -122,6 +122,9 @@ impl<W: Write> Writer<W> {
     fn item(&mut self, item: &CarriedItem) -> Result<(), PortableError> {
         self.record(Kind::Known, &KnownRecord::from(&item.known))?;
         self.record(Kind::Newest, &MarkupRecord::from(&item.newest))?;
+        if !item.conflicts.is_empty() {
+            self.record(Kind::Conflicts, &ConflictsRecord::new(&item.conflicts))?;
+        }
         for version in &item.versions {
             self.record(Kind::Version, &NoteRecord::from(&version.note))?;
             if let Some(markup) = &version.markup {

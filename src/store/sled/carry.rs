@@ -11,9 +11,9 @@ use crate::store::floor::Floor;
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, Fit, Piece};
 use crate::store::record::{
-    ArchiveNumber, ArchiveRecord, EventRecord, FeedRow, FloorRecord, HeadRecord, HistoryRecord,
-    KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord,
-    SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, delta,
+    ArchiveNumber, ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, HeadRecord,
+    HistoryRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord,
+    PollRecord, SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, delta,
 };
 use crate::store::{Epoch, KeptVersion, StoreError};
 use std::time::Duration;
@@ -122,7 +122,8 @@ fn feed(
             };
             versions.push(KeptVersion { note, markup });
         }
-        let item = CarriedItem { known, newest: newest.shared.winner.data, versions };
+        let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
+        let item = CarriedItem { known, newest, conflicts, versions };
         hand!(Piece::Item(name.clone(), Box::new(item)));
     }
     let mut events = read::events(trees, name, usize::MAX)?;
@@ -319,13 +320,17 @@ fn item(
     item: &CarriedItem,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    let CarriedItem { known, newest, versions } = item;
+    let CarriedItem { known, newest, conflicts, versions } = item;
     let what = || format!("the item {} of the feed {feed}", known.id);
     let key = keys::item(feed, &known.id);
     let row = encoded(trees, &KnownRecord::from(known), what)?;
     trees.put(writes, Class::Ledger, key.clone(), &row)?;
     let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
     writes.insert(place, Some(Vec::new()));
+    if !conflicts.is_empty() {
+        let row = encoded(trees, &ConflictsRecord::new(conflicts), what)?;
+        trees.put(writes, Class::Conflicts, key.clone(), &row)?;
+    }
 
     let mut head = HeadRecord::new(known.tick);
     let mut newer: Option<(Time, Vec<u8>)> = None;

@@ -25,12 +25,15 @@ async fn a_feed_is_open_before_its_first_item() {
 }
 
 #[tokio::test]
-async fn what_a_publisher_wrote_around_its_items_stays() {
+async fn a_feed_of_our_own_is_called_what_its_operator_says() {
     let bench = Bench::new().await;
     bench.create("a").await;
     let mut snapshot = bench.snapshot().await.unwrap();
+    // As if a publisher's document had stood around its items.
     (snapshot.state.source, snapshot.state.head) = (7, 8);
-    assert_eq!(open(&bench.round(Some(&snapshot))), Verdict::default());
+    let change = open(&bench.round(Some(&snapshot))).change.unwrap();
+    assert_eq!(change.skeleton.unwrap().title, bench.view(Select::All).await.skeleton.title);
+    assert!(change.versions.is_empty() && change.order.is_none());
 }
 
 /// Section 3.1.

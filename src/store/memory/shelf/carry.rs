@@ -21,6 +21,7 @@ impl Shelf {
             let item = CarriedItem {
                 known: kept.known.clone(),
                 newest: kept.newest.clone(),
+                conflicts: kept.conflicts.clone(),
                 versions: kept.versions.iter().cloned().collect(),
             };
             to.push(Piece::Item(feed.clone(), Box::new(item)));
@@ -73,12 +74,9 @@ impl Unfinished {
             Piece::Order(_, since, order) => self.orders.push_back((since, order)),
             Piece::Held(_, kept) => self.kept = kept,
             Piece::Item(_, item) => {
-                let CarriedItem { known, newest, versions } = *item;
+                let CarriedItem { known, newest, conflicts, versions } = *item;
                 let id = known.id.clone();
-                self.items.insert(
-                    id,
-                    Kept { known, newest, conflicts: Vec::new(), versions: versions.into() },
-                );
+                self.items.insert(id, Kept { known, newest, conflicts, versions: versions.into() });
             }
             Piece::Event(_, event) => self.events.push_front(*event),
             Piece::Archive(_, note, archive) => {

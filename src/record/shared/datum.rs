@@ -1,0 +1,86 @@
+//! Versions in a merge: whose data they have, and what is said of them.
+
+use crate::diff;
+use crate::model::{Known, Markup, Shared, Version};
+use crate::sync::Canonical;
+
+/// Whose data a version has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The item's newest bytes.
+    Ours,
+    /// A conflict of the item, by its number.
+    Kept(usize),
+    /// The entry.
+    Entry,
+    /// A conflict of the entry, by its number.
+    Theirs(usize),
+}
+
+/// Data where it stands, with a fingerprint to tell equal data by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Datum {
+    pub(super) place: Place,
+    pub(super) print: [u8; 8],
+}
+
+impl Datum {
+    pub(super) const fn new(place: Place, print: u64) -> Self {
+        Self { place, print: print.to_be_bytes() }
+    }
+
+    pub(super) fn of(place: Place, markup: &Markup) -> Self {
+        Self::new(place, diff::markup_print(markup))
+    }
+}
+
+impl Canonical for Datum {
+    fn canonical(&self) -> &[u8] {
+        &self.print
+    }
+}
+
+/// An item without data: what the versions are, and in which relation.
+pub(super) fn bare(item: &Shared<Datum>) -> Shared<()> {
+    Shared {
+        winner: item.winner.with(()),
+        conflicts: item.conflicts.iter().map(|c| c.with(())).collect(),
+    }
+}
+
+/// Makes the ledger entry bear a version.
+pub(super) fn bear<D>(known: &mut Known, version: &Version<D>) {
+    known.updates = version.updates;
+    known.history = version.history.clone();
+    known.noconflicts = version.noconflicts;
+}
+
+/// Why an item is what it is after a merge.
+pub(super) fn reason(known: &Known, before: &Shared<()>, merged: &Shared<Datum>) -> String {
+    let words = history_words(&merged.winner);
+    let conflicts = merged.conflicts.len();
+    let is_same = merged.winner.with(()) == before.winner;
+    match (is_same, conflicts) {
+        (true, 0) => {
+            format!("merged: version {} stays, and nothing is in conflict", known.updates.value())
+        }
+        (true, n) => {
+            format!("merged: version {} stays, {n} in conflict with it", known.updates.value())
+        }
+        (false, 0) => format!("merged: {words}"),
+        (false, n) => format!("merged: {words}, {n} in conflict with it"),
+    }
+}
+
+/// A version as it is spoken of: its number, and who made it when.
+pub(super) fn history_words<D>(version: &Version<D>) -> String {
+    let stamp = &version.history.topmost().stamp;
+    let mut words = format!("version {}", version.updates.value());
+    if let Some(by) = stamp.by() {
+        words.push_str(&format!(" by {by}"));
+    }
+    if let Some(when) = stamp.when() {
+        words.push_str(&format!(" of {when}"));
+    }
+    words
+}
