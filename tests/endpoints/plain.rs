@@ -46,10 +46,6 @@ pub enum Fault {
     LaterWins,
     /// Keeps versions that the other side knows.
     KeepsSubsumed,
-    /// Keeps no history below the topmost.
-    CutsHistory,
-    /// Takes what comes in, whatever it has.
-    TakesTheirs,
     /// Takes no tombstones in.
     KeepsTheDeleted,
 }
@@ -144,9 +140,6 @@ fn wins(x: &Version, y: &Version, fault: Fault) -> bool {
 
 /// Merge Behavior (section 3.3, steps 2 to 11).
 fn merge(local: Item, incoming: Item, fault: Fault) -> Item {
-    if fault == Fault::TakesTheirs {
-        return incoming;
-    }
     if fault == Fault::KeepsTheDeleted && incoming.winner.deleted {
         return local;
     }
@@ -275,7 +268,6 @@ impl Endpoint {
         change: impl FnOnce(&mut Version, &[Version]),
     ) -> Update {
         let mut update = self.update(0, stamp);
-        let fault = self.fault;
         let Item { winner, conflicts } = self.items.get_mut(id).unwrap();
         winner.updates += 1;
         let mut s1 = winner.updates;
@@ -304,9 +296,6 @@ impl Endpoint {
             }
         }
         *conflicts = left;
-        if fault == Fault::CutsHistory {
-            winner.history.truncate(1);
-        }
         self.incorporated(id);
         update
     }
