@@ -6,15 +6,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/process.rs"]
+mod process;
+
+use process::{Process, TOKEN};
 use serde_json::Value;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
-const TOKEN: &str = "a-token-for-the-kill-loop";
 const FEEDS: [&str; 4] = ["ash", "birch", "cedar", "elm"];
 
 /// A feed that has one more post at every request.
@@ -47,21 +48,8 @@ async fn publisher() -> u16 {
 }
 
 async fn start(folder: &std::path::Path) -> (Child, String) {
-    let named = std::env::var_os("TIDEGATE_BIN");
-    let mut child = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
-        .args(["serve", "-c", "t.toml"])
-        .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
-    let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
-    let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
-    (child, address)
+    let process = Process::configured(folder).await;
+    (process.child, process.address)
 }
 
 /// What a client has seen, as `epoch feed tick`.

@@ -6,15 +6,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::string_slice)]
 
+#[path = "support/process.rs"]
+mod process;
+
+use process::{Process, TOKEN};
 use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-
-const TOKEN: &str = "a-token-for-the-kill-loop";
+use tokio::process::Child;
 
 /// A feed that is different at every request: posts are added, edited and lost.
 fn document(step: u64) -> String {
@@ -55,24 +56,17 @@ async fn publisher() -> u16 {
 }
 
 async fn start(data: &std::path::Path, upstream: u16) -> (Child, String) {
-    // Another build of the program, where one is named.
-    let named = std::env::var_os("TIDEGATE_BIN");
-    let mut child = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
-        .args(["serve", "--allow-private", "-l", "127.0.0.1:0", "-d"])
-        .arg(data)
-        .arg(format!("http://127.0.0.1:{upstream}/feed.xml"))
-        .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
-        .current_dir(data.parent().unwrap())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
-    let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
-    let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
-    (child, address)
+    let upstream = format!("http://127.0.0.1:{upstream}/feed.xml");
+    let arguments: [&OsStr; 6] = [
+        "--allow-private".as_ref(),
+        "-l".as_ref(),
+        "127.0.0.1:0".as_ref(),
+        "-d".as_ref(),
+        data.as_os_str(),
+        upstream.as_ref(),
+    ];
+    let process = Process::start(data.parent().unwrap(), &arguments).await;
+    (process.child, process.address)
 }
 
 /// What one gateway has shown or acknowledged so far; nothing of it may go back.

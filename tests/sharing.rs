@@ -329,7 +329,7 @@ async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
     let mut gate = Gate::new().await;
     let [a, b] = ["a", "b"].map(|id| entry(id, id, 1, &[(1, "REO", 1)]));
     let whole = shared(&[a, b]);
-    gate.take(&whole[..whole.find("<id>urn:b").unwrap()]).await;
+    gate.take(whole.split_once("<id>urn:b").unwrap().0).await;
     let known = gate.snapshot().await.known;
     assert!(matches!(known.as_slice(), [a] if a.origin == Origin::Upstream), "{known:?}");
     assert_eq!(kinds(&gate.take(&whole).await), [EventKind::Created]);

@@ -6,17 +6,15 @@
 #[allow(dead_code)]
 #[path = "websub/callback.rs"]
 mod callback;
+#[path = "support/process.rs"]
+mod process;
 
 use callback::{Agrees, Callback, Takes};
-use std::process::Stdio;
+use process::{Process, TOKEN};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate::websub::Secret;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-
-const TOKEN: &str = "a-token-for-the-kills";
 
 /// A publisher whose document has as many posts as it is told.
 async fn publisher(posts: Arc<AtomicU64>) -> u16 {
@@ -39,42 +37,6 @@ async fn publisher(posts: Arc<AtomicU64>) -> u16 {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     port
-}
-
-struct Gateway {
-    child: Child,
-    address: String,
-    client: reqwest::Client,
-}
-
-impl Gateway {
-    async fn start(folder: &std::path::Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .args(["serve", "-c", "t.toml"])
-            .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
-        let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
-        let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { child, address, client }
-    }
-
-    async fn kill(mut self) {
-        self.child.kill().await.unwrap();
-    }
-
-    async fn poll(&self) {
-        let call = self.client.post(format!("{}/api/v1/feeds/news/poll", self.address));
-        assert_eq!(call.bearer_auth(TOKEN).send().await.unwrap().status(), 200);
-    }
 }
 
 async fn until(what: &str, is: impl Fn() -> bool) {
@@ -101,8 +63,8 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let callback = Callback::start().await;
     callback.agrees(Agrees::Hangs);
 
-    let gateway = Gateway::start(folder.path()).await;
-    gateway.poll().await;
+    let gateway = Process::configured(folder.path()).await;
+    gateway.poll("news").await;
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     form.extend_pairs([
         ("hub.mode", "subscribe"),
@@ -118,15 +80,15 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
 
     callback.agrees(Agrees::Yes);
     callback.takes(Takes::Hangs);
-    let gateway = Gateway::start(folder.path()).await;
+    let gateway = Process::configured(folder.path()).await;
     until("it was asked again", || callback.verifications().len() == 2).await;
     posts.store(2, Ordering::SeqCst);
-    gateway.poll().await;
+    gateway.poll("news").await;
     until("a delivery is under way", || callback.deliveries().len() == 1).await;
     gateway.kill().await;
 
     callback.takes(Takes::With(204));
-    let gateway = Gateway::start(folder.path()).await;
+    let gateway = Process::configured(folder.path()).await;
     until("it was delivered again", || callback.deliveries().len() == 2).await;
     for pushed in callback.deliveries() {
         assert!(pushed.text().contains("Post 2"), "{}", pushed.text());
@@ -142,9 +104,9 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     gateway.kill().await;
-    let gateway = Gateway::start(folder.path()).await;
+    let gateway = Process::configured(folder.path()).await;
     posts.store(3, Ordering::SeqCst);
-    gateway.poll().await;
+    gateway.poll("news").await;
     until("the next change has come", || callback.deliveries().len() == 3).await;
     assert!(callback.deliveries()[2].text().contains("Post 3"));
     assert_eq!(callback.verifications().len(), 2);

@@ -1,8 +1,8 @@
 //! Aggregates: what their sources have becomes theirs.
 
 use super::{DECIDE_ATTEMPTS, Desk};
-use crate::model::{FeedName, FeedRecord, Item, Revision, SyncId, Tick, VERSIONS_PER_DAY};
-use crate::record::{self, Credit, Round, Source};
+use crate::model::{FeedName, FeedRecord, Item, Revision, SyncId, Tick};
+use crate::record::{self, Credit, Source};
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
 
@@ -54,17 +54,7 @@ impl Desk {
                 return Ok(());
             }
             let snapshot = self.store.snapshot(&record.name).await?;
-            let round = Round {
-                feed: &record.name,
-                url: "",
-                endpoint: self.store.endpoint(),
-                options: &record.options,
-                snapshot: snapshot.as_ref(),
-                now: self.clock.now(),
-                window: self.window(),
-                versions_per_day: VERSIONS_PER_DAY,
-                archives: self.archives(),
-            };
+            let round = self.round(record, snapshot.as_ref());
             let offered: Vec<Source<'_>> = found.iter().map(Found::offered).collect();
             let verdict = record::gather(&round, sources, &offered);
             for note in &verdict.notes {

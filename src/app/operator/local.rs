@@ -86,7 +86,11 @@ impl Desk {
         }
     }
 
-    fn round<'a>(&'a self, record: &'a FeedRecord, snapshot: Option<&'a Snapshot>) -> Round<'a> {
+    pub(super) fn round<'a>(
+        &'a self,
+        record: &'a FeedRecord,
+        snapshot: Option<&'a Snapshot>,
+    ) -> Round<'a> {
         Round {
             feed: &record.name,
             url: &record.url,

@@ -132,13 +132,15 @@ fn whatever_is_no_collection_is_left_alone() {
         "{\"items\":[{\"title\":\"x\"}]}",
         "{\"items\":{\"sync\":{}}}",
         "{\"version\":\"https://jsonfeed.org/version/1.1\",\"items\":[{\"sync\":{}}]}",
-        "{\"sharing\":{},\"items\":[{\"sync\":{}}",
         "<!-- <collection> feedsync.org/2007 --><feed/>",
         "<!--",
         "<?",
     ] {
         assert_eq!(transcoded(text), Ok(None), "{text}");
     }
+    // Its items would be taken for plain ones.
+    let torn = transcoded("{\"sharing\":{},\"items\":[{\"sync\":{}}");
+    assert!(matches!(torn, Err(ParseError::NothingWhole { at: 34, .. })), "{torn:?}");
     let empty = transcoded("{\"sharing\":{},\"items\":[]}").unwrap().unwrap();
     assert!(sse::read(&empty).unwrap().items.is_empty());
 }
