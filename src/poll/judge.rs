@@ -174,6 +174,7 @@ impl Judge for ParseAndRecord {
             let wants = Some(Wants::Issued(verdict.asks));
             return Ok(Judged { wants, ..Judged::default() });
         }
+        let is_lacking = failed.is_some();
         let failed = failed.map(|why| {
             format!(
                 "the complete feed that it names could not be read, and is asked for again: {why}"
@@ -184,7 +185,8 @@ impl Judge for ParseAndRecord {
         let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
         Ok(Judged {
             verdict,
-            full: document.completeness == Completeness::Full,
+            // What still has to be asked for must not pass for seen.
+            full: document.completeness == Completeness::Full && !is_lacking,
             entries: document.entries.len(),
             partial: partial(&document.completeness),
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),

@@ -82,14 +82,15 @@ async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issu
     let others = bench.store.feeds().await?;
     let others: Vec<_> = others.into_iter().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
-    let mut looks = 0;
+    let mut looks = 0_usize;
     for id in ids {
+        // Those that were not looked up are asked for again.
+        if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
+            break;
+        }
         let mut greatest: Option<Count> = None;
         for other in &others {
             looks += 1;
-            if looks > MAX_LOOKS {
-                break;
-            }
             let Some(known) = bench.store.known(&other.name, id).await? else { continue };
             let updates = known.history.iter().filter(|update| update.stamp.by() == Some(&own));
             greatest = greatest.max(updates.map(|update| update.sequence).max());

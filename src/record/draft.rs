@@ -6,7 +6,7 @@ use crate::model::{
     NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
 };
 use crate::sync;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 /// Collects what changes; knows the tick that a version would get.
@@ -19,7 +19,9 @@ pub(super) struct Draft<'a> {
     known: BTreeMap<usize, Known>,
     next_index: usize,
     versions: Vec<NewVersion>,
-    latest: Vec<(SyncId, Markup)>,
+    /// Where the version of an item stands among them.
+    version_at: HashMap<SyncId, usize>,
+    latest: BTreeMap<SyncId, Markup>,
     pub(super) redacted: Vec<SyncId>,
     /// What is in conflict, where that changes.
     pub(super) conflicts: BTreeMap<SyncId, Vec<Version<Option<Markup>>>>,
@@ -70,7 +72,8 @@ impl<'a> Draft<'a> {
             known: BTreeMap::new(),
             next_index: snapshot.known.len(),
             versions: Vec::new(),
-            latest: Vec::new(),
+            version_at: HashMap::new(),
+            latest: BTreeMap::new(),
             redacted: Vec::new(),
             conflicts: BTreeMap::new(),
             events: Vec::new(),
@@ -142,10 +145,6 @@ impl<'a> Draft<'a> {
         let count = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
         let had = self.item(index).map_or(0, |known| known.conflicts);
         let id = known.id.clone();
-        // An item that changes twice in one commit is one version.
-        let at = self.versions.iter().position(|version| version.id == id);
-        let earlier = at.map(|at| self.versions.remove(at));
-        let markup = markup.or_else(|| earlier.and_then(|version| version.markup));
         if count > 0 || had > 0 {
             self.conflicts.insert(id.clone(), conflicts);
         }
@@ -233,14 +232,33 @@ impl<'a> Draft<'a> {
         self.event(index, said);
     }
 
+    /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
     fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
-        self.versions.push(NewVersion { id, markup, reason: reason.to_owned() });
         self.shown_changed = true;
+        let markup = markup.or_else(|| self.latest.get(&id).cloned());
+        self.latest.remove(&id);
+        let at = *self.version_at.entry(id.clone()).or_insert(self.versions.len());
+        match self.versions.get_mut(at) {
+            Some(version) => {
+                version.markup = markup.or_else(|| version.markup.take());
+                reason.clone_into(&mut version.reason);
+            }
+            None => self.versions.push(NewVersion { id, markup, reason: reason.to_owned() }),
+        }
+    }
+
+    /// The newest bytes that this draft brings of an item, where it brings any.
+    pub(super) fn pending(&self, id: &SyncId) -> Option<&Markup> {
+        let version = self.version_at.get(id).and_then(|at| self.versions.get(*at));
+        self.latest.get(id).or_else(|| version.and_then(|version| version.markup.as_ref()))
     }
 
     /// Keeps newer bytes of an item without a version.
     pub(super) fn keep_latest(&mut self, id: SyncId, markup: Markup) {
-        self.latest.push((id, markup));
+        match self.version_at.get(&id).and_then(|at| self.versions.get_mut(*at)) {
+            Some(version) => version.markup = Some(markup),
+            None => drop(self.latest.insert(id, markup)),
+        }
         self.shown_changed = true;
     }
 
@@ -272,8 +290,7 @@ impl<'a> Draft<'a> {
 
     /// The items that this commit brings other bytes or a version of.
     pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
-        let latest = self.latest.iter().map(|(id, _)| id);
-        self.versions.iter().map(|version| &version.id).chain(latest)
+        self.versions.iter().map(|version| &version.id).chain(self.latest.keys())
     }
 
     /// Whether this commit deletes an item.
@@ -366,7 +383,7 @@ impl<'a> Draft<'a> {
             order: self.order,
             known: self.known.into_values().collect(),
             versions: self.versions,
-            latest: self.latest,
+            latest: self.latest.into_iter().collect(),
             conflicts: self
                 .conflicts
                 .into_iter()

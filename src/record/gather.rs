@@ -22,14 +22,26 @@ pub struct Source<'a> {
     pub credit: Credit<'a>,
     /// Its items that may be news, oldest first.
     pub items: &'a [Item],
-    /// What its reader view shows; `None` where that did not change.
-    pub current: Option<&'a [SyncId]>,
+    /// What its reader view shows.
+    pub current: &'a [SyncId],
+    /// Those of its items that this gateway makes itself, in it.
+    pub minted: &'a HashSet<SyncId>,
+    /// Items whose text was taken out of it.
+    pub redacted: &'a [SyncId],
     /// The feeds whose items it may change.
     pub may_change: &'a [FeedName],
 }
 
-/// Takes over what the sources have. `all`: the names of all sources, those among them that are not
-/// looked at included; what came from another one leaves the reader view.
+impl Source<'_> {
+    /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
+    /// claimed it before.
+    fn mints(&self, item: &Item) -> bool {
+        self.minted.contains(&item.shared.winner.id)
+    }
+}
+
+/// Takes over what the sources have. `all`: the names of all sources, those among them that have
+/// nothing yet included; what came from another one leaves the reader view.
 pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Verdict {
     let first = local::nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
@@ -45,8 +57,10 @@ pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Ve
     }
     let merged = merging.merged;
     for source in sources {
-        for item in source.items.iter().filter(|item| is_redacted(item)) {
-            redact(&mut draft, source, item);
+        for id in source.redacted {
+            if let Some(at) = places.get(id) {
+                redact(&mut draft, source, *at);
+            }
         }
     }
     retire(&mut draft, all, sources);
@@ -73,17 +87,23 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
         Some(Origin::Feed(owner)) => Some(owner.clone()),
         _ => None,
     };
-    if let Some(owner) = owner.filter(|owner| owner != source.name && all.contains(owner)) {
-        if !source.may_change.contains(&owner) {
-            let name = source.name;
-            merging.merged.note(format!(
-                "the item {id} of the feed {owner} stands in {name} as well; it changes only where \
-                 one of the two shares with the other"
-            ));
-            return;
+    let takes_over = match owner {
+        Some(owner) if owner == *source.name => false,
+        Some(owner) if all.contains(&owner) && !source.mints(item) => {
+            if !source.may_change.contains(&owner) {
+                let name = source.name;
+                merging.merged.note(format!(
+                    "the item {id} of the feed {owner} stands in {name} as well; it changes only \
+                     where one of the two shares with the other"
+                ));
+                return;
+            }
+            origin = Origin::Feed(owner);
+            false
         }
-        origin = Origin::Feed(owner);
-    }
+        Some(_) => true,
+        None => false,
+    };
     let winner = &item.shared.winner;
     let said = Incoming { version: winner.with(()), conflicts: item.shared.conflicts.clone() };
     let markup = credited(&winner.data, &source.credit);
@@ -93,30 +113,25 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
         published_id: Some(&item.published_id),
         origin,
         is_listed: item.standing == Standing::Current,
+        takes_over,
     });
 }
 
 /// What was redacted at its source leaves no text here either.
-fn redact(draft: &mut Draft<'_>, source: &Source<'_>, item: &Item) {
-    let id = &item.shared.winner.id;
-    let wanted = |known: &Known| known.id == *id && !known.is_redacted();
-    if let Some(at) = draft.positions(wanted).first() {
-        forget_in(draft, *at, &format!("its text was removed in the feed {}", source.name));
+fn redact(draft: &mut Draft<'_>, source: &Source<'_>, at: usize) {
+    if draft.item(at).is_some_and(|known| !known.is_redacted()) {
+        forget_in(draft, at, &format!("its text was removed in the feed {}", source.name));
     }
 }
 
 /// What no source shows any more leaves the reader view.
 fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
-    let shown: HashMap<&FeedName, HashSet<&SyncId>> = sources
-        .iter()
-        .filter_map(|source| Some((source.name, source.current?.iter().collect())))
-        .collect();
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
     let left = |known: &Known| match &known.origin {
-        _ if known.standing != Standing::Current => false,
-        Origin::Feed(owner) if !all.contains(owner) => true,
-        Origin::Feed(owner) => shown.get(owner).is_some_and(|ids| {
-            !ids.contains(&known.id) && !shown.values().any(|ids| ids.contains(&known.id))
-        }),
+        Origin::Feed(owner) => {
+            known.standing == Standing::Current
+                && (!all.contains(owner) || !shown.contains(&known.id))
+        }
         _ => false,
     };
     let since = draft.round.now;

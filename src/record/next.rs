@@ -13,8 +13,8 @@ use super::{
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Snapshot, Standing,
-    SyncId,
+    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Origin, Snapshot,
+    Standing, SyncId,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -45,19 +45,63 @@ pub fn take_in_shared(
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
+    let rest = peers.complete.and_then(|complete| kept_out::without(snapshot, complete));
+    let peers = &Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
+    if let Some(verdict) = held_whole(round, snapshot, document, prints) {
+        return Ok(verdict);
+    }
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
         return judge_plain(round, (snapshot, snapshot), document, prints, None);
     };
     let mut draft = Draft::new(round, &parts.whole);
     let merged = shared::merge(&mut draft, parts, document, peers);
-    if shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
+    // What was not taken because it is not known yet whose it is must come again.
+    let is_whole = merged.asks.is_empty();
+    if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
         draft.state_changed = true;
     }
     let shared = Some((parts, draft, document));
     let verdict =
         judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
+}
+
+/// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
+/// held like that of a plain feed (a login page's feed, a parked address, an accident).
+fn held_whole(
+    round: &Round<'_>,
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+) -> Option<Verdict> {
+    let shares = document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some());
+    let shared =
+        |known: &Known| known.origin == Origin::Upstream && known.standing == Standing::Current;
+    if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
+        return None;
+    }
+    let names = identity::natives(document);
+    let matching = identity::matching(snapshot, document, &names, &round.options.without);
+    if !matching.pairs.is_empty() {
+        return None;
+    }
+    let scene = Scene {
+        snapshot,
+        document,
+        names: &names,
+        matching: &matching,
+        options: round.options,
+        is_changed: &[],
+        moved: super::has_moved(&snapshot.state, round.url),
+        now: round.now,
+    };
+    let window = Window::new(&scene);
+    let mut draft = Draft::new(round, snapshot);
+    match held::hold(&scene, &window, prints, &mut draft) {
+        Passage::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
+        Passage::Free | Passage::Ends { .. } => None,
+    }
 }
 
 /// A document that shares items, taken apart; what of it was merged, and the whole of it.
@@ -321,7 +365,8 @@ impl Taken<'_> {
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
             let listed = Listed::of(parts, &self.ids);
-            shared::order(&mut self.draft, &listed, full, true)
+            let bounded = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
+            shared::order(&mut self.draft, &listed, full && !bounded, true)
         } else if full {
             listed.collect()
         } else {

@@ -1,7 +1,7 @@
 //! Aggregates: what their sources have becomes theirs.
 
 use super::{DECIDE_ATTEMPTS, Desk};
-use crate::model::{FeedName, FeedRecord, Item, Revision, SyncId, Tick};
+use crate::model::{FeedName, FeedRecord, Item, Known, Origin, Revision, SyncId, Tick};
 use crate::record::{self, Credit, Source};
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// offered twice changes nothing.
 #[derive(Debug, Default)]
 pub(in crate::app) struct Gathered {
-    seen: HashMap<FeedName, Seen>,
+    seen: HashMap<FeedName, (Seen, Vec<SyncId>)>,
 }
 
 /// A state of a source.
@@ -31,6 +31,8 @@ struct Found {
     base: String,
     items: Vec<Item>,
     current: Vec<SyncId>,
+    minted: HashSet<SyncId>,
+    redacted: Vec<SyncId>,
     may_change: Vec<FeedName>,
 }
 
@@ -43,14 +45,17 @@ impl Desk {
         gathered: &mut Gathered,
     ) -> Result<(), CommitError> {
         let sources = &record.options.sharing.sources;
+        // Where the sources are others than before, everything is looked at anew.
+        if gathered.seen.keys().any(|name| !sources.contains(name)) {
+            gathered.seen.clear();
+        }
         for _ in 0..DECIDE_ATTEMPTS {
             let mut found = Vec::new();
             for name in sources {
                 found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
             }
-            let left: Vec<&FeedName> =
-                gathered.seen.keys().filter(|name| !sources.contains(name)).collect();
-            if found.is_empty() && left.is_empty() && !gathered.seen.is_empty() {
+            let is_news = |source: &Found| gathered.seen.get(&source.name).map(|(seen, _)| *seen);
+            if found.iter().all(|source| is_news(source) == Some(source.state)) {
                 return Ok(());
             }
             let snapshot = self.store.snapshot(&record.name).await?;
@@ -67,24 +72,25 @@ impl Desk {
                     Err(error) => return Err(error),
                 }
             }
-            gathered.seen.retain(|name, _| sources.contains(name));
-            gathered.seen.extend(found.into_iter().map(|source| (source.name, source.state)));
+            let seen = found.into_iter().map(|found| (found.name, (found.state, found.current)));
+            gathered.seen.extend(seen);
             return Ok(());
         }
         Ok(())
     }
 
-    /// A source that changed since it was seen.
+    /// A source as it stands, with what changed since it was seen.
     async fn source(
         &self,
         name: &FeedName,
         feeds: &HashMap<FeedName, FeedRecord>,
-        seen: Option<&Seen>,
+        seen: Option<&(Seen, Vec<SyncId>)>,
     ) -> Result<Option<Found>, StoreError> {
         let Some(state) = self.store.state(name).await? else { return Ok(None) };
-        if seen.is_some_and(|seen| seen.revision == state.revision) {
-            return Ok(None);
+        if let Some((seen, current)) = seen.filter(|(seen, _)| seen.revision == state.revision) {
+            return Ok(Some(Found::unchanged(name, *seen, current)));
         }
+        let seen = seen.map(|(seen, _)| seen);
         let Some(shown) = self.store.view(name, Select::Current).await? else { return Ok(None) };
         let select = seen.and_then(|seen| seen.tick).map_or(Select::All, Select::After);
         let Some(View { state, skeleton, mut items }) = self.store.view(name, select).await? else {
@@ -96,6 +102,9 @@ impl Desk {
             tick: state.tick.min(shown.state.tick),
             render: state.render.min(shown.state.render),
         };
+        let known = self.store.snapshot(name).await?.map(|snapshot| snapshot.known);
+        let known = known.unwrap_or_default();
+        let is_made = |known: &&Known| matches!(known.origin, Origin::Observed | Origin::Local);
         let there: HashSet<SyncId> =
             items.iter().map(|item| item.shared.winner.id.clone()).collect();
         let current = shown.items.iter().map(|item| item.shared.winner.id.clone()).collect();
@@ -125,6 +134,8 @@ impl Desk {
             address,
             items,
             current,
+            minted: known.iter().filter(is_made).map(|known| known.id.clone()).collect(),
+            redacted: known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect(),
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
             name: name.clone(),
         }))
@@ -140,6 +151,22 @@ fn bare(address: &str) -> Option<String> {
 }
 
 impl Found {
+    /// A source of which nothing is news.
+    fn unchanged(name: &FeedName, state: Seen, current: &[SyncId]) -> Self {
+        Self {
+            name: name.clone(),
+            state,
+            title: String::new(),
+            address: String::new(),
+            base: String::new(),
+            items: Vec::new(),
+            current: current.to_vec(),
+            minted: HashSet::new(),
+            redacted: Vec::new(),
+            may_change: Vec::new(),
+        }
+    }
+
     fn offered(&self) -> Source<'_> {
         Source {
             name: &self.name,
@@ -150,7 +177,9 @@ impl Found {
                 base: &self.base,
             },
             items: &self.items,
-            current: Some(&self.current),
+            current: &self.current,
+            minted: &self.minted,
+            redacted: &self.redacted,
             may_change: &self.may_change,
         }
     }

@@ -42,7 +42,7 @@ pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
     draft.state.head = print;
     draft.state.format = document.format;
     draft.skeleton = Some(document.skeleton);
-    if draft.round.snapshot.is_none() {
+    if draft.round.snapshot.is_none() && draft.order.is_none() {
         draft.order = Some(Vec::new());
     }
     draft.shown_changed = true;

@@ -19,6 +19,14 @@ use std::collections::{HashMap, HashSet};
 /// What was noted of entries that were not taken, at most this many.
 const NOTES_LIMIT: usize = 20;
 
+/// A version that lost, with its bytes where they are not those that the item had.
+type Losing = Version<Option<Markup>>;
+
+/// The most bytes of what is in conflict with one item …
+const CONFLICTS_IN_ITEM: usize = 1 << 20;
+/// … and with all items of a feed.
+const CONFLICTS_IN_FEED: usize = 16 << 20;
+
 /// What a merge says beside its changes.
 #[derive(Debug, Default)]
 pub(in crate::record) struct Merged {
@@ -56,7 +64,8 @@ pub(in crate::record) fn merge(
             let Some(said) = said(entry) else { continue };
             let is_listed = listed.contains(said.id());
             let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
-            merging.take(&Offer { said, body, published_id: None, origin, is_listed });
+            let takes_over = false;
+            merging.take(&Offer { said, body, published_id: None, origin, is_listed, takes_over });
         }
     }
     merging.merged
@@ -81,6 +90,8 @@ pub(in crate::record) struct Offer<'a> {
     pub(in crate::record) origin: Origin,
     /// Whether it stands in a document that shows what is current.
     pub(in crate::record) is_listed: bool,
+    /// Whether the item is its own from now on: the one that it came from is none of ours any more.
+    pub(in crate::record) takes_over: bool,
 }
 
 /// What an offered version is.
@@ -131,6 +142,8 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// Whether histories that bear this gateway's name are its own: they come from another feed of
     /// it.
     pub(in crate::record) is_ours: bool,
+    /// The bytes of all that is in conflict in the feed.
+    losing: usize,
     /// Where the items stand that were taken in just now.
     fresh: HashMap<SyncId, usize>,
     /// What it says beside its changes.
@@ -153,6 +166,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             replaced: None,
             is_local,
             is_ours: false,
+            losing: whole.conflicts.values().flatten().map(|c| c.data.xml.len()).sum(),
             fresh: HashMap::new(),
             merged: Merged::default(),
         }
@@ -197,9 +211,30 @@ impl<'m, 'd> Merging<'m, 'd> {
             return true;
         }
         let own = self.draft.round.endpoint;
-        let claimed = versions().flat_map(|(_, history)| history.iter());
+        let updates = || versions().flat_map(|(_, history)| history.iter());
+        let most = said.version.updates.value().max(before).saturating_add(LEAP_LIMIT);
+        if let Some(update) = updates().find(|update| update.sequence.value() > most) {
+            self.merged.note(format!(
+                "the item {id} bears the sequence {}, far beyond its {} updates: it is not taken in, \
+                 or no later update of that endpoint would count",
+                update.sequence.value(),
+                said.version.updates.value()
+            ));
+            return false;
+        }
+        let claimed = updates();
         let claimed = claimed.filter(|update| update.stamp.by() == Some(own));
-        let Some(claimed) = claimed.map(|update| update.sequence).max() else { return true };
+        let Some(claimed) = claimed.map(|update| update.sequence).max() else {
+            // An id of ours that nobody ever updated in our name was not minted here.
+            let is_minted = known.is_some() || !id.as_str().starts_with(&format!("{own}."));
+            if !is_minted {
+                self.merged.note(format!(
+                    "the item {id} bears an id of this gateway, {own}, which never made it: it is \
+                     not taken in"
+                ));
+            }
+            return is_minted;
+        };
         let here = known.and_then(|known| self.issued_here(known, own));
         if here.is_some_and(|issued| claimed <= issued) {
             return true;
@@ -209,6 +244,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return false;
         };
         if elsewhere.is_some_and(|issued| claimed <= issued) {
+            return true;
+        }
+        // A list of our own comes back from those who share it.
+        if self.is_local && known.is_none() {
             return true;
         }
         self.merged.note(format!(
@@ -261,6 +300,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             (EventKind::Created, format!("{} it, {words}", shares(&offer.origin)))
         };
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
+        let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
         let words = Said::new(kind, reason);
         let index = self.draft.incorporate(None, known, Some(markup), conflicts, words);
@@ -276,6 +316,29 @@ impl<'m, 'd> Merging<'m, 'd> {
             let standing = Standing::Deleted { since: now };
             self.draft.update(at, standing, None, Said::new(EventKind::Deleted, reason));
         }
+    }
+
+    /// As much of what is in conflict as is kept. The strongest stand first.
+    fn bounded(&mut self, id: &SyncId, conflicts: Vec<Losing>) -> Vec<Losing> {
+        let all = conflicts.len();
+        let mut room = CONFLICTS_IN_ITEM.min(CONFLICTS_IN_FEED.saturating_sub(self.losing));
+        let mut kept = Vec::new();
+        for version in conflicts.into_iter().take(Conflicting::LIMIT) {
+            let size = version.data.as_ref().map_or(0, |markup| markup.xml.len());
+            let Some(rest) = room.checked_sub(size) else { continue };
+            room = rest;
+            self.losing = self.losing.saturating_add(size);
+            kept.push(version);
+        }
+        if kept.len() < all {
+            self.merged.note(format!(
+                "{} of {all} versions that are in conflict with the item {id} are not kept: an item \
+                 may have {} of them and {CONFLICTS_IN_ITEM} bytes, a feed {CONFLICTS_IN_FEED}",
+                all - kept.len(),
+                Conflicting::LIMIT
+            ));
+        }
+        kept
     }
 
     /// Resolves what is in conflict, where the operator said how; what came of it, in words.
@@ -325,10 +388,6 @@ impl<'m, 'd> Merging<'m, 'd> {
         let before = bare(&local);
         let Ok(mut merged) = sync::merge(local, incoming) else { return };
         let settled = self.settle(&mut merged);
-        if merged.conflicts.len() > Conflicting::LIMIT {
-            // They are in order of precedence: the strongest stay.
-            merged.conflicts.truncate(Conflicting::LIMIT);
-        }
         if sync::same_item(&bare(&merged), &before) {
             self.same(index, known, offer, &merged.winner);
             return;
@@ -338,8 +397,10 @@ impl<'m, 'd> Merging<'m, 'd> {
         if stays {
             merged.winner.data.place = Place::Ours;
         }
+        let ours = self.draft.pending(&known.id).cloned();
         let data = |datum: Datum| match datum.place {
-            Place::Ours => None,
+            // What this very draft brings stands in no store yet.
+            Place::Ours => ours.clone(),
             Place::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
             Place::Entry => Some(offer.body.markup()),
             Place::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
@@ -360,7 +421,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             next.bytes = diff::markup_print(markup);
         }
         bear(&mut next, winner);
-        if next.origin == Origin::Observed {
+        if next.origin == Origin::Observed || offer.takes_over {
             next.origin = offer.origin.clone();
         }
         next.absence = None;
@@ -380,12 +441,16 @@ impl<'m, 'd> Merging<'m, 'd> {
         };
         let reason = format!("{}{settled}", reason(known, &before, &merged));
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
+        let conflicts = self.bounded(&known.id, conflicts);
         self.draft.incorporate(Some(index), next, markup, conflicts, Said::new(kind, reason));
     }
 
     /// The version is known. Its publisher may have newer bytes of it all the same, which are served
     /// where the publisher is the one that the item comes from.
     fn same(&mut self, index: usize, known: &Known, offer: &Offer<'_>, winner: &Version<Datum>) {
+        if offer.takes_over {
+            self.draft.change(index, |item| item.origin = offer.origin.clone());
+        }
         let is_back = offer.is_listed && matches!(known.standing, Standing::Retired { .. });
         if is_back {
             let now = self.draft.round.now;
