@@ -36,6 +36,8 @@ pub const ATTRIBUTE_LIMIT: usize = 256;
 pub const NAMESPACE_LIMIT: usize = 256;
 /// The most items of a document.
 pub const ITEM_LIMIT: usize = 100_000;
+/// The most bytes that the items of a document take with what they inherit.
+pub const WEIGHT_LIMIT: usize = 128 << 20;
 /// The most `sx:history` elements of one version of an item.
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.

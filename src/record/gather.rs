@@ -3,9 +3,11 @@
 
 use super::draft::{Draft, Said};
 use super::redact::forget_in;
-use super::shared::{Body, Merging, Offer};
+use super::shared::{Body, Merging, Offer, by_update};
 use super::{Round, Verdict, local};
-use crate::model::{EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId, Time};
+use crate::model::{
+    EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId, Tick, Time,
+};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 
@@ -82,7 +84,7 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
         return;
     }
     let id = &item.shared.winner.id;
-    let mut origin = Origin::Feed(source.name.clone());
+    let origin = Origin::Feed(source.name.clone());
     let owner = match merging.known(id).map(|(_, known)| &known.origin) {
         Some(Origin::Feed(owner)) => Some(owner.clone()),
         _ => None,
@@ -98,7 +100,6 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
                 ));
                 return;
             }
-            origin = Origin::Feed(owner);
             false
         }
         Some(_) => true,
@@ -143,13 +144,10 @@ fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
 
 /// The order of the reader view: by update, the newest first.
 fn arrange(draft: &mut Draft<'_>) {
-    let mut shown: Vec<(Option<Time>, SyncId)> = draft
+    let mut shown: Vec<((Time, Tick), SyncId)> = draft
         .ledger()
         .filter(|known| known.standing == Standing::Current)
-        .map(|known| {
-            let said = known.updated.max(known.published);
-            (said.or(known.history.topmost().stamp.when()), known.id.clone())
-        })
+        .map(|known| (by_update(known), known.id.clone()))
         .collect();
     shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
     let order: Vec<SyncId> = shown.into_iter().map(|(_, id)| id).collect();

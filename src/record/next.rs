@@ -55,7 +55,17 @@ pub fn take_in_shared(
         return judge_plain(round, (snapshot, snapshot), document, prints, None);
     };
     let mut draft = Draft::new(round, &parts.whole);
-    let merged = shared::merge(&mut draft, parts, document, peers);
+    let mut merged = shared::merge(&mut draft, parts, document, peers);
+    if !merged.refused.is_empty() {
+        // What its sync says is not believed: the entries count as plain ones.
+        let document = shared::without(document, &merged.refused);
+        let complete = peers.complete.map(|complete| shared::without(complete, &merged.refused));
+        let peers = Peers { complete: complete.as_ref(), ..*peers };
+        let mut verdict = take_in_shared(round, &document, &peers, prints)?;
+        merged.notes.append(&mut verdict.notes);
+        merged.notes.dedup();
+        return Ok(Verdict { notes: merged.notes, ..verdict });
+    }
     // What was not taken because it is not known yet whose it is must come again.
     let is_whole = merged.asks.is_empty();
     if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
@@ -366,7 +376,11 @@ impl Taken<'_> {
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
             let listed = Listed::of(parts, &self.ids);
             let bounded = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-            shared::order(&mut self.draft, &listed, full && !bounded, true)
+            if bounded && full && !self.draft.round.options.sharing.local {
+                shared::by_changes(&mut self.draft, &listed)
+            } else {
+                shared::order(&mut self.draft, &listed, full, true)
+            }
         } else if full {
             listed.collect()
         } else {

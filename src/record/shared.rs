@@ -6,12 +6,14 @@
 
 mod datum;
 mod merge;
+mod offer;
 mod order;
 mod parts;
 
-pub(super) use merge::{Body, Merging, Offer, merge};
-pub(super) use order::{Listed, order};
-pub(super) use parts::{Parts, Slot, parts};
+pub(super) use merge::{Merging, merge};
+pub(super) use offer::{Body, Offer};
+pub(super) use order::{Listed, SHOWN_LEAST, by_changes, by_update, order};
+pub(super) use parts::{Parts, Slot, parts, without};
 
 use crate::model::{Count, FeedDocument, FeedState, Known, Origin, Snapshot, SyncId};
 use std::collections::HashMap;

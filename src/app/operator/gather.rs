@@ -1,7 +1,9 @@
 //! Aggregates: what their sources have becomes theirs.
 
 use super::{DECIDE_ATTEMPTS, Desk};
-use crate::model::{FeedName, FeedRecord, Item, Known, Origin, Revision, SyncId, Tick};
+use crate::model::{
+    FeedName, FeedRecord, Item, Known, Origin, Revision, SharingOptions, SyncId, Tick,
+};
 use crate::record::{self, Credit, Source};
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
@@ -11,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug, Default)]
 pub(in crate::app) struct Gathered {
     seen: HashMap<FeedName, (Seen, Vec<SyncId>)>,
+    /// What the operator said of sources and aggregate.
+    options: Vec<Option<SharingOptions>>,
 }
 
 /// A state of a source.
@@ -45,9 +49,13 @@ impl Desk {
         gathered: &mut Gathered,
     ) -> Result<(), CommitError> {
         let sources = &record.options.sharing.sources;
-        // Where the sources are others than before, everything is looked at anew.
-        if gathered.seen.keys().any(|name| !sources.contains(name)) {
+        // Where the sources are others than before, or share with others, everything is looked at
+        // anew.
+        let said = |name: &FeedName| feeds.get(name).map(|record| record.options.sharing.clone());
+        let options: Vec<_> = sources.iter().chain([&record.name]).map(said).collect();
+        if gathered.options != options {
             gathered.seen.clear();
+            gathered.options = options;
         }
         for _ in 0..DECIDE_ATTEMPTS {
             let mut found = Vec::new();

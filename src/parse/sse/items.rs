@@ -3,7 +3,7 @@
 use super::sync::{family_of, shared, sync_of};
 use super::sync091::{self, Kept, converted};
 use super::tree::{ATOM, Id, Tree};
-use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault};
+use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
 use crate::model::{Family, Shared};
 use crate::sync::Item091;
 use std::ops::Range;
@@ -42,6 +42,15 @@ pub struct SseItem {
 }
 
 impl SseItem {
+    /// What it takes in memory, in bytes, about.
+    fn weight(&self) -> usize {
+        let new = self.shared.iter().flatten();
+        let new = new.flat_map(|shared| shared.conflicts.iter().chain([&shared.winner]));
+        let old = self.shared_091.iter().flatten();
+        new.map(|version| version.data.weight()).sum::<usize>()
+            + old.map(|item| item.data.weight()).sum::<usize>()
+    }
+
     /// What it shares in SSE 1.0, converted where it has the markup of SSE 0.91; `None` where it takes
     /// no part in synchronization.
     pub fn any(&self) -> Option<Result<Shared<Payload>, SseError>> {
@@ -102,7 +111,8 @@ fn items(
     rss: &str,
     container: Id,
 ) -> Result<Vec<SseItem>, SseError> {
-    let mut items = Vec::new();
+    let mut items: Vec<SseItem> = Vec::new();
+    let mut weight = 0_usize;
     for (id, element) in tree.children(container) {
         if family_of(tree, id, rss) != Some(family) {
             continue;
@@ -122,6 +132,13 @@ fn items(
             shared,
             shared_091: sync091::read(tree, family, id).transpose(),
         });
+        // What entries inherit counts for each of them.
+        weight = weight.saturating_add(items.last().map_or(0, SseItem::weight));
+        if weight > WEIGHT_LIMIT {
+            let what = "bytes in what its items say and inherit";
+            let fault = SseFault::TooMany { what, limit: WEIGHT_LIMIT };
+            return Err(tree.fault(element.span.start, fault));
+        }
     }
     Ok(items)
 }

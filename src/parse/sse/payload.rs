@@ -95,6 +95,14 @@ impl Payload {
         })
     }
 
+    /// What it takes in memory, in bytes, about.
+    pub(super) fn weight(&self) -> usize {
+        let bindings = self.needs.iter().chain(&self.declares);
+        let bindings: usize = bindings.map(|(prefix, uri)| prefix.len() + uri.len()).sum();
+        let around = [&self.base, &self.lang].into_iter().flatten().map(String::len);
+        self.xml.len() + self.canonical.len() + bindings + around.sum::<usize>()
+    }
+
     /// The same said in the markup of another family: `xml` with its places, and the bindings that
     /// it needs. Base and language stay.
     pub fn rewritten(
@@ -181,7 +189,7 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
             }
             Step::Open(id) => {
                 let (namespace, local) = tree.name(id);
-                let _ = write!(out, "<{{{namespace}}}{local}");
+                let _ = write!(out, "<{{{:x}}}{local}", print(namespace));
                 for (name, value) in attributes(tree, id) {
                     let _ = write!(out, " {name}={value:?}");
                 }
@@ -201,6 +209,11 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
     out
 }
 
+/// What stands for a namespace where names are compared: however long it is, it takes a few bytes.
+fn print(namespace: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(namespace.as_bytes())
+}
+
 fn attributes<'t>(tree: &'t Tree<'_>, id: Id) -> Vec<(String, &'t str)> {
     let mut attributes: Vec<(String, &str)> = Vec::new();
     for attribute in tree.element(id).map_or(&[][..], |element| &element.attributes) {
@@ -209,7 +222,7 @@ fn attributes<'t>(tree: &'t Tree<'_>, id: Id) -> Vec<(String, &'t str)> {
             "" => "",
             prefix => tree.binding(id, prefix).unwrap_or_default(),
         };
-        attributes.push((format!("{{{namespace}}}{local}"), &attribute.value));
+        attributes.push((format!("{{{:x}}}{local}", print(namespace)), &attribute.value));
     }
     attributes.sort();
     attributes

@@ -3,7 +3,8 @@
 use super::super::draft::{Draft, Said};
 use super::super::newcomer::{describe, newcomer};
 use super::datum::{Datum, Place, bare, bear, history_words, reason};
-use super::{Issued, LEAP_LIMIT, Parts, Peers};
+use super::offer::{Body, Offer};
+use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
 use crate::diff;
 use crate::identity;
 use crate::model::{
@@ -13,7 +14,7 @@ use crate::model::{
 use crate::record::ITEMS_LIMIT;
 use crate::record::local::{self, Settled};
 use crate::sync;
-use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// What was noted of entries that were not taken, at most this many.
@@ -32,6 +33,8 @@ const CONFLICTS_IN_FEED: usize = 16 << 20;
 pub(in crate::record) struct Merged {
     /// What was not taken, and why.
     pub(in crate::record) notes: Vec<String>,
+    /// Items whose sync is not believed: their entries count as plain ones (DESIGN section 7).
+    pub(in crate::record) refused: HashSet<SyncId>,
     /// Items that bear this gateway's name and that this feed does not know: whether another feed
     /// does is to be asked.
     pub(in crate::record) asks: Vec<SyncId>,
@@ -52,8 +55,11 @@ pub(in crate::record) fn merge(
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
 ) -> Merged {
-    let listed: HashSet<&SyncId> =
+    let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(|entry| said(entry).map(Incoming::id)).collect();
+    if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(parts, document)) {
+        listed.extend(newest(complete, &listed));
+    }
     let mut merging = Merging::new(draft, &parts.whole, &parts.shared);
     merging.issued = peers.issued;
     merging.replaced = Some(&parts.replaced);
@@ -71,59 +77,26 @@ pub(in crate::record) fn merge(
     merging.merged
 }
 
+/// Whether nothing is known yet of a publisher who lists changes only.
+fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
+    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
+    lists_changes && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+}
+
+/// What of a complete feed is shown beside what its document lists: the last that changed.
+fn newest<'a>(complete: &'a FeedDocument<'_>, listed: &HashSet<&SyncId>) -> Vec<&'a SyncId> {
+    let all = complete.entries.iter().filter_map(said);
+    let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
+    let mut living: Vec<&Incoming> = living.collect();
+    living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
+    let room = SHOWN_LEAST.saturating_sub(listed.len());
+    living.into_iter().take(room).map(Incoming::id).collect()
+}
+
 fn said<'a>(entry: &'a Entry<'_>) -> Option<&'a Incoming> {
     match &entry.sync {
         Some(EntrySync::Valid(said)) => Some(said),
         _ => None,
-    }
-}
-
-/// A version that somebody offers.
-pub(in crate::record) struct Offer<'a> {
-    /// What it says of itself.
-    pub(in crate::record) said: &'a Incoming,
-    /// What it is.
-    pub(in crate::record) body: Body<'a>,
-    /// The id that it is published with where it comes from, if that is for ever.
-    pub(in crate::record) published_id: Option<&'a str>,
-    /// Where it comes from.
-    pub(in crate::record) origin: Origin,
-    /// Whether it stands in a document that shows what is current.
-    pub(in crate::record) is_listed: bool,
-    /// Whether the item is its own from now on: the one that it came from is none of ours any more.
-    pub(in crate::record) takes_over: bool,
-}
-
-/// What an offered version is.
-#[derive(Clone, Copy)]
-pub(in crate::record) enum Body<'a> {
-    /// An entry of a document.
-    Entry(&'a FeedDocument<'a>, &'a Entry<'a>),
-    /// An item of another feed of this gateway.
-    Item(&'a Markup),
-}
-
-impl Body<'_> {
-    fn print(&self) -> u64 {
-        match self {
-            Self::Entry(_, entry) => diff::bytes_print(entry),
-            Self::Item(markup) => diff::markup_print(markup),
-        }
-    }
-
-    fn markup(&self) -> Markup {
-        match self {
-            Self::Entry(document, entry) => crate::parse::own(document, entry),
-            Self::Item(markup) => (*markup).clone(),
-        }
-    }
-
-    /// `None` where it cannot be read, which only a fault of this program can bring about.
-    fn entry(&self) -> Option<Cow<'_, Entry<'_>>> {
-        match self {
-            Self::Entry(_, entry) => Some(Cow::Borrowed(entry)),
-            Self::Item(markup) => crate::parse::entry_again(markup).map(Cow::Owned),
-        }
     }
 }
 
@@ -182,7 +155,14 @@ impl<'m, 'd> Merging<'m, 'd> {
     pub(in crate::record) fn take(&mut self, offer: &Offer<'_>) {
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
         let known = found.as_ref().map(|(_, known)| known);
-        if known.is_some_and(Known::is_redacted) || !self.is_believed(known, offer.said) {
+        if known.is_some_and(Known::is_redacted) {
+            return;
+        }
+        let asked = self.merged.asks.len();
+        if !self.is_believed(known, offer.said) {
+            if self.merged.asks.len() == asked {
+                self.merged.refused.insert(offer.said.id().clone());
+            }
             return;
         }
         match found {
@@ -202,7 +182,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         {
             self.merged.note(format!(
                 "the item {id} says that it was updated {} times, where {before} are known: a leap \
-                 of more than {LEAP_LIMIT} is not taken in",
+                 of more than {LEAP_LIMIT} is not believed",
                 updates.value()
             ));
             return false;
@@ -215,8 +195,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         let most = said.version.updates.value().max(before).saturating_add(LEAP_LIMIT);
         if let Some(update) = updates().find(|update| update.sequence.value() > most) {
             self.merged.note(format!(
-                "the item {id} bears the sequence {}, far beyond its {} updates: it is not taken in, \
-                 or no later update of that endpoint would count",
+                "the item {id} bears the sequence {}, far beyond its {} updates: its sync is not \
+                 believed, or no later update of that endpoint would count",
                 update.sequence.value(),
                 said.version.updates.value()
             ));
@@ -229,8 +209,8 @@ impl<'m, 'd> Merging<'m, 'd> {
             let is_minted = known.is_some() || !id.as_str().starts_with(&format!("{own}."));
             if !is_minted {
                 self.merged.note(format!(
-                    "the item {id} bears an id of this gateway, {own}, which never made it: it is \
-                     not taken in"
+                    "the item {id} bears an id of this gateway, {own}, which never made it: its \
+                     sync is not believed"
                 ));
             }
             return is_minted;
@@ -252,7 +232,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         self.merged.note(format!(
             "the item {id} bears an update {} in the name of this gateway, {own}, which never made \
-             it: the item is not taken in",
+             it: its sync is not believed; where the store of this gateway was lost, choose another \
+             publish.endpoint or import an export of it",
             claimed.value()
         ));
         false
@@ -463,7 +444,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let is_newest = winner.data.place == Place::Entry
             && winner.data.print != known.bytes.to_be_bytes()
-            && known.origin == offer.origin
+            && (known.origin == offer.origin || offer.takes_over)
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };

@@ -2,7 +2,7 @@
 
 use super::super::draft::Draft;
 use super::{Parts, Slot};
-use crate::model::{EventKind, Known, Origin, Standing, SyncId};
+use crate::model::{EventKind, Known, Origin, Standing, SyncId, Tick, Time};
 use crate::record::draft::Said;
 use std::collections::{HashMap, HashSet};
 
@@ -20,6 +20,50 @@ impl Listed {
         };
         Self(parts.slots.iter().filter_map(id).collect())
     }
+}
+
+/// The least items that the reader view shows of a publisher who lists changes only.
+pub(in crate::record) const SHOWN_LEAST: usize = 100;
+
+/// By what items stand in order of update: the date that they bear, but none that is later than the
+/// gateway saw it, and then when it was taken in.
+pub(in crate::record) fn by_update(known: &Known) -> (Time, Tick) {
+    let said = known.updated.max(known.published).or(known.history.topmost().stamp.when());
+    let seen = known.tick.time();
+    (said.map_or(seen, |said| said.min(seen)), known.tick)
+}
+
+/// The order of the reader view of a publisher whose document lists what changed of late
+/// (`sx:sharing/@since`): that something is not in it says nothing. By update, the newest first; what
+/// is not listed stays until there are newer items enough.
+pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> Vec<SyncId> {
+    let mut shown: Vec<((Time, Tick), SyncId)> = draft
+        .ledger()
+        .filter(|known| known.standing == Standing::Current)
+        .map(|known| (by_update(known), known.id.clone()))
+        .collect();
+    shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
+    let there: HashSet<&SyncId> = listed.0.iter().collect();
+    let mut room = SHOWN_LEAST.saturating_sub(there.len());
+    let (mut order, mut leave) = (Vec::new(), HashSet::new());
+    for (_, id) in shown {
+        if there.contains(&id) {
+            order.push(id);
+        } else if room > 0 {
+            room -= 1;
+            order.push(id);
+        } else {
+            leave.insert(id);
+        }
+    }
+    let is_left = |known: &Known| known.origin == Origin::Upstream && leave.contains(&known.id);
+    let since = draft.round.now;
+    for at in draft.positions(is_left) {
+        draft.change(at, |item| item.standing = Standing::Retired { since });
+        let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
+        draft.event(at, Said::new(EventKind::Retired, reason));
+    }
+    order
 }
 
 /// Retires the shared items that a whole document does not list any more, and answers the order of

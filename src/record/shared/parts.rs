@@ -41,6 +41,22 @@ impl Parts<'_> {
     }
 }
 
+/// The document in which the sync markup of these items counts for none.
+pub(in crate::record) fn without<'a>(
+    document: &FeedDocument<'a>,
+    refused: &HashSet<SyncId>,
+) -> FeedDocument<'a> {
+    let mut document = document.clone();
+    for entry in &mut document.entries {
+        if let Some(EntrySync::Valid(said)) = &entry.sync
+            && refused.contains(said.id())
+        {
+            entry.sync = Some(EntrySync::Invalid);
+        }
+    }
+    document
+}
+
 /// Takes a document and the ledger apart; `None` where nothing is shared in either.
 pub(in crate::record) fn parts<'a>(
     snapshot: &Snapshot,

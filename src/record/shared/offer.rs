@@ -1,0 +1,54 @@
+//! What somebody offers to a merge.
+
+use crate::diff;
+use crate::model::{Entry, FeedDocument, Incoming, Markup, Origin};
+use std::borrow::Cow;
+
+/// A version that somebody offers.
+pub(in crate::record) struct Offer<'a> {
+    /// What it says of itself.
+    pub(in crate::record) said: &'a Incoming,
+    /// What it is.
+    pub(in crate::record) body: Body<'a>,
+    /// The id that it is published with where it comes from, if that is for ever.
+    pub(in crate::record) published_id: Option<&'a str>,
+    /// Where it comes from.
+    pub(in crate::record) origin: Origin,
+    /// Whether it stands in a document that shows what is current.
+    pub(in crate::record) is_listed: bool,
+    /// Whether the item is its own from now on: the one that it came from is none of ours any more.
+    pub(in crate::record) takes_over: bool,
+}
+
+/// What an offered version is.
+#[derive(Clone, Copy)]
+pub(in crate::record) enum Body<'a> {
+    /// An entry of a document.
+    Entry(&'a FeedDocument<'a>, &'a Entry<'a>),
+    /// An item of another feed of this gateway.
+    Item(&'a Markup),
+}
+
+impl Body<'_> {
+    pub(super) fn print(&self) -> u64 {
+        match self {
+            Self::Entry(_, entry) => diff::bytes_print(entry),
+            Self::Item(markup) => diff::markup_print(markup),
+        }
+    }
+
+    pub(super) fn markup(&self) -> Markup {
+        match self {
+            Self::Entry(document, entry) => crate::parse::own(document, entry),
+            Self::Item(markup) => (*markup).clone(),
+        }
+    }
+
+    /// `None` where it cannot be read, which only a fault of this program can bring about.
+    pub(super) fn entry(&self) -> Option<Cow<'_, Entry<'_>>> {
+        match self {
+            Self::Entry(_, entry) => Some(Cow::Borrowed(entry)),
+            Self::Item(markup) => crate::parse::entry_again(markup).map(Cow::Owned),
+        }
+    }
+}
