@@ -167,3 +167,52 @@ async fn three_in_a_row_by_the_sync_view() {
 async fn three_in_a_row_by_the_reader_view() {
     row("").await;
 }
+
+/// The complete feed of a publisher cannot be had at first: it is asked for again, though the
+/// document that names it stays the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_complete_feed_that_fails_is_asked_for_again() {
+    let entry = |id: &str| {
+        format!(
+            "<entry><sx:sync id=\"x.{id}\" updates=\"1\"><sx:history sequence=\"1\" by=\"REO\" \
+             when=\"2026-01-01T00:00:00Z\"/></sx:sync><id>urn:{id}</id><title>{id}</title>\
+             <updated>2026-01-01T00:00:00Z</updated></entry>"
+        )
+    };
+    let document = |sharing: String, entries: String| {
+        format!(
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\" \
+             xmlns:sx=\"http://www.microsoft.com/schemas/sse\"><title>L</title><id>urn:l</id>\
+             <updated>2026-01-01T00:00:00Z</updated>{sharing}{entries}</feed>"
+        )
+    };
+    let fails = Arc::new(Mutex::new(true));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let all =
+        document("<sx:sharing since=\"s0\" until=\"s5\"/>".to_owned(), entry("a") + &entry("b"));
+    let related = format!("<sx:related link=\"http://127.0.0.1:{port}/all\" type=\"complete\"/>");
+    let partial = document(
+        format!("<sx:sharing since=\"s1\" until=\"s5\">{related}</sx:sharing>"),
+        entry("a"),
+    );
+    let is_failing = Arc::clone(&fails);
+    let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+        let text = if uri.path() == "/all" { all.clone() } else { partial.clone() };
+        let fails = uri.path() == "/all" && *is_failing.lock().unwrap();
+        async move {
+            if fails {
+                return axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response();
+            }
+            ([("content-type", "application/atom+xml")], text).into_response()
+        }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let gateway = gateway("one.example", &format!("http://127.0.0.1:{port}/partial"), "").await;
+    poll(&gateway).await;
+    assert_eq!(items(&gateway).await.len(), 1);
+    *fails.lock().unwrap() = false;
+    poll(&gateway).await;
+    assert_eq!(items(&gateway).await.len(), 2);
+    gateway.stop().await.unwrap();
+}

@@ -68,6 +68,9 @@ pub struct Judged {
     pub sup: Option<String>,
     /// Which hubs its elements name, and under which address.
     pub hub: Links,
+    /// Whether something that it leads to could not be had, so that it must be judged again even if
+    /// it is the same.
+    pub lacking: bool,
     /// What it waits for, where nothing was concluded yet.
     pub wants: Option<Wants>,
 }
@@ -174,7 +177,7 @@ impl Judge for ParseAndRecord {
             let wants = Some(Wants::Issued(verdict.asks));
             return Ok(Judged { wants, ..Judged::default() });
         }
-        let is_lacking = failed.is_some();
+        let lacking = failed.is_some();
         let failed = failed.map(|why| {
             format!(
                 "the complete feed that it names could not be read, and is asked for again: {why}"
@@ -185,8 +188,8 @@ impl Judge for ParseAndRecord {
         let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
         Ok(Judged {
             verdict,
-            // What still has to be asked for must not pass for seen.
-            full: document.completeness == Completeness::Full && !is_lacking,
+            full: document.completeness == Completeness::Full && !lacking,
+            lacking,
             entries: document.entries.len(),
             partial: partial(&document.completeness),
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),

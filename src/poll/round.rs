@@ -222,7 +222,7 @@ async fn judged(
     let mut settled = sharing::settle(bench, feed, now, seen).await?;
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);
-    memory.judged(prints, full, delta, settled.revision);
+    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
     memory.answered(fetched, full);
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();

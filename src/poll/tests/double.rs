@@ -340,6 +340,7 @@ impl Judge for JudgeDouble {
             warnings: Vec::new(),
             walked: None,
             wants: None,
+            lacking: false,
         })
     }
 
