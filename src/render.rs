@@ -23,6 +23,7 @@ mod tests;
 pub mod sx;
 pub mod sx091;
 
+pub use convert::authors;
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
 use crate::model::{Deletion, Family, FeedState, Item, Markup, Skeleton, Tick, Version};

@@ -59,6 +59,7 @@ impl Publisher {
                     .collect();
                 let xml = format!(
                     "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:n</id>\
+                     <author><name>Ned</name></author>\
                      <updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
                 );
                 ([("content-type", "application/atom+xml")], xml).into_response()
@@ -178,6 +179,9 @@ async fn an_aggregate_is_what_its_sources_are() {
     }
     assert_eq!(text.matches("</source>").count(), 5, "{text}");
     assert!(text.contains("<title>Our own</title>"), "{text}");
+    // The author of a whole feed is that of each entry wherever it goes.
+    assert_eq!(text.matches("<author><name>Ned</name></author></source>").count(), 4, "{text}");
+    assert_eq!(stage.get("/feeds/both?as=rss").await.matches(">Ned</dc:creator>").count(), 4);
     let all = stage.get("/feeds/all").await;
     assert_eq!(all.matches("</source>").count(), 7, "{all}");
 

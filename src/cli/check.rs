@@ -38,8 +38,17 @@ fn summary(name: &str, checked: &Checked) -> String {
         AllowPrivate::Only(only) => format!("{} allowed private", plural(only.len(), "address")),
     };
     let (least, most) = (written(polling.min_interval), written(polling.max_interval));
-    let feeds = plural(config.feeds.len(), "feed");
+    let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();
+    let feeds = plural(polled, "feed");
     lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
+    let local = || config.feeds.iter().filter(|feed| feed.options.sharing.local);
+    if local().next().is_some() {
+        let shared = match local().filter(|feed| feed.url.is_some()).count() {
+            0 => String::new(),
+            shared => format!(", {shared} of them polled as well"),
+        };
+        lines.push(format!("  makes items of {} here{shared}", plural(local().count(), "feed")));
+    }
     if !config.aggregates.is_empty() {
         lines.push(format!("  gathers {}", plural(config.aggregates.len(), "aggregate")));
     }
@@ -72,6 +81,22 @@ mod tests {
         let said = said("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
         assert!(said.contains("in memory"), "{said}");
         assert!(said.contains("polls 0 feeds, each every 5m to 1d, 2 addresses allowed"), "{said}");
+    }
+
+    #[test]
+    fn local_feeds_and_aggregates_are_counted_apart() {
+        let said = said(
+            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
+             [[feed]]\nname=\"b\"\nlocal=true\n\
+             [[feed]]\nname=\"c\"\nlocal=true\nurl=\"http://c.example/\"\n\
+             [[aggregate]]\nname=\"d\"\nsources=[\"a\",\"b\"]",
+        );
+        assert!(said.contains("  polls 2 feeds, each every"), "{said}");
+        assert!(
+            said.contains("  makes items of 2 feeds here, 1 of them polled as well\n"),
+            "{said}"
+        );
+        assert!(said.ends_with("  gathers 1 aggregate\n"), "{said}");
     }
 
     #[test]

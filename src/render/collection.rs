@@ -40,6 +40,11 @@ pub fn document(page: &Page<'_>) -> String {
     out.push_str("</atom:title><atom:id>");
     escape::text(&mut out, &page.addresses.reader);
     let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.shown);
+    for author in convert::authors(page.skeleton) {
+        out.push_str("<atom:author><atom:name>");
+        escape::text(&mut out, &author);
+        out.push_str("</atom:name></atom:author>");
+    }
     if let Some(link) = &page.skeleton.link {
         out.push_str("<atom:link rel=\"alternate\"");
         push_attribute(&mut out, "href", link);

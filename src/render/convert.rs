@@ -5,6 +5,7 @@
 //! way as one that a publisher wrote. Ids are left out: the published id is spliced in.
 
 mod atom03;
+mod author;
 mod head;
 mod json_feed;
 mod neutral;
@@ -17,6 +18,7 @@ use crate::model::{Card, Context, Family, Format, Markup, Skeleton, SkeletonSlot
 use std::borrow::Cow;
 use tree::Element;
 
+pub use author::authors;
 pub use neutral::Neutral;
 
 /// What is converted to.
@@ -86,7 +88,14 @@ pub fn markup<'a>(markup: &'a Markup, target: &Target<'_>, seen: Option<Time>) -
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
         _ => Some(Neutral::of(markup).element(target, seen)),
     };
-    let root = converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+    let mut root =
+        converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+    // Who took the entry over may know an author that its markup does not name.
+    if let (Family::Atom, None, Some(author)) =
+        (target.family, root.find(ATOM, "author"), &markup.card.author)
+    {
+        root.push(Element::new(ATOM, "author").child(Element::new(ATOM, "name").text(author)));
+    }
     Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
 }
 

@@ -5,7 +5,7 @@
 
 use super::Page;
 use super::collection::Shown;
-use super::convert::{Neutral, tree};
+use super::convert::{self, Neutral, tree};
 use super::head::{Sharing, links};
 use crate::model::{Markup, Update, Version};
 use serde_json::{Map, Value, json};
@@ -16,6 +16,8 @@ pub fn document(page: &Page<'_>) -> String {
     head.insert("title".to_owned(), page.skeleton.title.clone().into());
     head.insert("id".to_owned(), page.addresses.reader.clone().into());
     head.insert("updated".to_owned(), page.state.shown.to_string().into());
+    let authors = convert::authors(page.skeleton);
+    put(&mut head, "author", (!authors.is_empty()).then(|| authors.join(", ")));
     put(&mut head, "link", page.skeleton.link.clone());
     head.insert("links".to_owned(), links(page).iter().map(link).collect());
     head.insert("sharing".to_owned(), sharing(page));

@@ -1,7 +1,7 @@
 //! JSON Feed 1.1, for feed readers: no tombstones in any view, and no conflicts.
 
 use super::collection::Shown;
-use super::convert::Neutral;
+use super::convert::{self, Neutral};
 use super::head::own_address;
 use super::{Page, json};
 use serde_json::{Map, Value, json};
@@ -25,6 +25,10 @@ pub fn document(page: &Page<'_>) -> String {
     }
     if let Some(language) = &page.skeleton.context.lang {
         put("language", language.clone().into());
+    }
+    let authors = convert::authors(page.skeleton);
+    if !authors.is_empty() {
+        put("authors", authors.iter().map(|name| json!({ "name": name })).collect());
     }
     // Archives hold what came before.
     if let Some(next) = &page.history.previous {

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::address::without_credentials;
+use super::explain::{SOURCES_SHOWN, made};
 use super::html::{self, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
@@ -13,8 +14,6 @@ use maud::{Markup, html};
 
 /// How many feeds the dashboard shows; the API lists all of them.
 const FEEDS_SHOWN: usize = 500;
-/// How many sources of an aggregate a page names.
-const SOURCES_SHOWN: usize = 8;
 
 /// `GET /`.
 pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem> {
@@ -88,14 +87,18 @@ fn row(row: &Row) -> Markup {
                 br; a.bad href={ "/feeds/" (name) "/conflicts" } { (contested) " in conflict" }
             }
         }
-        td { @match status.last_polls.first() {
-            Some(note) => (last(note)),
-            None => span.quiet { "not yet" },
-        } }
-        td { @match &status.next_poll {
-            Some(next) => { time { (next.at) } br; span.quiet { (text(&next.why)) } },
-            None => span.quiet { "none" },
-        } }
+        @if status.url.is_empty() {
+            td colspan="2" { @if let Some(words) = made(status) { span.quiet { (text(&words)) } } }
+        } @else {
+            td { @match status.last_polls.first() {
+                Some(note) => (last(note)),
+                None => span.quiet { "not yet" },
+            } }
+            td { @match &status.next_poll {
+                Some(next) => { time { (next.at) } br; span.quiet { (text(&next.why)) } },
+                None => span.quiet { "none" },
+            } }
+        }
         @match state {
             Some(state) => {
                 td.number { (state.current) }
@@ -104,7 +107,9 @@ fn row(row: &Row) -> Markup {
                 td.number { (keeping::archives(name, state)) }
                 td { @if let Some(tick) = state.tick { time { (tick) } } }
             },
-            None => { td colspan="5" { span.quiet { "no document yet" } } },
+            None => { td colspan="5" { span.quiet {
+                @if status.url.is_empty() { "no items yet" } @else { "no document yet" }
+            } } },
         }
     } }
 }

@@ -1,12 +1,17 @@
 //! Why a feed is as it is, in one sentence.
 
 use super::operator::{Counts, FeedStatus, PollNote, PollOutcome};
-use crate::model::FeedState;
+use crate::model::{FeedName, FeedState};
 
-/// What came of the last poll and why, and what is still open.
+/// How many sources of an aggregate a page names.
+pub(super) const SOURCES_SHOWN: usize = 8;
+
+/// Where the items come from, what came of the last poll and why, and what is still open.
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     let mut parts = Vec::new();
+    parts.extend(made(status));
     match status.last_polls.first() {
+        _ if status.url.is_empty() => {}
         None => parts.push("it has not been polled since the start".to_owned()),
         Some(note) => parts.push(last(note, status)),
     }
@@ -27,6 +32,22 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
         n => parts.push(format!("{n} items are missing, and nothing is concluded from it yet")),
     }
     parts.join("; ")
+}
+
+/// Where items come from that no poll brings, in words; `None` for a feed that is only polled.
+pub(super) fn made(status: &FeedStatus) -> Option<String> {
+    let sharing = &status.options.sharing;
+    if !sharing.is_aggregate() {
+        let is_made_here = sharing.local || status.url.is_empty();
+        return is_made_here.then(|| "its items are made here".to_owned());
+    }
+    let named: Vec<&str> =
+        sharing.sources.iter().take(SOURCES_SHOWN).map(FeedName::as_str).collect();
+    let more = match sharing.sources.len().saturating_sub(SOURCES_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("it gathers {}{more}", named.join(", ")))
 }
 
 fn last(note: &PollNote, status: &FeedStatus) -> String {

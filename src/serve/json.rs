@@ -134,7 +134,7 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
     let probes: Vec<Value> = status.last_probes.iter().map(probe_note).collect();
     let object = json!({
         "name": status.name.as_str(),
-        "url": status.url,
+        "url": Some(&status.url).filter(|url| !url.is_empty()),
         "source": source(status.source),
         "standing": standing(status.standing),
         "options": options(&status.options),

@@ -41,6 +41,15 @@ async fn a_local_feed_lives_through_the_api_alone() {
     assert!(!empty.contains("rel=\"via\""), "{empty}");
     assert!(stage.net.text("http://gateway.example/feeds/all").await.contains("All of it"));
     assert_eq!(stage.admin("POST", "/feeds/notes/poll", None).await.0, 409);
+    // Nobody says of either that it is polled.
+    for (feed, why) in [("notes", "its items are made here"), ("all", "it gathers notes")] {
+        let status = stage.admin("GET", &format!("/feeds/{feed}"), None).await.1;
+        assert_eq!((&status["url"], &status["why"]), (&json!(null), &json!(why)));
+        let about = stage.net.text(&format!("http://gateway.example/feeds/{feed}/about")).await;
+        assert!(about.contains(why) && !about.contains("polled"), "{about}");
+        let dashboard = stage.net.text("http://gateway.example/").await;
+        assert!(dashboard.contains(why), "{dashboard}");
+    }
 
     let first = create(&stage, "notes", "first").await;
     let mut subscriber = Subscriber::new(&stage.net, "notes", false);

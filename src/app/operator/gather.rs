@@ -5,6 +5,7 @@ use crate::model::{
     FeedName, FeedRecord, Item, Known, Origin, Revision, SharingOptions, SyncId, Tick,
 };
 use crate::record::{self, Credit, Source};
+use crate::render;
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +31,7 @@ struct Found {
     name: FeedName,
     state: Seen,
     title: String,
+    authors: Vec<String>,
     address: String,
     /// The address that its items are relative to.
     base: String,
@@ -127,6 +129,7 @@ impl Desk {
             of(name).is_some_and(|options| options.shares_with.contains(other))
                 || of(other).is_some_and(|options| options.shares_with.contains(name))
         };
+        let authors = render::authors(&skeleton);
         let title = match of(name).and_then(|options| options.title.clone()) {
             Some(title) => title,
             None if skeleton.title.trim().is_empty() => name.to_string(),
@@ -138,6 +141,7 @@ impl Desk {
         Ok(Some(Found {
             state,
             title,
+            authors,
             base: upstream.unwrap_or_else(|| address.clone()),
             address,
             items,
@@ -165,6 +169,7 @@ impl Found {
             name: name.clone(),
             state,
             title: String::new(),
+            authors: Vec::new(),
             address: String::new(),
             base: String::new(),
             items: Vec::new(),
@@ -181,6 +186,7 @@ impl Found {
             credit: Credit {
                 id: &self.address,
                 title: &self.title,
+                authors: &self.authors,
                 address: &self.address,
                 base: &self.base,
             },

@@ -13,6 +13,15 @@ pub fn channel(skeleton: &Skeleton) -> Element {
     channel.unwrap_or_default()
 }
 
+/// Who a channel names as its author.
+pub fn author(channel: &Element) -> Option<String> {
+    let creator = channel.find(DUBLIN_CORE, "creator");
+    let editor = || channel.find(&channel.namespace, "managingEditor");
+    let named = |element: &Element| Some(element.content().trim().to_owned());
+    let is_said = |name: &String| !name.is_empty();
+    creator.and_then(named).filter(is_said).or_else(|| editor().and_then(named).filter(is_said))
+}
+
 /// An Atom feed's own elements as those of a channel.
 pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -> Element {
     let mut channel = Element::new("", "channel");
@@ -79,9 +88,7 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
         feed.push(Element::new(ATOM, "category").with("term", category.content().trim()));
     }
     // RFC 4287 section 4.1.1 wants an author somewhere.
-    let author = channel.find(DUBLIN_CORE, "creator").map(Element::content);
-    let author = author.or_else(|| said("managingEditor"));
-    let name = author.unwrap_or_else(|| skeleton.title.clone());
+    let name = author(channel).unwrap_or_else(|| skeleton.title.clone());
     let name = Element::new(ATOM, "name").text(name.trim());
     feed.push(Element::new(ATOM, "author").child(name));
     if let Some(language) = said("language").filter(|_| skeleton.context.lang.is_none()) {

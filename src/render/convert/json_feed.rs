@@ -34,6 +34,14 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     feed
 }
 
+/// The feed element of a skeleton with nothing but the authors that it names.
+pub fn people(skeleton: &Skeleton) -> Element {
+    let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
+    let mut feed = Element::new(ATOM, "feed");
+    push_authors(&mut feed, &json);
+    feed
+}
+
 /// An item; `None` where its markup cannot be read.
 pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let json: Value = serde_json::from_str(&markup.xml).ok()?;

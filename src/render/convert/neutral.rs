@@ -1,7 +1,7 @@
 //! What an entry says, in no format: the step between two families.
 
 use super::tree::{self, Element};
-use super::{Target, atom03, json_feed};
+use super::{Target, atom03, author, json_feed};
 use crate::model::{Card, Family, Format, Markup, Time};
 use crate::render::escape;
 use crate::render::scope::ATOM;
@@ -73,6 +73,9 @@ impl Neutral {
                 self.foreign.push(child.clone());
             } else if child.is(ATOM, "source") {
                 self.source = atom_source(child);
+                // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
+                let theirs = || author::named(child).into_iter().next();
+                self.author = self.author.take().or_else(theirs);
             } else if child.is(ATOM, "category") {
                 self.categories.extend(value("label").or_else(|| value("term")));
             } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {

@@ -274,3 +274,46 @@ fn a_json_feed_is_for_readers() {
         assert_eq!(read.entries.len(), 1);
     }
 }
+
+#[test]
+fn the_authors_of_a_feed_stand_in_every_head() {
+    let atom = fixtures::ATOM10.replacen("Ada", "A &amp; B", 1);
+    for (format, text, name) in
+        [(Format::Atom10, atom.as_str(), "A &amp; B"), (Format::Rss20, fixtures::RSS20, "")]
+    {
+        let mut feed = Feed::new(format, text);
+        let named = crate::render::authors(&feed.skeleton);
+        assert_eq!(named.is_empty(), name.is_empty(), "{named:?}");
+        feed.container = Some(Container::Pox);
+        let head = format!("<atom:author><atom:name>{name}</atom:name></atom:author>");
+        let pox = feed.render(ViewKind::Complete);
+        let pox = pox.split_once("<item").unwrap().0;
+        assert_eq!(pox.contains(&head), !name.is_empty(), "{pox}");
+        for container in [Container::Json, Container::JsonFeed] {
+            feed.container = Some(container);
+            let json = feed.render_unchecked(ViewKind::Complete);
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let said = match container {
+                Container::Json => &json["author"],
+                _ => &json["authors"][0]["name"],
+            };
+            assert_eq!(said.as_str(), named.first().map(String::as_str), "{json}");
+        }
+    }
+}
+
+#[test]
+fn atom_made_from_a_collection_has_an_author() {
+    let collection = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\
+        <title>The &amp; list</title><item><sx:sync id=\"a\" updates=\"1\">\
+        <sx:history sequence=\"1\" by=\"A\"/></sx:sync><title>One</title></item></collection>";
+    let atom = transcoded(collection).unwrap().unwrap();
+    let mut feed = Feed::new(Format::Atom10, &atom);
+    let author = "<author><name>The &amp; list</name></author>";
+    assert_eq!(feed.reader().matches(author).count(), 1, "{}", feed.reader());
+    // Where every entry has one, none is made up.
+    for item in &mut feed.items {
+        item.shared.winner.data.card.author = Some("Ann".to_owned());
+    }
+    assert!(!feed.reader().contains(author), "{}", feed.reader());
+}

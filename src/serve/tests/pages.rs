@@ -1,7 +1,35 @@
 //! Pages for people and for machines that watch.
 
+use super::super::{explain, json};
+use super::doubles::status;
 use super::*;
+use crate::model::FeedName;
 use std::sync::atomic::Ordering;
+
+#[test]
+fn what_is_not_polled_is_not_said_to_be() {
+    let mut status = status("news");
+    status.last_polls.clear();
+    status.pending_absences = 0;
+    status.document = None;
+    assert_eq!(explain::why(&status, None), "it has not been polled since the start");
+    status.options.sharing.local = true;
+    assert_eq!(
+        explain::why(&status, None),
+        "its items are made here; it has not been polled since the start"
+    );
+    assert_eq!(json::status(&status)["url"], status.url);
+    status.url = String::new();
+    assert_eq!(explain::why(&status, None), "its items are made here");
+    assert_eq!(json::status(&status)["url"], serde_json::Value::Null);
+    let sources = |count| (0..count).map(|n| FeedName::new(&format!("s{n}")).unwrap()).collect();
+    status.options.sharing.local = false;
+    status.options.sharing.sources = sources(2);
+    assert_eq!(explain::why(&status, None), "it gathers s0, s1");
+    status.options.sharing.sources = sources(10);
+    let said = explain::why(&status, None);
+    assert_eq!(said, "it gathers s0, s1, s2, s3, s4, s5, s6, s7 and 2 more");
+}
 
 #[tokio::test]
 async fn the_dashboard_tells_what_happens_and_escapes_it() {
