@@ -1,5 +1,6 @@
 //! An entry that a person or a program wrote: read by `parse`, checked, and kept as what that read.
 
+use super::{advice, checked};
 use crate::model::{Completeness, Entry, FeedDocument, Time};
 use crate::parse::{self, Limits, ParseError};
 use std::fmt::Write as _;
@@ -11,8 +12,6 @@ const BEFORE: &str = "<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\" 
                       xmlns=\"http://www.w3.org/2005/Atom\">";
 /// What stands behind it.
 const BEHIND: &str = "</around:feed>";
-/// How much of a message of the parser is said back, in characters.
-const SAID: usize = 300;
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +69,7 @@ pub struct Written {
     xml: String,
     /// Directly behind its start tag.
     inner: usize,
-    /// Whether it says when it was updated.
+    /// Whether it has an `updated`.
     is_dated: bool,
 }
 
@@ -90,15 +89,26 @@ impl Written {
             let before = text.as_bytes().get(..at).unwrap_or_default();
             Some(memchr::memchr_iter(b'\n', before).count() + 1)
         };
+        let inner = BEFORE.len()..around.len().saturating_sub(BEHIND.len());
+        let facts = match checked::entry(&around, inner) {
+            Ok(facts) => Some(facts),
+            Err(None) => None,
+            Err(Some(fault)) => {
+                return Err(EntryError { line: line(fault.at), message: fault.message });
+            }
+        };
         let document = parse::document(&around, None, &Limits::default()).map_err(|error| {
             EntryError { line: error.offset().and_then(line), message: words(&error) }
         })?;
         if let Some(warning) = document.warnings.first() {
-            let message = warning.message.chars().take(SAID).collect();
+            let message = advice::of(&warning.message);
             return Err(EntryError { line: line(warning.offset), message });
         }
         if let Completeness::Salvaged(why) = &document.completeness {
-            return Err(EntryError::whole(why.chars().take(SAID).collect::<String>()));
+            // The parser's own place is one in the document around it.
+            let (why, at) = why.rsplit_once(" (byte ").unwrap_or((why, ""));
+            let at = at.trim_end_matches(')').parse().ok();
+            return Err(EntryError { line: at.and_then(line), message: advice::of(why) });
         }
         let [entry] = document.entries.as_slice() else {
             let many = document.entries.len();
@@ -111,10 +121,15 @@ impl Written {
         if outside.iter().any(|text| text.is_none_or(|text| !text.trim().is_empty())) {
             return Err(EntryError::whole("nothing but one Atom entry stands in the body"));
         }
-        Self::checked(entry)
+        let broken = "its XML is not well-formed; close each element, innermost first";
+        let facts = facts.ok_or_else(|| EntryError::whole(broken))?;
+        Self::checked(entry, &facts)
     }
 
-    fn checked(entry: &Entry<'_>) -> Result<Self, EntryError> {
+    fn checked(entry: &Entry<'_>, facts: &checked::Facts) -> Result<Self, EntryError> {
+        if entry.sync.is_some() {
+            return Err(EntryError::whole(checked::unsynced()));
+        }
         if entry.title.as_deref().is_none_or(|title| title.trim().is_empty()) {
             return Err(EntryError::whole("it has no title, which every Atom entry has"));
         }
@@ -126,11 +141,7 @@ impl Written {
             return Err(EntryError::whole(message));
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
-        Ok(Self {
-            xml: entry.markup.clone().into_owned(),
-            inner,
-            is_dated: entry.updated.is_some(),
-        })
+        Ok(Self { xml: entry.markup.clone().into_owned(), inner, is_dated: facts.is_dated })
     }
 
     /// Makes an entry of fields, and checks it.
@@ -166,7 +177,7 @@ impl Written {
             xml.push_str("</name></author>");
         }
         if let Some(link) = &fields.link {
-            if !Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            if !checked::is_page(link) {
                 return Err(EntryError::whole("its link is no http or https address"));
             }
             xml.push_str("<link rel=\"alternate\" href=\"");
@@ -214,13 +225,13 @@ impl Written {
 /// What is wrong with a text, as its author has to know it.
 fn words(error: &ParseError) -> String {
     match error {
-        ParseError::NothingWhole { reason, .. } => reason.chars().take(SAID).collect(),
+        ParseError::NothingWhole { reason, .. } => advice::of(reason),
         ParseError::Limit { what, limit, .. } => format!("it has more than {limit} {what}"),
         ParseError::TooLarge { found, limit } => {
             format!("it is {found} bytes long, the limit is {limit}")
         }
         ParseError::Empty | ParseError::Html { .. } | ParseError::NotAFeed { .. } => {
-            "the body is no Atom entry".to_owned()
+            checked::rooted("the body is something else")
         }
     }
 }

@@ -44,9 +44,9 @@ fn what_bears_no_date_is_dated_in_its_own_terms() {
 fn what_is_wrong_is_said_with_its_line() {
     let said = |body: &str| Written::atom(body).unwrap_err();
     for (body, line, words) in [
-        ("", None, "one Atom entry"),
-        ("hello", None, "one Atom entry"),
-        ("<html><body/></html>", None, "one Atom entry"),
+        ("", Some(1), "root must be an Atom entry"),
+        ("hello", Some(1), "root must be an Atom entry"),
+        ("<html><body/></html>", Some(1), "root must be an Atom entry"),
         ("<entry/>", None, "no title"),
         ("<entry>\n<title> </title></entry>", None, "no title"),
         ("<entry><title>A</title><id>7</id></entry>", None, "no absolute address"),
@@ -54,9 +54,12 @@ fn what_is_wrong_is_said_with_its_line() {
         ("<entry>\n\n<title>A &nbsp; b</title></entry>", Some(3), "HTML"),
         ("<entry><title>A</title></entry><entry><title>B</title></entry>", None, "there are 2"),
         ("<entry><title>A</title></entry> and more", None, "nothing but"),
-        ("more <entry><title>A</title></entry>", None, "nothing but"),
-        ("<title>Mine</title><entry><title>A</title></entry>", None, "nothing but"),
-        ("<item><title>A</title></item>", None, "there are 0"),
+        ("more <entry><title>A</title></entry>", Some(1), "nothing but"),
+        ("<title>Mine</title><entry><title>A</title></entry>", Some(1), "the root is <title>"),
+        ("<item><title>A</title></item>", Some(1), "root must be an Atom entry"),
+        ("<foo/>", Some(1), "the root is <foo>; the root must be an Atom entry"),
+        ("{\"title\":1}", Some(1), "no XML; the root must be an Atom entry"),
+        ("<entry xmlns='urn:x'><title>A</title></entry>", Some(1), "another namespace"),
         ("<entry><title>A</title>", None, ""),
         ("</around:feed><entry><title>A</title></entry>", None, ""),
         ("<entry><title>A</title></entry></around:feed><x>", None, ""),
@@ -67,7 +70,115 @@ fn what_is_wrong_is_said_with_its_line() {
         if line.is_some() {
             assert_eq!(error.line, line, "{body:?}: {error}");
         }
-        assert!(!error.to_string().contains("upstream"), "{body:?}: {error}");
+        for never in ["upstream", "around", "taken for", "byte"] {
+            assert!(!error.to_string().contains(never), "{body:?}: {error}");
+        }
+    }
+}
+
+/// An entry with this on its third line.
+fn holding(inner: &str) -> String {
+    format!("<entry>\n<title>A</title>\n{inner}\n</entry>")
+}
+
+#[test]
+fn what_rfc_4287_forbids_is_refused_at_its_line() {
+    let date = "2026-01-02T03:04:05Z";
+    let dated = |name: &str, date: &str| format!("<{name}>{date}</{name}>");
+    let twice = |one: &str| format!("<content/>\n{one}{one}");
+    for (inner, line, words) in [
+        ("<title>B</title>".to_owned(), 3, "one <title>"),
+        (twice("<id>urn:x</id>"), 4, "one <id>"),
+        (twice(&dated("updated", date)), 4, "one <updated>"),
+        (twice(&dated("published", date)), 4, "one <published>"),
+        (twice("<summary>A</summary>"), 4, "one <summary>"),
+        (twice(""), 0, ""),
+        (format!("{0}{0}", "<content>A</content>"), 3, "one <content>"),
+        (dated("updated", "yesterday"), 3, "such as 2026-11-20T16:20:05Z"),
+        (dated("updated", "Fri, 20 Nov 2026 16:20:05 GMT"), 3, "such as"),
+        (dated("published", "2026-01-02"), 3, "such as"),
+        (dated("published", "2026-01-02 03:04:05Z"), 3, "such as"),
+        (dated("published", "2026-13-02T03:04:05Z"), 3, "such as"),
+        (dated("updated", ""), 3, "such as"),
+        ("<updated/>".to_owned(), 3, "such as"),
+        (dated("updated", "2026-01-02T03:04:05.25+01:00"), 0, ""),
+        (dated("published", "2026-01-02T03:04:&#48;5Z"), 0, ""),
+        ("<id> </id>".to_owned(), 3, "<id> is empty"),
+        ("<link/>".to_owned(), 3, "href"),
+        ("<link href=' '/>".to_owned(), 3, "href"),
+        ("<link href='javascript:x'/>".to_owned(), 3, "http or https"),
+        ("<link href='java&#10;script:x'/>".to_owned(), 3, "http or https"),
+        ("<link href='/there'/><link href='https://example.org/'/>".to_owned(), 0, ""),
+        ("<author><email>a@b.c</email></author>".to_owned(), 3, "one <name>"),
+        ("<author><name> </name></author>".to_owned(), 3, "one <name>"),
+        ("<author>A</author>".to_owned(), 3, "one <name>"),
+        ("<author><name>A</name></author>".to_owned(), 0, ""),
+        ("<category label='x'/>".to_owned(), 3, "term"),
+        ("<category term='x'/>".to_owned(), 0, ""),
+        ("<summary type='text/plain'>A</summary>".to_owned(), 3, "text, html or xhtml"),
+        ("<content type='markdown'>A</content>".to_owned(), 3, "or a media type"),
+        ("<content type='text/markdown'>A</content>".to_owned(), 0, ""),
+        ("<content type='image/svg+xml'><svg xmlns='urn:s'/></content>".to_owned(), 0, ""),
+        ("<content type='html'><p>A</p></content>".to_owned(), 3, "&lt;"),
+        ("<content><p>A</p></content>".to_owned(), 3, "&lt;"),
+        ("<content type='xhtml'>A</content>".to_owned(), 3, "<div"),
+        ("<content type='xhtml'><div>A</div></content>".to_owned(), 3, "<div"),
+        (
+            "<content type='xhtml'>\n<div xmlns='http://www.w3.org/1999/xhtml'><b>A</b></div> \
+             </content>"
+                .to_owned(),
+            0,
+            "",
+        ),
+        ("<content src='javascript:x'/>".to_owned(), 3, "src"),
+        ("<content src='/a.png' type='image/png'>A</content>".to_owned(), 3, "src"),
+        ("<content src='/a.png' type='image/png'/>".to_owned(), 0, ""),
+        ("and this".to_owned(), 3, "between the elements"),
+        (
+            "<sx:sync xmlns:sx='http://feedsync.org/2007/feedsync' id='a' updates='1'>\
+             <sx:history sequence='1' by='b'/></sx:sync>"
+                .to_owned(),
+            3,
+            "leave sx:sync out: it is made here",
+        ),
+        (
+            "<s:sync xmlns:s='http://www.microsoft.com/schemas/sse'/>".to_owned(),
+            3,
+            "leave sx:sync out: it is made here",
+        ),
+    ] {
+        match (Written::atom(&holding(&inner)), line) {
+            (Ok(entry), 0) => assert!(kept(&entry).xml.matches("<updated>").count() == 1),
+            (Ok(_), _) => panic!("{inner} is taken"),
+            (Err(error), _) => {
+                assert_eq!(error.line, Some(line), "{inner}: {error}");
+                assert!(error.message.contains(words), "{inner}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
+    for (inner, words) in [
+        ("<summary>A & B</summary>", "write it as &amp;"),
+        ("<summary>A < B</summary>", "write it as &lt;"),
+        ("<summary>A ]]> B</summary>", "]]&gt;"),
+        ("<summary>A &nbsp; B</summary>", "&#160;"),
+        ("<summary>A \u{1} B</summary>", "take it out"),
+        ("<category term=x/>", "quotes"),
+        ("<category term='x' term='y'/>", "twice"),
+        ("<m:mood>fine</m:mood>", "declare it with xmlns"),
+        ("<summary>A</summary></p>", ""),
+    ] {
+        let error = Written::atom(&holding(inner)).unwrap_err();
+        assert!(error.message.contains(words), "{inner}: {error}");
+        let said = error.to_string();
+        assert!(said.matches("line ").count() <= 1, "{said}");
+        assert_eq!(error.line, Some(3), "{inner}: {error}");
+        for never in ["taken for", "plain one", "upstream", "around"] {
+            assert!(!said.contains(never), "{said}");
+        }
     }
 }
 

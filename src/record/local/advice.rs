@@ -1,0 +1,50 @@
+//! What the author of an entry must do about what the parser had to repair. The parser speaks of
+//! publishers whose documents are taken all the same; here nothing is.
+
+/// How much of a message that is not known here is said back, in characters.
+const SAID: usize = 300;
+
+/// What a message of the parser holds, and what to do then.
+const ADVICE: &[(&str, &str)] = &[
+    ("taken for a plain one", "leave sx:sync out: it is made here"),
+    ("sync markup cannot be read", "leave sx:sync out: it is made here"),
+    ("bare '&'", "a bare & stands here; write it as &amp;"),
+    ("']]>'", "]]> stands in a text; write it as ]]&gt;"),
+    ("a '<' that begins no tag", "a < stands here that begins no tag; write it as &lt;"),
+    (
+        "only HTML knows",
+        "a reference stands here that only HTML knows, as &nbsp; is; write it as a number, such as \
+         &#160;",
+    ),
+    ("that XML forbids", "a character stands here that XML forbids; take it out"),
+    ("without quotes", "an attribute has no quotes; write it as name=\"value\""),
+    ("is there already", "an attribute stands twice in one tag; leave one of the two out"),
+    ("a comment with '--'", "a comment has -- in it; take that out"),
+    ("processing instruction", "a processing instruction has no name; take it out"),
+    ("XML declaration", "an XML declaration stands only at the very beginning; take this one out"),
+    ("an end tag with attributes", "an end tag has attributes; take them out"),
+    ("around:", "a tag here does not fit the one it closes; close each element, innermost first"),
+    ("is cut", "something here is not closed; close it"),
+    ("that has no end", "a tag, comment or CDATA section that begins here has no end; close it"),
+    ("xml:base that is too long", "an xml:base is too long; write a shorter one"),
+];
+
+/// What to do about a message of the parser.
+pub(super) fn of(message: &str) -> String {
+    if let Some((_, advice)) = ADVICE.iter().find(|(held, _)| message.contains(held)) {
+        return (*advice).to_owned();
+    }
+    let message: String = message.chars().take(SAID).collect();
+    if message.contains("is not declared") {
+        return format!("{message}; declare it with xmlns in the entry");
+    }
+    if message.contains("is not closed") {
+        return format!("{message}; close it");
+    }
+    if message.contains("closes nothing") {
+        return format!("{message}; take it out, or open what it closes");
+    }
+    // A place that another reader found would be said twice.
+    let placed = message.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    placed.map_or(message.clone(), |(_, rest)| rest.to_owned())
+}
