@@ -3,7 +3,7 @@
 use super::ignore;
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
-use super::sharing::{self, Named, circle, known};
+use super::sharing::{self, Named, circles, known};
 use super::web::feed_address;
 use crate::model::{
     Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order,
@@ -123,7 +123,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
         let url = if may_be_local {
             section.text("url", feed_address)
         } else {
-            section.required("url", feed_address)
+            let meant =
+                "each [[feed]] has its own url, or local = true where its items are made here";
+            section.required_as("url", meant, feed_address)
         };
         let sharing = sharing::read(section, local);
         let options = options(section, polling, sharing.options);
@@ -160,8 +162,9 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
     for Refers { name, shares_with, sources } in refers {
         let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
         let table = if is_aggregate { "aggregate" } else { "feed" };
-        let shares_with = known(top.sheet(), &format!("{table}.shares_with"), shares_with, feeds);
-        let sources = known(top.sheet(), "aggregate.sources", sources, feeds);
+        let key = format!("{table}.shares_with");
+        let shares_with = known(top.sheet(), &key, shares_with, feeds, name.as_ref());
+        let sources = known(top.sheet(), "aggregate.sources", sources, feeds, None);
         found.extend(name.map(|name| (name, (shares_with, sources))));
     }
     let names = |sharing: &mut SharingOptions, name: &FeedName| {
@@ -174,7 +177,7 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
         names(&mut aggregate.sharing, &aggregate.name);
     }
     let sources = feeds.aggregates.iter().map(|a| (&a.name, a.sharing.sources.as_slice()));
-    if let Some(path) = circle(&sources.collect()) {
+    for path in circles(&sources.collect()) {
         let at = path.first().and_then(|name| feeds.places.get(name)).copied().unwrap_or_default();
         let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");
         let message = format!("an aggregate cannot gather itself: {path}");

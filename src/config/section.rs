@@ -183,10 +183,20 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         key: &'static str,
         check: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
+        let meant = format!("each [[{}]] has its own {key}", self.path);
+        self.required_as(key, &meant, check)
+    }
+
+    /// The same; `meant` says what to do where it is missing.
+    pub(super) fn required_as<T, E: std::fmt::Display>(
+        &mut self,
+        key: &'static str,
+        meant: &str,
+        check: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
         // A broken line may be the very one that the key stood on.
         if !self.has(key) && !self.sheet.is_broken() {
-            let message = format!("is missing; each [[{}]] has its own {key}", self.path);
-            self.fault(key, message);
+            self.fault(key, format!("is missing; {meant}"));
         }
         self.text(key, check)
     }

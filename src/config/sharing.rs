@@ -48,15 +48,21 @@ pub(super) fn names(section: &mut Section<'_, '_, '_>, key: &'static str, limit:
 }
 
 /// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
-/// nearest that there is.
+/// nearest that there is, and for `never`, which may not stand there.
 pub(super) fn known(
     sheet: &mut Sheet<'_>,
     key: &str,
     named: Named,
     feeds: &Feeds,
+    never: Option<&FeedName>,
 ) -> Vec<FeedName> {
     let mut found = Vec::with_capacity(named.len());
     for (span, name) in named {
+        if never == Some(&name) {
+            let message = format!("{:?} is this table itself; name others", name.as_str());
+            sheet.fault(span.start, key.to_owned(), message);
+            continue;
+        }
         if feeds.names.contains_key(&name) {
             found.push(name);
             continue;
@@ -72,11 +78,19 @@ pub(super) fn known(
     found
 }
 
-/// The first circle among aggregates, as a path that ends where it begins; `sources` are those of
-/// each. Who looks in the order of names finds the same one every time.
-pub(super) fn circle(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Option<Vec<FeedName>> {
+/// The most circles among aggregates that are named.
+const CIRCLE_LIMIT: usize = 100;
+
+/// The circles among aggregates, each as a path that ends where it begins; `sources` are those of
+/// each. Where the last step of each is taken away, none is left. Who looks in the order of names
+/// finds the same ones every time.
+pub(super) fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<FeedName>> {
+    let mut circles = Vec::new();
     let mut done: BTreeSet<&FeedName> = BTreeSet::new();
     for start in sources.keys() {
+        if done.contains(start) {
+            continue;
+        }
         // A walk into the depth: where each aggregate on the way stands in its list.
         let mut way: Vec<(&FeedName, usize)> = vec![(start, 0)];
         while let Some((name, next)) = way.last_mut() {
@@ -89,38 +103,54 @@ pub(super) fn circle(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Option<Vec<F
             };
             if let Some(first) = way.iter().position(|(name, _)| *name == source) {
                 let names = way.iter().skip(first).map(|(name, _)| (*name).clone());
-                return Some(names.chain([source.clone()]).collect());
-            }
-            if sources.contains_key(source) && !done.contains(source) {
+                circles.push(names.chain([source.clone()]).collect());
+                if circles.len() >= CIRCLE_LIMIT {
+                    return circles;
+                }
+            } else if sources.contains_key(source) && !done.contains(source) {
                 way.push((source, 0));
             }
         }
     }
-    None
+    circles
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(lists: &[(&str, &[&str])]) -> Option<String> {
+    fn found(lists: &[(&str, &[&str])]) -> Vec<String> {
         let name = |text: &str| FeedName::new(text).unwrap();
         let lists: Vec<(FeedName, Vec<FeedName>)> = lists
             .iter()
             .map(|(of, sources)| (name(of), sources.iter().map(|s| name(s)).collect()))
             .collect();
         let lists = lists.iter().map(|(of, sources)| (of, sources.as_slice())).collect();
-        let circle = circle(&lists)?;
-        Some(circle.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > "))
+        let path = |circle: &Vec<FeedName>| {
+            circle.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ")
+        };
+        circles(&lists).iter().map(path).collect()
     }
 
     #[test]
     fn circles_are_found_with_their_path() {
-        assert_eq!(found(&[("a", &["x", "b"]), ("b", &["y", "c"]), ("c", &["z"])]), None);
+        let none: [&str; 0] = [];
+        assert_eq!(found(&[("a", &["x", "b"]), ("b", &["y", "c"]), ("c", &["z"])]), none);
         // Two ways to one source are no circle.
-        assert_eq!(found(&[("a", &["b", "c"]), ("b", &["d"]), ("c", &["d"]), ("d", &["x"])]), None);
-        assert_eq!(found(&[("a", &["a"])]).as_deref(), Some("a > a"));
+        assert_eq!(found(&[("a", &["b", "c"]), ("b", &["d"]), ("c", &["d"]), ("d", &["x"])]), none);
+        assert_eq!(found(&[("a", &["a"])]), ["a > a"]);
         let ring = [("a", &["x", "b"][..]), ("b", &["c"]), ("c", &["d"]), ("d", &["y", "b"])];
-        assert_eq!(found(&ring).as_deref(), Some("b > c > d > b"));
+        assert_eq!(found(&ring), ["b > c > d > b"]);
+        // One does not hide another, beside it or behind it.
+        let many = [("a", &["b"][..]), ("b", &["a", "c"]), ("c", &["c"]), ("d", &["a", "d"])];
+        assert_eq!(found(&many), ["a > b > a", "c > c", "d > d"]);
+    }
+
+    #[test]
+    fn there_are_no_more_circles_than_are_named() {
+        let names: Vec<String> = (0..CIRCLE_LIMIT + 5).map(|n| format!("n{n}")).collect();
+        let own: Vec<[&str; 1]> = names.iter().map(|name| [name.as_str()]).collect();
+        let lists: Vec<(&str, &[&str])> = own.iter().map(|list| (list[0], &list[..])).collect();
+        assert_eq!(found(&lists).len(), CIRCLE_LIMIT);
     }
 }

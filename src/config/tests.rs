@@ -218,6 +218,14 @@ fn local_feeds_and_aggregates_say_how_they_share() {
             "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]",
             "f:4: feed.shares_with: there is no",
         ),
+        (
+            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"a\"]",
+            "f:4: feed.shares_with: \"a\" is this table itself; name others",
+        ),
+        (
+            "[[feed]]\nname=\"a\"",
+            "f:1: feed.url: is missing; each [[feed]] has its own url, or local",
+        ),
         ("[[aggregate]]\nname=\"a\"", "f:1: aggregate.sources: is missing"),
         ("[[aggregate]]\nname=\"a\"\nsources=[]", "f:3: aggregate.sources: is empty"),
         (
