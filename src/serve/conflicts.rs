@@ -4,6 +4,7 @@
 mod described;
 mod form;
 mod page;
+mod plain;
 
 pub(super) use form::resolve;
 
@@ -172,8 +173,18 @@ async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<
                 break;
             }
             compared += 1;
-            let (winner, loser) = (item.shared.winner.data.clone(), loser.data.clone());
-            differences.push(items::compared(room, winner, loser).await?);
+            let winner = &item.shared.winner.data;
+            let (Some(winner), Some(loser)) = (plain::escaped(winner), plain::escaped(&loser.data))
+            else {
+                differences.push(None);
+                continue;
+            };
+            let mut told = items::compared(room, winner, loser).await?;
+            if let Some(told) = &mut told {
+                // An item keeps its own id whatever is decided.
+                told.fields.retain(|field| field.name != "Id");
+            }
+            differences.push(told);
         }
         let tag = local::tag(&item.shared);
         contests.shown.push(Contest { item, tag, differences });

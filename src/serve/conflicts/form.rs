@@ -3,7 +3,7 @@
 //! The admin token comes in the body, over the page's own origin, and is kept nowhere. A form that
 //! another site sends is refused before anything of it is read.
 
-use super::page;
+use super::{page, plain};
 use crate::model::{Item, SyncId};
 use crate::record::local::{Act, Fields, Keep, Written};
 use crate::serve::Shared;
@@ -116,9 +116,9 @@ async fn chosen(
     Ok(id)
 }
 
-/// What a person wrote, with what the winner says beside its title and text.
+/// What a person wrote, with what the version that it began with says beside its title and text.
 fn fields(form: &Form, item: &Item) -> Fields {
-    let card = &item.shared.winner.data.card;
+    let card = &plain::begins(item).unwrap_or(&item.shared.winner).data.card;
     let text = Some(form.content.replace("\r\n", "\n")).filter(|text| !text.is_empty());
     let (content, content_html) = if form.is_html { (None, text) } else { (text, None) };
     Fields {

@@ -1,6 +1,6 @@
 //! The HTML of conflicts. No scripts: what is chosen is sent as a form.
 
-use super::{Contest, Contests, LOSERS_SHOWN};
+use super::{Contest, Contests, LOSERS_SHOWN, plain};
 use crate::diff::visible;
 use crate::model::{Markup as Bytes, SyncId, Version};
 use crate::serve::html::{moment, outward, text};
@@ -130,7 +130,9 @@ fn version(version: &Version<Bytes>) -> Markup {
 fn choices(contests: &Contests, contest: &Contest) -> Markup {
     let shared = &contest.item.shared;
     let many = shared.conflicts.len() > 1;
-    let written = source(&shared.winner.data);
+    let begins = plain::begins(&contest.item);
+    let written = begins.map(|version| source(&version.data)).unwrap_or_default();
+    let called = begins.map(|version| version.data.card.title.as_str()).unwrap_or_default();
     html! {
         form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
             input type="hidden" name="item" value=(shared.winner.id);
@@ -156,7 +158,7 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
             }
             details {
                 summary { "Write a new one" }
-                label { span { "Title" } input type="text" name="title" value=(shared.winner.data.card.title); }
+                label { span { "Title" } input type="text" name="title" value=(called); }
                 label { span { "Text" } textarea name="content" rows="8" { (written.text) } }
                 label.inline {
                     input type="checkbox" name="html" value="yes" checked[written.is_html];
@@ -179,6 +181,7 @@ pub(super) fn refused(feed: &str, said: &str) -> Markup {
 }
 
 /// The text of a version as it can be written anew.
+#[derive(Default)]
 struct Source {
     text: String,
     is_html: bool,
@@ -189,13 +192,14 @@ fn source(markup: &Bytes) -> Source {
         ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
     let fields = crate::parse::again(markup).unwrap_or_default();
     let find = |path: &&str| fields.iter().find(|field| field.path == **path);
-    let text = TEXTS.iter().find_map(find).map(|field| field.value.as_ref()).unwrap_or_default();
-    let text = if text.len() > PREFILLED { "" } else { text };
-    Source { text: text.to_owned(), is_html: text.contains('<') || text.contains('&') }
+    let Some(field) = TEXTS.iter().find_map(find) else { return Source::default() };
+    let text = if field.value.len() > PREFILLED { "" } else { field.value.as_ref() };
+    Source { text: text.to_owned(), is_html: plain::is_html(&field.path, &fields) }
 }
 
 fn excerpt(markup: &Bytes) -> String {
-    let whole = visible(&source(markup).text);
+    let source = source(markup);
+    let whole = if source.is_html { visible(&source.text) } else { source.text };
     let mut shown: String = whole.chars().take(EXCERPT).collect();
     if shown.len() < whole.len() {
         shown.push('…');

@@ -249,3 +249,56 @@ async fn an_item_that_is_gone_from_the_store_is_left_out() {
     let page = text(site.get(&format!("/feeds/news/conflicts?after={named}")).await).await;
     assert!(page.contains("No item of this feed is in conflict"));
 }
+
+/// An entry whose content is written like this.
+fn content(id: &str, content: &str) -> Markup {
+    let text = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>{id}</id><title>T</title>{content}\
+         </entry></feed>"
+    );
+    let document = parse::document(&text, None, &Limits::default()).unwrap();
+    parse::own(&document, &document.entries[0])
+}
+
+#[tokio::test]
+async fn plain_text_is_compared_and_shown_as_it_is() {
+    let site = site(&["a"]);
+    let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop</content>");
+    let loser =
+        content("urn:2", "<content type='text'><![CDATA[if a<c then &amp; stop]]></content>");
+    site.store.edit("news", |feed| {
+        let item = feed.items.last_mut().unwrap();
+        item.shared.winner.data = winner.clone();
+        item.shared.conflicts = vec![version("a", "other.example", 2, loser.clone())];
+    });
+    let page = text(site.get("/feeds/news/conflicts").await).await;
+    assert!(page.contains("if a&lt;b then &amp;amp; stop</p>"), "{page}");
+    assert!(page.contains("if a&lt;c then &amp;amp; stop</p>"), "{page}");
+    assert!(page.contains("rows=\"8\">if a&lt;b then &amp;amp; stop</textarea>"), "{page}");
+    assert!(!page.contains("value=\"yes\" checked"), "{page}");
+    let (del, ins) = (page.split_once("<del>").unwrap().1, page.split_once("<ins>").unwrap().1);
+    assert!(del.split("</del>").next().unwrap().contains('b'), "{page}");
+    assert!(ins.split("</ins>").next().unwrap().contains('c'), "{page}");
+    // The ids differ as well, and nobody decides about them.
+    let accept = [("accept", "application/json")];
+    let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
+    let told = said["conflicts"][0]["conflicts"][0]["differences"].as_array().unwrap().clone();
+    let names: Vec<&str> = told.iter().map(|field| field["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"Text") && !names.contains(&"Id"), "{names:?}");
+}
+
+#[tokio::test]
+async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
+    let site = site(&["a"]);
+    site.store.edit("news", |feed| {
+        let shared = &mut feed.items.last_mut().unwrap().shared;
+        shared.winner.deleted = true;
+        shared.winner.data = markup("Deleted", "This was deleted");
+        shared.conflicts.rotate_left(1);
+    });
+    let page = text(site.get("/feeds/news/conflicts").await).await;
+    assert!(page.contains("name=\"title\" value=\"The harbour "), "{page}");
+    let written = page.split_once("<textarea").unwrap().1.split("</textarea>").next().unwrap();
+    assert!(written.contains("At nine in June") && !written.contains("deleted"), "{written}");
+    assert!(page.contains("value=\"yes\" checked"), "{page}");
+}
