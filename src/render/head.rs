@@ -1,10 +1,9 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
-use super::convert::tree;
 use super::escape::{self, push_attribute};
 use super::scope::{ATOM, Prefixes, base_of};
 use super::{Dialect, Page, ViewKind, tag};
-use crate::model::{Context, Family, Skeleton, Tick, Time};
+use crate::model::{Family, Skeleton, Tick, Time};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -86,13 +85,6 @@ impl<'a> Surroundings<'a> {
             escape::text(&mut feed_level, &page.addresses.reader);
             let _ = write!(feed_level, "</{own}id>");
         }
-        if family == Family::Atom && lacks_author(page, skeleton) {
-            let title = skeleton.title.trim();
-            let name = if title.is_empty() { &page.addresses.reader } else { title };
-            let _ = write!(feed_level, "<{own}author><{own}name>");
-            escape::text(&mut feed_level, name);
-            let _ = write!(feed_level, "</{own}name></{own}author>");
-        }
         if let (Some(mark), Some(prefix)) = (page.history.mark(), &prefixes.history) {
             let _ = write!(feed_level, "<{prefix}:{mark}/>");
         }
@@ -146,15 +138,6 @@ impl<'a> Surroundings<'a> {
         }
         out.push_str(self.text.get(at..range.end).unwrap_or_default());
     }
-}
-
-/// Whether RFC 4287 section 4.1.1 wants an author of an Atom feed: an entry names none, and neither
-/// does the feed. So it is with one made from a collection.
-fn lacks_author(page: &Page<'_>, skeleton: &Skeleton) -> bool {
-    let mut winners = page.shown().map(|item| &item.shared.winner);
-    let names_none = |feed: tree::Element| feed.find(ATOM, "author").is_none();
-    winners.any(|winner| !winner.deleted && winner.data.card.author.is_none())
-        && tree::read(&skeleton.text, &Context::default()).is_some_and(names_none)
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an

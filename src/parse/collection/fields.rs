@@ -56,6 +56,16 @@ impl Fields {
         put(slot, Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
 
+    /// Of a collection: RFC 4287 section 4.1.1 wants an author where its items may name none.
+    pub(super) fn with_author(mut self) -> Self {
+        let names_one = self.author.is_some() || self.said.iter().any(|said| said == "author");
+        let title = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
+        if !names_one {
+            self.author = Some(title.unwrap_or("unknown").to_owned());
+        }
+        self
+    }
+
     /// Writes the fields that the entry does not say in elements of Atom. `sync_id` identifies an item
     /// that has no id of its own.
     pub(super) fn write(&self, out: &mut Out, sync_id: Option<&str>) {

@@ -62,7 +62,7 @@ pub(super) fn write(
     for (name, span) in &found.head {
         head(out, &mut fields, name, &value(span)?);
     }
-    fields.write(out, None);
+    fields.with_author().write(out, None);
     for span in &found.items {
         out.at(ends.partition_point(|end| *end < span.start) + 1);
         if let Value::Object(item) = value(span)? {
