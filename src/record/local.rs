@@ -5,8 +5,6 @@
 //! section 3.2: it takes this endpoint's own conflicting versions into its history. Items that
 //! somebody else writes cannot be changed here, but what is in conflict with them can be resolved.
 
-mod advice;
-mod checked;
 mod open;
 mod policy;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! An entry that a person or a program wrote: read by `parse`, checked, and kept as what that read.
 
-use super::{advice, checked};
+mod advice;
+mod checked;
+
 use crate::model::{Completeness, Entry, FeedDocument, Time};
 use crate::parse::{self, Limits, ParseError};
 use std::fmt::Write as _;
