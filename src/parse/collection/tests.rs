@@ -106,7 +106,8 @@ fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
                 <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
     let atom = transcoded(text).unwrap().unwrap();
     let wanted = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/>\
-                  <title>t</title><entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
+                  <title>t</title><author><name>t</name></author>\
+                  <entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
                   <x:y xmlns:x=\"urn:x\"><x:z/></x:y>\
                   <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title>\
                   <id>http://h/1</id><link rel=\"alternate\" href=\"http://h/1\"/>\
