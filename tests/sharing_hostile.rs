@@ -102,6 +102,25 @@ async fn a_quiet_month_blanks_no_reader_view() {
     assert_eq!(retired, 15);
 }
 
+/// Nor does it say anything of the plain entries that it leaves out.
+#[tokio::test]
+async fn plain_entries_beside_changes_are_not_missing() {
+    let mut gate = Gate::new().await;
+    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let all = [plain("p", "P"), a.clone(), plain("q", "Q"), plain("r", "R")];
+    with(&mut gate, &document(&sharing("s1", "s5"), &all), Some(&document("", &all)), None).await;
+    gate.later(1);
+    let some = document(&sharing("s5", "s6"), &[plain("p", "P"), a, plain("r", "R")]);
+    with(&mut gate, &some, None, None).await;
+    for _ in 0..20 {
+        gate.later(6);
+        assert_eq!(kinds(&gate.same().await), []);
+    }
+    let mut shown = gate.reader().await;
+    shown.sort();
+    assert_eq!(titles(&shown), ["A", "P", "Q", "R"]);
+}
+
 /// A sequence that uses up an endpoint's numbers would freeze all that it writes later.
 #[tokio::test]
 async fn a_forged_sequence_freezes_nobody() {

@@ -181,7 +181,9 @@ fn judge_plain<'a>(
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
-    if document.completeness == Completeness::Full {
+    // A list of what changed says nothing by what is not in it (SSE 1.0 section 4).
+    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
+    if document.completeness == Completeness::Full && !lists_changes {
         taken.missing(&window);
     }
     waiting::come_out(&mut taken.draft, snapshot);

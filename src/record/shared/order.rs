@@ -34,20 +34,23 @@ pub(in crate::record) fn by_update(known: &Known) -> (Time, Tick) {
 }
 
 /// The order of the reader view of a publisher whose document lists what changed of late
-/// (`sx:sharing/@since`): that something is not in it says nothing. By update, the newest first; what
-/// is not listed stays until there are newer items enough.
+/// (`sx:sharing/@since`): that something is not in it says nothing. What is listed stands in the
+/// publisher's order, or where that is the order of the changes themselves, by update; then what is
+/// not listed, by update, until there are newer items enough.
 pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> Vec<SyncId> {
-    let mut shown: Vec<((Time, Tick), SyncId)> = draft
+    let mut shown: Vec<((Time, Tick), SyncId, bool)> = draft
         .ledger()
         .filter(|known| known.standing == Standing::Current)
-        .map(|known| (by_update(known), known.id.clone()))
+        .map(|known| (by_update(known), known.id.clone(), known.origin == Origin::Upstream))
         .collect();
-    shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
+    shown.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     let there: HashSet<&SyncId> = listed.0.iter().collect();
     let mut room = SHOWN_LEAST.saturating_sub(there.len());
-    let (mut order, mut leave) = (Vec::new(), HashSet::new());
-    for (_, id) in shown {
+    let (mut first, mut order, mut leave) = (Vec::new(), Vec::new(), HashSet::new());
+    for (_, id, is_shared) in shown {
         if there.contains(&id) {
+            first.push(id);
+        } else if !is_shared {
             order.push(id);
         } else if room > 0 {
             room -= 1;
@@ -63,7 +66,22 @@ pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> V
         let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
         draft.event(at, Said::new(EventKind::Retired, reason));
     }
-    order
+    if !is_log(draft, listed) {
+        let mut shown: HashSet<SyncId> = first.drain(..).collect();
+        first = listed.0.iter().filter(|id| shown.remove(*id)).cloned().collect();
+    }
+    first.append(&mut order);
+    first
+}
+
+/// Whether a document lists shared items alone, in the order in which they were changed: that is the
+/// order of a log, and none of the publisher's.
+fn is_log(draft: &Draft<'_>, listed: &Listed) -> bool {
+    let shared = draft.ledger().filter(|known| known.origin == Origin::Upstream);
+    let changed: HashMap<&SyncId, _> =
+        shared.map(|known| (&known.id, known.history.topmost().stamp.when())).collect();
+    let keys: Option<Vec<_>> = listed.0.iter().map(|id| Some((*changed.get(id)?, id))).collect();
+    keys.is_some_and(|keys| keys.is_sorted())
 }
 
 /// Retires the shared items that a whole document does not list any more, and answers the order of
