@@ -1,5 +1,5 @@
 //! Bytes of an upstream to a [`FeedDocument`]: charset, Atom 1.0 and 0.3, RSS 2.0, 0.9x and 1.0,
-//! JSON Feed, and collections of FeedSync, which become Atom as they are decoded.
+//! JSON Feed, and collections of FeedSync and lists in OPML, which become Atom as they are decoded.
 //!
 //! Entries are exact slices of the decoded text; what has to be repaired so that they can be
 //! republished is repaired in copies. No element is matched by its prefix, no DTD is processed, no
@@ -23,12 +23,13 @@ mod limits;
 mod links;
 mod names;
 pub mod opml;
+mod out;
 mod sharing;
 pub mod sse;
 mod text;
 mod walker;
 
-pub use decode::{Decoded, Found, decode};
+pub use decode::{Decoded, Found, characters, decode};
 pub use error::ParseError;
 pub use limits::Limits;
 

@@ -13,6 +13,7 @@ mod kept;
 mod kept_out;
 pub mod local;
 mod mint;
+mod moved;
 mod newcomer;
 mod next;
 mod redact;

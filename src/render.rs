@@ -13,6 +13,7 @@ mod head;
 mod history;
 mod json;
 mod json_feed;
+mod opml;
 mod scope;
 mod tag;
 mod tombstone;
@@ -26,7 +27,7 @@ pub mod sx091;
 pub use convert::authors;
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
-use crate::model::{Deletion, Family, FeedState, Item, Markup, Skeleton, Tick, Version};
+use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version};
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
@@ -69,14 +70,17 @@ pub enum Container {
     Json,
     /// JSON Feed 1.1.
     JsonFeed,
+    /// OPML 2.0.
+    Opml,
 }
 
 impl Container {
-    /// The container that feeds of a family have.
-    pub const fn of(family: Family) -> Self {
-        match family {
-            Family::Atom => Self::Atom,
-            Family::Rss => Self::Rss,
+    /// The container that documents of a format are republished in.
+    pub const fn of(format: Format) -> Self {
+        match (format, format.family()) {
+            (Format::Opml, _) => Self::Opml,
+            (_, Family::Atom) => Self::Atom,
+            (_, Family::Rss) => Self::Rss,
         }
     }
 
@@ -85,7 +89,7 @@ impl Container {
         match self {
             Self::Atom => Some(Family::Atom),
             Self::Rss => Some(Family::Rss),
-            Self::Pox | Self::Json | Self::JsonFeed => None,
+            Self::Pox | Self::Json | Self::JsonFeed | Self::Opml => None,
         }
     }
 
@@ -97,6 +101,7 @@ impl Container {
             Self::Pox => "application/xml",
             Self::Json => "application/json",
             Self::JsonFeed => "application/feed+json",
+            Self::Opml => "text/x-opml",
         }
     }
 
@@ -108,6 +113,7 @@ impl Container {
             Self::Pox => "application/xml; charset=utf-8",
             Self::Json => "application/json",
             Self::JsonFeed => "application/feed+json",
+            Self::Opml => "text/x-opml; charset=utf-8",
         }
     }
 }
@@ -151,7 +157,7 @@ pub struct Page<'a> {
     pub kind: ViewKind,
     /// The container.
     pub container: Container,
-    /// The dialect; JSON has but one, that of FeedSync for Collections.
+    /// The dialect; JSON has but one, that of FeedSync for Collections, and OPML, SSE 0.91.
     pub dialect: Dialect,
     /// The addresses to name.
     pub addresses: &'a Addresses,
@@ -207,6 +213,7 @@ pub fn document(page: &Page<'_>) -> String {
         Container::Pox => collection::document(page),
         Container::Json => json::document(page),
         Container::JsonFeed => json_feed::document(page),
+        Container::Opml => opml::document(page),
     }
 }
 

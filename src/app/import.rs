@@ -119,7 +119,7 @@ async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
     if bytes.len() > limits.bytes {
         return Err(wrong(&format!("it has more than {} bytes, which is the limit", limits.bytes)));
     }
-    let decoded = parse::decode(&bytes, None, &Limits::default());
+    let decoded = parse::characters(&bytes, None, &Limits::default());
     let decoded = decoded.map_err(|error| wrong(&error))?;
     let list = opml::read(&decoded.text, &limits).map_err(|error| wrong(&error))?;
     let mut problems: Vec<Problem> = decoded

@@ -41,7 +41,7 @@ type Item = Node<Said, Piece>;
 /// Merges the list `incoming` into `local`, whatever charset each is in.
 pub(super) fn merged_bytes(local: &[u8], incoming: &[u8]) -> Result<String, (Side, String)> {
     let text = |bytes, side| {
-        let decoded = parse::decode(bytes, None, &parse::Limits::default());
+        let decoded = parse::characters(bytes, None, &parse::Limits::default());
         decoded.map_err(|error| (side, error.to_string()))
     };
     let (ours, theirs) = (text(local, Side::Local)?, text(incoming, Side::Incoming)?);

@@ -23,6 +23,8 @@ pub enum Format {
     Rss090,
     /// JSON Feed 1.0 or 1.1.
     JsonFeed,
+    /// A subscription list in OPML, its outlines read as entries of Atom.
+    Opml,
 }
 
 /// The family that a format is republished in.
@@ -35,11 +37,11 @@ pub enum Family {
 }
 
 impl Format {
-    /// The family that this format is republished in: RSS of every kind as RSS 2.0, Atom 0.3 and
-    /// JSON Feed as Atom 1.0.
+    /// The family that this format is republished in: RSS of every kind as RSS 2.0, Atom 0.3,
+    /// JSON Feed and the outlines of lists as Atom 1.0.
     pub const fn family(self) -> Family {
         match self {
-            Self::Atom10 | Self::Atom03 | Self::JsonFeed => Family::Atom,
+            Self::Atom10 | Self::Atom03 | Self::JsonFeed | Self::Opml => Family::Atom,
             Self::Rss20 | Self::Rss09x | Self::Rss10 | Self::Rss090 => Family::Rss,
         }
     }
@@ -54,6 +56,7 @@ impl Format {
             Self::Rss10 => "RSS 1.0",
             Self::Rss090 => "RSS 0.90",
             Self::JsonFeed => "JSON Feed",
+            Self::Opml => "OPML",
         }
     }
 }

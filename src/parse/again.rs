@@ -18,7 +18,7 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
             "<around:feed version=\"0.3\" xmlns:around=\"http://purl.org/atom/ns#\">",
             "</around:feed>",
         ),
-        Format::Atom10 | Format::JsonFeed => {
+        Format::Atom10 | Format::JsonFeed | Format::Opml => {
             ("<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\">", "</around:feed>")
         }
         Format::Rss20 => ("<rss version=\"2.0\"><channel>", "</channel></rss>"),

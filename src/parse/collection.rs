@@ -8,15 +8,14 @@
 
 mod fields;
 mod json;
-mod out;
 mod pox;
 
 #[cfg(test)]
 mod tests;
 
+use super::out::Out;
 use super::sse::{SseDialect, Tree, mentions_sync_markup};
-use super::{Limits, ParseError};
-use out::Out;
+use super::{Limits, ParseError, out};
 
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
@@ -45,22 +44,7 @@ pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, Pars
 
 /// Whether the root element of a text is called `collection`, and sync markup is spoken of.
 fn is_pox(text: &str) -> bool {
-    let mut rest = text;
-    // Each turn goes behind one more declaration or comment.
-    let name = loop {
-        let Some(open) = rest.find('<') else { return false };
-        let tag = rest.get(open + 1..).unwrap_or_default();
-        let end = match tag {
-            comment if comment.starts_with("!--") => "-->",
-            prolog if prolog.starts_with(['?', '!']) => ">",
-            _ => break tag,
-        };
-        let Some(behind) = tag.find(end) else { return false };
-        rest = tag.get(behind + end.len()..).unwrap_or_default();
-    };
-    let name = name.split(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/').next();
-    let local = name.map(|name| name.rsplit(':').next().unwrap_or_default());
-    local == Some("collection") && mentions_sync_markup(text)
+    out::root(text) == Some("collection") && mentions_sync_markup(text)
 }
 
 /// The fault of a document that is no XML.

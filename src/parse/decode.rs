@@ -1,6 +1,6 @@
 //! Bytes to text.
 
-use super::{Limits, ParseError, collection};
+use super::{Limits, ParseError, collection, opml};
 use crate::model::Warning;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
@@ -42,19 +42,33 @@ pub struct Decoded<'a> {
 /// Decodes a body: by its byte order mark, the charset of HTTP, the XML declaration, as UTF-8 where
 /// it is valid, and else by a guess. A charset that is declared but under which the bytes are
 /// malformed is not believed where another reading is whole. JSON is UTF-8 (RFC 8259 section 8.1). A
-/// collection of FeedSync comes out as Atom ([`collection::transcoded`]).
+/// collection of FeedSync comes out as Atom ([`collection::transcoded`]), and so does a list
+/// ([`opml::transcoded`]).
 pub fn decode<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    check(bytes.len(), limits)?;
-    let mut decoded = choose(bytes, content_type);
-    check(decoded.text.len(), limits)?;
-    // A collection of FeedSync is read as the Atom document that says the same.
+    let mut decoded = characters(bytes, content_type, limits)?;
+    // A collection of FeedSync, and a list, is read as the Atom document that says the same.
     if let Some(text) = collection::within(&decoded.text, limits)? {
         decoded.text = Cow::Owned(text);
+    } else if let Some((text, mut problems)) = opml::within(&decoded.text, limits)? {
+        decoded.text = Cow::Owned(text);
+        decoded.warnings.append(&mut problems);
     }
+    Ok(decoded)
+}
+
+/// The same, whatever kind of document it is: its own text, in no other form.
+pub fn characters<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    check(bytes.len(), limits)?;
+    let decoded = choose(bytes, content_type);
+    check(decoded.text.len(), limits)?;
     Ok(decoded)
 }
 

@@ -8,10 +8,11 @@ use super::edits::cut;
 use super::entry::{Builder, TooMuch};
 use super::head::HeadBuilder;
 use super::names::Ns;
+use super::opml;
 use super::text::{self, is_blank};
 use super::walker::{Frame, Step, Walker};
 use super::{Limits, ParseError};
-use crate::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Format};
+use crate::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Format, OUTLINE_PREFIX};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
@@ -127,6 +128,7 @@ impl<'a> Outline<'a, '_> {
         let Some(frame) = self.walker.open.last() else { return Ok(()) };
         let version = plain(&self.walker.attributes, "version").unwrap_or_default().trim();
         let format = match (frame.local, frame.ns) {
+            ("feed", Ns::Atom) if self.is_list() => Format::Opml,
             ("feed", Ns::Atom) => Format::Atom10,
             ("feed", Ns::Atom03) => Format::Atom03,
             ("feed", Ns::None) if version == "0.3" => Format::Atom03,
@@ -156,6 +158,14 @@ impl<'a> Outline<'a, '_> {
         self.walker.entry_name = Some(dialect.entry());
         self.dialect = Some(dialect);
         Ok(())
+    }
+
+    /// Whether the document is a list that was made an Atom document of.
+    fn is_list(&self) -> bool {
+        let mark = |a: &super::walker::Attribute<'_>| {
+            a.ns == Ns::Named(OUTLINE_PREFIX) && a.local == opml::MARK
+        };
+        self.walker.attributes.iter().any(mark)
     }
 
     fn inner_context(&self) -> Context {

@@ -1,6 +1,7 @@
 //! Namespaces: what a publisher's prefixes mean.
 
 use super::text::trim;
+use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -120,6 +121,7 @@ const KNOWN: &[(&str, Ns)] = &[
     ("www.w3.org/2000/svg", Ns::Named("svg")),
     ("www.w3.org/1998/math/mathml", Ns::Named("mathml")),
     ("www.w3.org/2001/xmlschema-instance", Ns::Named("xsi")),
+    (OUTLINE_NAMESPACE, Ns::Named(OUTLINE_PREFIX)),
 ];
 
 /// The URI of the `xml` prefix.
@@ -146,6 +148,7 @@ fn customary(prefix: &str) -> Cow<'static, str> {
         ("wfw", _) => Cow::Borrowed("http://wellformedweb.org/CommentAPI/"),
         ("rdf", _) => Cow::Borrowed("http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
         ("podcast", _) => Cow::Borrowed("https://podcastindex.org/namespace/1.0"),
+        (OUTLINE_PREFIX, _) => Cow::Borrowed(OUTLINE_NAMESPACE),
         (_, Some((uri, Ns::Named(_)))) => Cow::Owned(format!("http://{uri}")),
         _ => Cow::Owned(format!("urn:undeclared:{prefix}")),
     }

@@ -6,6 +6,7 @@
 //! which finds attributes whatever stands around them and names each thing that it had to guess.
 
 mod build;
+mod entries;
 mod sync;
 mod tag;
 #[cfg(test)]
@@ -13,6 +14,11 @@ mod tests;
 
 pub use sync::OutlineSync;
 
+pub use entries::transcoded;
+
+pub(super) use entries::{MARK, within};
+
+use crate::model::OUTLINE_DEPTH;
 use crate::parse::text::shortened;
 use crate::sync::Item091;
 use std::ops::Range;
@@ -38,7 +44,7 @@ impl Default for OpmlLimits {
     fn default() -> Self {
         Self {
             bytes: 32 << 20,
-            depth: 256,
+            depth: OUTLINE_DEPTH,
             outlines: 100_000,
             attributes: 256,
             value: 1 << 20,
@@ -91,6 +97,8 @@ pub struct Outline {
     pub attributes: Vec<(String, String)>,
     /// What its `sx:sync` says, where it has one that is valid.
     pub sync: Option<Item091<(), OutlineSync>>,
+    /// Whether it has one that is not.
+    pub has_invalid_sync: bool,
     /// Markup inside it that is neither an outline nor `sx:sync`: places in the text.
     pub other: Vec<Range<usize>>,
     /// The line where it begins, counted from 1.
@@ -182,13 +190,22 @@ pub struct Sharing {
     pub since: Option<String>,
     /// Its `until`, where it is not empty.
     pub until: Option<String>,
+    /// The address of the complete list, where it names one (section 2.2).
+    pub complete: Option<String>,
 }
+
+/// What is read of a head beside the title (OPML 2.0, "What is a <head>?"). How a window showed the
+/// list is nobody else's business.
+pub const HEAD: [&str; 6] =
+    ["dateCreated", "dateModified", "ownerName", "ownerEmail", "ownerId", "docs"];
 
 /// A list as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutlineList {
     /// The title in its head.
     pub title: Option<String>,
+    /// What else its head says of the list and its owner, by the names of OPML 2.0 ([`HEAD`]).
+    pub head: Vec<(&'static str, String)>,
     /// What its head says of sharing.
     pub sharing: Option<Sharing>,
     /// Its outlines, in the order in which they begin.
@@ -201,6 +218,8 @@ pub struct OutlineList {
     pub unnamed: usize,
     /// Prefixes and the namespaces that they are bound to anywhere in it.
     pub namespaces: Vec<(String, String)>,
+    /// Whether it is there to its end, so that what is not in it is not in the list.
+    pub is_whole: bool,
     /// Where its outlines stand in the text: from the end of the tag of `body` to its end tag.
     pub body: Range<usize>,
 }

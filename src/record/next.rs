@@ -178,6 +178,7 @@ fn judge_plain<'a>(
         keys: None,
         left_ids: HashSet::new(),
         shared,
+        moved: super::moved::moved(snapshot, document, &matching.pairs),
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
@@ -220,6 +221,8 @@ struct Taken<'a> {
     keys: Option<identity::Keys>,
     /// Ids that an item was first published with and does not go by any more.
     left_ids: HashSet<String>,
+    /// The entries that were moved within a list.
+    moved: HashSet<usize>,
     /// The whole document, taken apart, where it shares items.
     shared: Option<(&'a Parts<'a>, &'a FeedDocument<'a>)>,
 }
@@ -247,7 +250,10 @@ impl Taken<'_> {
             self.rename(pair, entry, known);
         }
         let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
-        let changes = compared.as_ref().map(Compared::words).unwrap_or_default();
+        let mut changes = compared.as_ref().map(Compared::words).unwrap_or_default();
+        if self.moved.contains(&pair.entry) {
+            changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });
+        }
         if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);

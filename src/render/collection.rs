@@ -88,6 +88,11 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// A version that has neither conflicts nor an id of its own.
+    pub const fn alone(version: &'a Version<Markup>) -> Self {
+        Self { version, published_id: "", conflicts: &[], is_redacted: false }
+    }
+
     /// One of the conflicts. The list is flat (SSE 1.0 section 3.3).
     pub const fn conflict(&self, version: &'a Version<Markup>) -> Self {
         Self { version, conflicts: &[], ..*self }

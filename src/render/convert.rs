@@ -9,6 +9,7 @@ mod author;
 mod head;
 mod json_feed;
 mod neutral;
+mod outline;
 mod rdf;
 pub mod tree;
 
@@ -20,6 +21,7 @@ use tree::Element;
 
 pub use author::authors;
 pub use neutral::Neutral;
+pub use outline::feed as list;
 
 /// What is converted to.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +67,7 @@ pub fn skeleton<'a>(
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
         Format::JsonFeed => json_feed::feed(skeleton),
+        Format::Opml => outline::feed(skeleton),
     };
     let root = match family {
         Family::Rss if is_other => head::atom_to_rss(&root, skeleton, addresses),
@@ -86,6 +89,7 @@ pub fn markup<'a>(markup: &'a Markup, target: &Target<'_>, seen: Option<Time>) -
         (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
+        (Format::Opml, Family::Atom) => outline::entry(markup, seen),
         _ => Some(Neutral::of(markup).element(target, seen)),
     };
     let mut root =

@@ -292,7 +292,7 @@ pub fn push_sync(
 }
 
 /// A version that has itself as its data, so that none of it is copied but the history.
-fn borrowed(version: &Version<Markup>) -> Version<&Version<Markup>> {
+pub fn borrowed(version: &Version<Markup>) -> Version<&Version<Markup>> {
     Version {
         id: version.id.clone(),
         updates: version.updates,

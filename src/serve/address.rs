@@ -1,6 +1,6 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{ArchiveId, EndpointId, Family, FeedName, FeedRecord, SupId, Tick, Time};
+use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, Format, SupId, Tick, Time};
 use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ pub(super) const CLOUD_PATH: &str = "/rsscloud/pleaseNotify";
 pub(super) struct Form {
     /// The dialect.
     pub(super) dialect: Dialect,
-    /// The container, where it is not that of the feed's family.
+    /// The container, where it is not the feed's own.
     pub(super) container: Option<Container>,
 }
 
@@ -27,15 +27,15 @@ impl Form {
         Self { dialect, container: None }
     }
 
-    /// The same of a feed of a family: its own container is named no more.
-    pub(super) fn within(self, family: Family) -> Self {
-        let container = self.container.filter(|container| *container != Container::of(family));
+    /// The same of a feed of a format: its own container is named no more.
+    pub(super) fn within(self, format: Format) -> Self {
+        let container = self.container.filter(|container| *container != Container::of(format));
         Self { container, ..self }
     }
 
-    /// The container of a feed of a family.
-    pub(super) fn container(self, family: Family) -> Container {
-        self.container.unwrap_or(Container::of(family))
+    /// The container of a feed of a format.
+    pub(super) fn container(self, format: Format) -> Container {
+        self.container.unwrap_or(Container::of(format))
     }
 }
 
@@ -137,6 +137,7 @@ impl Site {
             Container::Pox => "as=pox",
             Container::Json => "as=json",
             Container::JsonFeed => "as=jsonfeed",
+            Container::Opml => "as=opml",
         });
         let dialect = match form.dialect {
             same if same == self.dialect => None,

@@ -89,10 +89,10 @@ impl Archives {
         archive: Archive,
         turn: OwnedSemaphorePermit,
     ) -> Result<Rendition, Missing> {
-        let family = archive.skeleton.format.family();
-        let form = form.within(family);
+        let format = archive.skeleton.format;
+        let form = form.within(format);
         let (addresses, history) = document(&self.site, record, &place, &archive, form);
-        let container = form.container(family);
+        let container = form.container(format);
         let renderer = self.renderer;
         let make = move || {
             let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);

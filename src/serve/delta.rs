@@ -11,8 +11,8 @@
 use super::address::Form;
 use super::address::without_credentials;
 use super::negotiate::members;
-use crate::model::{Family, FeedRecord, FeedState, Tick, Time};
-use crate::render::ViewKind;
+use crate::model::{FeedRecord, FeedState, Format, Tick, Time};
+use crate::render::{Container, ViewKind};
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -47,14 +47,16 @@ impl Scope {
         reader: &str,
         kind: ViewKind,
         form: Form,
-        family: Family,
+        format: Format,
     ) -> Option<Self> {
-        if kind == ViewKind::Complete || form.within(family).container.is_some() {
+        // What stands in each other is told whole.
+        let is_list = form.container(format) == Container::Opml;
+        if kind == ViewKind::Complete || form.within(format).container.is_some() || is_list {
             return None;
         }
         let dialect = form.dialect;
         let mut hash = Xxh3::new();
-        let form = format!("{kind:?} {dialect:?} {family:?}");
+        let form = format!("{kind:?} {dialect:?} {:?}", format.family());
         let upstream = without_credentials(&record.url);
         for part in [env!("CARGO_PKG_VERSION"), &form, reader, &upstream] {
             hash.update(&part.len().to_le_bytes());
@@ -166,7 +168,7 @@ mod tests {
     }
 
     fn scope(url: &str, kind: ViewKind) -> Scope {
-        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Family::Atom).unwrap()
+        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Format::Atom10).unwrap()
     }
 
     fn state(render: u64) -> FeedState {
@@ -241,16 +243,18 @@ mod tests {
     #[test]
     fn there_are_no_deltas_of_the_complete_view() {
         let all = ViewKind::Complete;
-        assert_eq!(Scope::of(&record("u"), "r", all, FORM, Family::Atom), None);
+        assert_eq!(Scope::of(&record("u"), "r", all, FORM, Format::Atom10), None);
     }
 
     #[test]
     fn there_are_deltas_in_the_feeds_own_container_only() {
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
             let form = Form { container: Some(container), ..FORM };
-            let scope = Scope::of(&record("u"), "r", ViewKind::Sync, form, Family::Atom);
+            let scope = Scope::of(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
             assert_eq!(scope.is_some(), own);
         }
+        let list = Scope::of(&record("u"), "r", ViewKind::Reader, FORM, Format::Opml);
+        assert_eq!(list, None);
     }
 
     #[test]

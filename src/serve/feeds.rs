@@ -133,7 +133,7 @@ async fn chosen(
     }
     // Without a state there is no document, which is what the shelf will say.
     let Some(state) = room.store.state(&record.name).await? else { return Ok(None) };
-    let own = Container::of(state.format.family());
+    let own = Container::of(state.format);
     Ok(Some(container(headers, own)).filter(|chosen| *chosen != own))
 }
 

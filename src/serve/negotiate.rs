@@ -108,7 +108,7 @@ pub(super) fn container(headers: &HeaderMap, own: Container) -> Container {
     if asked.is_empty() || admitted {
         return own;
     }
-    let others = [Container::JsonFeed, Container::Rss, Container::Atom];
+    let others = [Container::Opml, Container::JsonFeed, Container::Rss, Container::Atom];
     let others = others.into_iter().filter_map(|other| Some((named(other)?, other)));
     let best = others.filter(|(weight, _)| *weight > 0).max_by_key(|(weight, _)| *weight);
     best.map_or(own, |(_, other)| other)

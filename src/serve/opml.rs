@@ -15,7 +15,7 @@ use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
 use crate::model::{EndpointId, FeedName, FeedRecord, Revision, SyncId, Time};
-use crate::render::{ViewKind, sx, sx091};
+use crate::render::{Container, ViewKind, sx, sx091};
 use crate::sync::Item091;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The media type.
-const MEDIA_TYPE: &str = "text/x-opml; charset=utf-8";
+const MEDIA_TYPE: &str = Container::Opml.media_type();
 /// The bytes of a hash that an id is made of.
 const ID_BYTES: usize = 20;
 /// The prefix of sharing markup.

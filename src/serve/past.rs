@@ -141,11 +141,16 @@ impl Pasts {
         turn: OwnedSemaphorePermit,
     ) -> Result<Memento, Missing> {
         let form = wish.form(&view.state);
-        let container = form.container(view.state.format.family());
+        let container = form.container(view.state.format);
         let addresses = self.site.addresses(record, form);
         let Shown { view, deleted, since, until } = match wish.kind {
             ViewKind::Sync => {
-                window::at(view, at, self.window, wish.seen).map_err(Missing::Told)?
+                // A list is told whole, so that everything stands where it stood.
+                let whole = (container == Container::Opml).then(|| view.items.clone());
+                let mut shown =
+                    window::at(view, at, self.window, wish.seen).map_err(Missing::Told)?;
+                shown.view.items = whole.unwrap_or(shown.view.items);
+                shown
             }
             ViewKind::Reader | ViewKind::Complete => Shown::all(view),
         };

@@ -61,11 +61,8 @@ fn container(value: &str) -> Result<Container, Problem> {
         "pox" => Ok(Container::Pox),
         "json" => Ok(Container::Json),
         "jsonfeed" => Ok(Container::JsonFeed),
-        "opml" => {
-            let said = "a feed is not available as opml; /subscriptions.opml is the list of feeds";
-            Err(Problem::parameter("as", said))
-        }
-        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json and jsonfeed")),
+        "opml" => Ok(Container::Opml),
+        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json, jsonfeed and opml")),
     }
 }
 
@@ -124,7 +121,6 @@ mod tests {
     #[test]
     fn mistakes_name_their_parameter() {
         for (query, parameter) in [
-            ("as=opml", "as"),
             ("as=ATOM", "as"),
             ("as=atom&as=atom", "as"),
             ("sx=0.91", "sx"),

@@ -9,13 +9,13 @@ use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
-use crate::model::{Deletion, FeedName, FeedRecord, FeedState, Item, Revision, Tick};
+use crate::model::{Deletion, FeedName, FeedRecord, FeedState, Item, Revision, SyncId, Tick};
 use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, Kept};
 use moka::future::Cache;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -56,7 +56,7 @@ impl Wish {
     /// The form of the document, of a feed that is in this state.
     pub(super) fn form(&self, state: &FeedState) -> Form {
         let form = Form { dialect: self.dialect, container: self.container };
-        form.within(state.format.family())
+        form.within(state.format)
     }
 }
 
@@ -113,8 +113,8 @@ impl From<ParameterError> for Problem {
     }
 }
 
-/// Which deletions a document tells.
-enum Said {
+/// Items as of a revision.
+enum Listed {
     /// These.
     At(Vec<Item>),
     /// The feed has changed since: it is in this state now.
@@ -286,7 +286,7 @@ impl Shelf {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let form = wish.form(&view.state);
-        let container = form.container(view.state.format.family());
+        let container = form.container(view.state.format);
         let addresses = self.site.addresses(record, form);
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
@@ -360,8 +360,16 @@ impl Shelf {
                 state = view.state;
                 continue;
             }
+            let container = wish.form(&state).container(state.format);
+            if container == Container::Opml && wish.kind != ViewKind::Reader {
+                match self.listed(record, revision).await? {
+                    Listed::At(items) => return Ok((plan, View { items, ..view }, Vec::new())),
+                    Listed::Moved(now) => state = *now,
+                }
+                continue;
+            }
             let tells = wish.kind != ViewKind::Complete
-                && wish.form(&state).container(state.format.family()) == Container::Atom
+                && container == Container::Atom
                 && state.window_start.is_some();
             if !tells {
                 return Ok((plan, view, Vec::new()));
@@ -370,8 +378,8 @@ impl Shelf {
                 let deleted = view.items.iter().filter(|item| item.shared.winner.deleted);
                 let deleted = deleted.cloned().collect();
                 match self.said(record, revision, deleted).await? {
-                    Said::At(deleted) => return Ok((plan, view, deleted)),
-                    Said::Moved(now) => state = *now,
+                    Listed::At(deleted) => return Ok((plan, view, deleted)),
+                    Listed::Moved(now) => state = *now,
                 }
                 continue;
             }
@@ -381,8 +389,8 @@ impl Shelf {
             if window.state.revision == revision {
                 window.items.retain(|item| item.shared.winner.deleted);
                 match self.said(record, revision, window.items).await? {
-                    Said::At(deleted) => return Ok((plan, view, deleted)),
-                    Said::Moved(now) => state = *now,
+                    Listed::At(deleted) => return Ok((plan, view, deleted)),
+                    Listed::Moved(now) => state = *now,
                 }
                 continue;
             }
@@ -399,18 +407,33 @@ impl Shelf {
         record: &FeedRecord,
         revision: Revision,
         mut deleted: Vec<Item>,
-    ) -> Result<Said, Missing> {
+    ) -> Result<Listed, Missing> {
         if deleted.is_empty() {
-            return Ok(Said::At(deleted));
+            return Ok(Listed::At(deleted));
         }
         let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
         if ledger.state.revision != revision {
-            return Ok(Said::Moved(Box::new(ledger.state)));
+            return Ok(Listed::Moved(Box::new(ledger.state)));
         }
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
         let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
         deleted.retain(|item| !borne.contains(item.published_id.as_str()));
-        Ok(Said::At(deleted))
+        Ok(Listed::At(deleted))
+    }
+
+    /// Everything that a list has, in its order, as of `revision`. What changed is told with all that it
+    /// may stand in: an outline on its own would seem to have moved to the root.
+    async fn listed(&self, record: &FeedRecord, revision: Revision) -> Result<Listed, Missing> {
+        let all = self.view(record, Select::All).await?;
+        let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
+        if ledger.state.revision != revision || all.state.revision != revision {
+            return Ok(Listed::Moved(Box::new(ledger.state)));
+        }
+        let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
+        let mut items = all.items;
+        let place = |item: &Item| places.get(&item.shared.winner.id).copied();
+        items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
+        Ok(Listed::At(items))
     }
 
     async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, Missing> {

@@ -1,6 +1,6 @@
 //! What an item says in plain fields, as elements of an Atom entry.
 
-use super::out::Out;
+use crate::parse::out::Out;
 use crate::model::Time;
 use crate::parse::sse::rfc822;
 

@@ -1,7 +1,7 @@
 //! Collections as JSON (READINGS 1, row 34).
 
 use super::fields::{Enclosure, Fields};
-use super::out::Out;
+use crate::parse::out::Out;
 use super::{ITEM_LIMIT, pox};
 use crate::parse::json::Reader;
 use crate::parse::sse::{ATOM, Tree};

@@ -1,7 +1,7 @@
 //! Collections as plain XML.
 
 use super::fields::{Enclosure, Fields};
-use super::out::Out;
+use crate::parse::out::Out;
 use super::{ITEM_LIMIT, is_sync};
 use crate::parse::ParseError;
 use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};

@@ -2,7 +2,9 @@
 
 use super::sync::Draft;
 use super::tag::{Markup, Missing, Read, read};
-use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted};
+use super::{
+    HEAD, OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted,
+};
 use crate::parse::edits::cut;
 use crate::parse::sse::SseDialect;
 use crate::parse::text;
@@ -63,12 +65,14 @@ impl<'a> Builder<'a> {
             first: None,
             list: OutlineList {
                 title: None,
+                head: Vec::new(),
                 sharing: None,
                 outlines: Vec::new(),
                 problems: Vec::new(),
                 invalid: None,
                 unnamed: 0,
                 namespaces: Vec::new(),
+                is_whole: true,
                 body: text.len()..text.len(),
             },
         }
@@ -99,6 +103,7 @@ impl<'a> Builder<'a> {
                 Markup::Stray => self.problem(start, "a '<' begins no tag".to_owned()),
                 Markup::Endless => {
                     // What begins here cannot hide what follows it.
+                    self.list.is_whole = false;
                     self.problem(start, "something begins and does not end".to_owned());
                     at = start + 1;
                     if cut(self.text, at..self.text.len()).starts_with('!') {
@@ -180,6 +185,11 @@ impl<'a> Builder<'a> {
             && self.depth == 0
         {
             self.list.title = self.plain(span.end);
+        } else if let Some(name) = HEAD.into_iter().find(|name| local.eq_ignore_ascii_case(name))
+            && self.depth == 0
+            && !self.list.head.iter().any(|(known, _)| *known == name)
+        {
+            self.list.head.extend(self.plain(span.end).map(|text| (name, text)));
         } else if self.depth > 0
             && let Some(number) = self.innermost()
             && self.open.last().is_some_and(|open| open.what == What::Outline(number))
@@ -230,8 +240,15 @@ impl<'a> Builder<'a> {
         let line = self.line(span.start);
         let own = attributes.into_iter().filter(|(name, _)| !name.starts_with("xmlns"));
         let attributes = own.map(|(name, value)| (name.to_owned(), value)).collect();
-        let (sync, other) = (None, Vec::new());
-        self.list.outlines.push(Outline { parent, attributes, sync, other, line, closed: empty });
+        self.list.outlines.push(Outline {
+            parent,
+            attributes,
+            sync: None,
+            has_invalid_sync: false,
+            other: Vec::new(),
+            line,
+            closed: empty,
+        });
         Ok(number)
     }
 
@@ -251,7 +268,19 @@ impl<'a> Builder<'a> {
                 };
                 let version = value("version").unwrap_or_default();
                 let (since, until) = (value("since"), value("until"));
-                self.list.sharing = Some(Sharing { version, since, until });
+                self.list.sharing = Some(Sharing { version, since, until, complete: None });
+            }
+            ("related", None) => {
+                let value = |name: &str| {
+                    let found = attributes.iter().find(|(known, _)| *known == name);
+                    found.map(|(_, value)| value.trim())
+                };
+                if let Some(sharing) = &mut self.list.sharing
+                    && value("type") == Some("complete")
+                {
+                    let link = value("link").filter(|link| !link.is_empty());
+                    sharing.complete = sharing.complete.take().or(link.map(str::to_owned));
+                }
             }
             ("sync", None) => {
                 let draft = Draft::begin(&attributes, self.line(span.start));
@@ -283,7 +312,10 @@ impl<'a> Builder<'a> {
                 self.problem_in(line, "an outline has a second sx:sync, which is left out".into());
             }
             (Ok(_), None) => self.problem_in(line, "an sx:sync stands in no outline".to_owned()),
-            (Err(error), _) => {
+            (Err(error), outline) => {
+                if let Some(outline) = outline {
+                    outline.has_invalid_sync = true;
+                }
                 let message = format!("an sx:sync is not taken: {error}");
                 self.list.invalid.get_or_insert(Problem { line, message: message.clone() });
                 self.problem_in(line, message);
@@ -364,6 +396,7 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self) -> Result<OutlineList, OpmlError> {
         let cut_off = self.open.iter().any(|open| open.what != What::Other);
+        self.list.is_whole &= self.open.is_empty();
         while !self.open.is_empty() {
             self.close(None);
         }

@@ -49,7 +49,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
         });
     }
     let element = match markup.format {
-        Format::Atom10 => format!(
+        Format::Atom10 | Format::Opml => format!(
             "<source xmlns=\"http://www.w3.org/2005/Atom\"><id>{}</id><title>{}</title>\
              <link rel=\"self\" href=\"{}\"/>{people}</source>",
             escaped(id),

@@ -12,7 +12,7 @@ const AUTHORS_LIMIT: usize = 16;
 /// where it names nobody.
 pub fn authors(skeleton: &Skeleton) -> Vec<String> {
     match skeleton.format {
-        Format::Atom10 => {
+        Format::Atom10 | Format::Opml => {
             let feed = tree::read(&skeleton.text, &Context::default());
             named(&feed.unwrap_or_default())
         }

@@ -36,7 +36,7 @@ fn is_html_type(said: &str) -> bool {
 pub(super) fn escaped(markup: &Markup) -> Option<Markup> {
     let xml = match markup.format {
         Format::JsonFeed => json(&markup.xml)?,
-        Format::Atom10 => atom(&markup.xml)?,
+        Format::Atom10 | Format::Opml => atom(&markup.xml)?,
         _ => return Some(markup.clone()),
     };
     Some(Markup { xml, ..markup.clone() })

@@ -45,7 +45,7 @@ impl Shelf {
     ) -> Option<Scope> {
         let form = wish.form(state);
         let reader = self.site.view(&record.name, ViewKind::Reader, form);
-        Scope::of(record, &reader, wish.kind, form, state.format.family())
+        Scope::of(record, &reader, wish.kind, form, state.format)
     }
 
     /// What changed between the latest state that one of `tags` names and the document `whole`.
@@ -119,7 +119,7 @@ impl Shelf {
         }
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let form = wish.form(&view.state);
-        let container = form.container(view.state.format.family());
+        let container = form.container(view.state.format);
         let addresses = self.site.addresses(record, form);
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);

@@ -16,6 +16,7 @@ pub(super) enum FormatRecord {
     Rss10,
     Rss090,
     JsonFeed,
+    Opml,
 }
 
 impl From<Format> for FormatRecord {
@@ -28,6 +29,7 @@ impl From<Format> for FormatRecord {
             Format::Rss10 => Self::Rss10,
             Format::Rss090 => Self::Rss090,
             Format::JsonFeed => Self::JsonFeed,
+            Format::Opml => Self::Opml,
         }
     }
 }
@@ -42,6 +44,7 @@ impl From<FormatRecord> for Format {
             FormatRecord::Rss10 => Self::Rss10,
             FormatRecord::Rss090 => Self::Rss090,
             FormatRecord::JsonFeed => Self::JsonFeed,
+            FormatRecord::Opml => Self::Opml,
         }
     }
 }

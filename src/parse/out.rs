@@ -1,11 +1,11 @@
-//! The Atom document that is being written.
+//! The Atom document that another kind of document is read as.
 
 use crate::parse::sse::{ATOM, Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx;
 
 /// The text, and how much more may come.
-pub(super) struct Out {
+pub(in crate::parse) struct Out {
     text: String,
     limit: usize,
     /// The line that the text ends in, and up to where line ends were counted.
@@ -14,19 +14,19 @@ pub(super) struct Out {
 }
 
 impl Out {
-    pub(super) const fn new(limits: &Limits) -> Self {
+    pub(in crate::parse) const fn new(limits: &Limits) -> Self {
         Self { text: String::new(), limit: limits.decoded, line: 1, counted: 0 }
     }
 
     /// Adds text as it is. What is too much is left out and refused at the end.
-    pub(super) fn push(&mut self, text: &str) {
+    pub(in crate::parse) fn push(&mut self, text: &str) {
         if self.text.len() <= self.limit {
             self.text.push_str(text);
         }
     }
 
     /// Adds line ends until a line of the source is reached.
-    pub(super) fn at(&mut self, line: usize) {
+    pub(in crate::parse) fn at(&mut self, line: usize) {
         let new = self.text.get(self.counted..).unwrap_or_default();
         self.line += memchr::memchr_iter(b'\n', new.as_bytes()).count();
         let missing = line.saturating_sub(self.line);
@@ -36,14 +36,14 @@ impl Out {
     }
 
     /// Adds an attribute.
-    pub(super) fn attribute(&mut self, name: &str, value: &str) {
+    pub(in crate::parse) fn attribute(&mut self, name: &str, value: &str) {
         if self.text.len() <= self.limit {
             sx::attribute(&mut self.text, name, value);
         }
     }
 
     /// Adds an element of Atom with text; `attributes` as they are written.
-    pub(super) fn element(&mut self, name: &str, attributes: &str, text: &str) {
+    pub(in crate::parse) fn element(&mut self, name: &str, attributes: &str, text: &str) {
         for piece in ["<", name, attributes, ">"] {
             self.push(piece);
         }
@@ -56,7 +56,7 @@ impl Out {
     }
 
     /// Adds a link.
-    pub(super) fn link(&mut self, parts: &[(&str, &str)]) {
+    pub(in crate::parse) fn link(&mut self, parts: &[(&str, &str)]) {
         self.push("<link");
         for (name, value) in parts {
             self.attribute(name, value);
@@ -65,7 +65,7 @@ impl Out {
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make.
-    pub(super) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
+    pub(in crate::parse) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
         let Some(element) = tree.element(id) else { return };
         self.at(tree.line(element.span.start));
         let behind_name = element.span.start + 1 + element.name.len();
@@ -77,7 +77,7 @@ impl Out {
     }
 
     /// Declares a binding where elements of Atom have no prefix.
-    pub(super) fn bind(&mut self, prefix: &str, uri: &str) {
+    pub(in crate::parse) fn bind(&mut self, prefix: &str, uri: &str) {
         match prefix {
             "" if uri != ATOM => self.attribute("xmlns", uri),
             "" | "xml" => {}
@@ -87,8 +87,25 @@ impl Out {
     }
 
     /// The document.
-    pub(super) fn finish(self) -> Result<String, ParseError> {
+    pub(in crate::parse) fn finish(self) -> Result<String, ParseError> {
         let (found, limit) = (self.text.len(), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
     }
+}
+
+/// The name of the root element of a text that begins with markup, without its prefix.
+pub(in crate::parse) fn root(text: &str) -> Option<&str> {
+    let mut rest = text;
+    // Each turn goes behind one more declaration or comment.
+    let name = loop {
+        let tag = rest.get(rest.find('<')? + 1..)?;
+        let end = match tag {
+            comment if comment.starts_with("!--") => "-->",
+            prolog if prolog.starts_with(['?', '!']) => ">",
+            _ => break tag,
+        };
+        rest = tag.get(tag.find(end)? + end.len()..)?;
+    };
+    let name = name.split(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/').next()?;
+    name.rsplit(':').next()
 }

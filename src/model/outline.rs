@@ -1,0 +1,54 @@
+//! How an outline of a subscription list stands among the entries of feeds: an Atom entry with an
+//! element that bears what Atom has no words for.
+
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
+
+/// The namespace of that element, of the one that names the outline around it, and of what stands in
+/// a list that no other program has to know.
+pub const OUTLINE_NAMESPACE: &str = "urn:tidegate:outline";
+
+/// The prefix that is bound to it.
+pub const OUTLINE_PREFIX: &str = "outline";
+
+/// How deep outlines stand in each other, in lists that are read and in those that are written.
+pub const OUTLINE_DEPTH: usize = 256;
+
+/// The bytes of a hash that an id is made of.
+const HASH_BYTES: usize = 20;
+
+/// The id of an outline that has no address: made of the texts of those around it, outermost first,
+/// and its own. It gives none of them away. `ordinal` tells apart those of the same texts.
+pub fn outline_id<'a>(path: impl IntoIterator<Item = &'a str>, ordinal: u64) -> String {
+    let mut hash = Sha256::new();
+    for text in path {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    }
+    hash.update(ordinal.to_be_bytes());
+    let digest = hash.finalize();
+    let digest: &[u8] = digest.as_ref();
+    let short = digest.get(..HASH_BYTES).unwrap_or(digest);
+    format!("x-outline:{}", BASE32_NOPAD.encode(short).to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_their_place() {
+        let ids = [
+            outline_id(["News"], 0),
+            outline_id(["News"], 1),
+            outline_id(["", "News"], 0),
+            outline_id(["Ne", "ws"], 0),
+            outline_id([], 0),
+        ];
+        for (at, id) in ids.iter().enumerate() {
+            assert!(id.starts_with("x-outline:") && !id.contains("News"), "{id}");
+            assert!(!ids.iter().skip(at + 1).any(|other| other == id), "{id}");
+        }
+        assert_eq!(outline_id(["News"], 0), ids[0]);
+    }
+}
