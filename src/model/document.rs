@@ -1,6 +1,6 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
-use super::{Context, EntrySync, Sharing, Skeleton, Slots, Time};
+use super::{Context, EntrySync, Incoming, Sharing, Skeleton, Slots, Time};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -127,6 +127,15 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// The version of a shared item that it is; `None` where it says nothing of sharing, or nothing
+    /// valid.
+    pub const fn shared(&self) -> Option<&Arc<Incoming>> {
+        match &self.sync {
+            Some(EntrySync::Valid(incoming)) => Some(incoming),
+            Some(EntrySync::Invalid) | None => None,
+        }
+    }
+
     /// The entry out of its document, with everything that it borrows; its span is empty, and what
     /// its `sx:sync` says is left behind.
     pub fn detached(&self) -> Entry<'static> {

@@ -48,9 +48,7 @@ pub(in crate::record) fn without<'a>(
 ) -> FeedDocument<'a> {
     let mut document = document.clone();
     for entry in &mut document.entries {
-        if let Some(EntrySync::Valid(said)) = &entry.sync
-            && refused.contains(said.id())
-        {
+        if entry.shared().is_some_and(|said| refused.contains(said.id())) {
             entry.sync = Some(EntrySync::Invalid);
         }
     }
@@ -100,7 +98,7 @@ pub(in crate::record) fn parts<'a>(
         }
     }
     for entry in all {
-        if let Some(EntrySync::Valid(said)) = &entry.sync {
+        if let Some(said) = entry.shared() {
             incoming.extend(ids.get(said.id()).map(|known| &known.id));
             claimed.insert(identity::native(entry).shown);
         }
