@@ -282,6 +282,14 @@ pub struct FeedDocument<'a> {
     pub warnings: Vec<Warning>,
 }
 
+impl FeedDocument<'_> {
+    /// Whether it lists what changed of late (`sx:sharing/@since`; SSE 1.0 section 4): then it says
+    /// nothing by what is not in it.
+    pub fn lists_changes(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|said| said.bounds.is_some())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -181,9 +181,7 @@ fn judge_plain<'a>(
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
-    // A list of what changed says nothing by what is not in it (SSE 1.0 section 4).
-    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-    if document.completeness == Completeness::Full && !lists_changes {
+    if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }
     waiting::come_out(&mut taken.draft, snapshot);
@@ -377,8 +375,7 @@ impl Taken<'_> {
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
             let listed = Listed::of(parts, &self.ids);
-            let bounded = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-            if bounded && full && !self.draft.round.options.sharing.local {
+            if document.lists_changes() && full && !self.draft.round.options.sharing.local {
                 shared::by_changes(&mut self.draft, &listed)
             } else {
                 shared::order(&mut self.draft, &listed, full, true)

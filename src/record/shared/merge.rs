@@ -79,8 +79,8 @@ pub(in crate::record) fn merge(
 
 /// Whether nothing is known yet of a publisher who lists changes only.
 fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
-    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-    lists_changes && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+    document.lists_changes()
+        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
 }
 
 /// What of a complete feed is shown beside what its document lists: the last that changed.
