@@ -384,6 +384,18 @@ impl Snapshot {
     /// How many of the oldest archives a snapshot shows. What is not shown is not dropped for its
     /// age.
     pub const OLDEST_ARCHIVES: usize = 16;
+
+    /// A feed that nothing was committed to.
+    pub fn untouched(format: Format, now: Time) -> Self {
+        Self {
+            state: FeedState::untouched(format, now),
+            known: Vec::new(),
+            order: Vec::new(),
+            kept: Vec::new(),
+            archives: Vec::new(),
+            conflicts: BTreeMap::new(),
+        }
+    }
 }
 
 /// An item with its bytes, as views need it.

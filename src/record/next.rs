@@ -13,10 +13,9 @@ use super::{
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Origin, Snapshot,
-    Standing, SyncId,
+    Completeness, Entry, EventKind, FeedDocument, Known, Markup, Origin, Snapshot, Standing, SyncId,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
@@ -34,14 +33,7 @@ pub fn take_in_shared(
     peers: &Peers<'_>,
     prints: BodyPrints,
 ) -> Result<Verdict, RecordError> {
-    let first = Snapshot {
-        state: FeedState::untouched(document.format, round.now),
-        known: Vec::new(),
-        order: Vec::new(),
-        kept: Vec::new(),
-        archives: Vec::new(),
-        conflicts: BTreeMap::new(),
-    };
+    let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
