@@ -150,10 +150,5 @@ fn arrange(draft: &mut Draft<'_>) {
         .map(|known| (by_update(known), known.id.clone()))
         .collect();
     shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
-    let order: Vec<SyncId> = shown.into_iter().map(|(_, id)| id).collect();
-    if order != draft.old_order() {
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        draft.order = Some(order);
-        draft.shown_changed = true;
-    }
+    draft.set_order(shown.into_iter().map(|(_, id)| id).collect());
 }

@@ -151,7 +151,9 @@ fn judge_plain<'a>(
                 kept::keep(&scene, &mut draft, keep);
             }
             if let Some((parts, _)) = shared {
-                set_order(&mut draft, &Listed::of(parts, &HashMap::new()), false, false);
+                let listed = Listed::of(parts, &HashMap::new());
+                let order = shared::order(&mut draft, &listed, false, false);
+                draft.set_order(order);
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
@@ -416,16 +418,6 @@ impl Taken<'_> {
                 character::learn(&mut draft.state.character, &self.scene, window);
             }
         }
-    }
-}
-
-/// Sets the order of the reader view of a feed that shares items.
-fn set_order(draft: &mut Draft<'_>, listed: &Listed, is_whole: bool, judged: bool) {
-    let order = shared::order(draft, listed, is_whole, judged);
-    if order != draft.old_order() {
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        draft.order = Some(order);
-        draft.shown_changed = true;
     }
 }
 
