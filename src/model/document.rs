@@ -282,7 +282,22 @@ pub struct FeedDocument<'a> {
     pub warnings: Vec<Warning>,
 }
 
-impl FeedDocument<'_> {
+impl<'a> FeedDocument<'a> {
+    /// The same document with other entries. Its own are not copied.
+    pub fn with_entries(&self, entries: Vec<Entry<'a>>) -> Self {
+        Self {
+            format: self.format,
+            text: self.text,
+            head: self.head.clone(),
+            skeleton: self.skeleton.clone(),
+            entries,
+            tombstones: self.tombstones.clone(),
+            completeness: self.completeness.clone(),
+            sharing: self.sharing.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
     /// Whether it lists what changed of late (`sx:sharing/@since`; SSE 1.0 section 4): then it says
     /// nothing by what is not in it.
     pub fn lists_changes(&self) -> bool {

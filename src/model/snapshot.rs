@@ -396,6 +396,18 @@ impl Snapshot {
             conflicts: BTreeMap::new(),
         }
     }
+
+    /// The same with other items, in this order of the reader view. Its own are not copied.
+    pub fn with_items(&self, known: Vec<Known>, order: Vec<SyncId>) -> Self {
+        Self {
+            state: self.state.clone(),
+            known,
+            order,
+            kept: self.kept.clone(),
+            archives: self.archives.clone(),
+            conflicts: self.conflicts.clone(),
+        }
+    }
 }
 
 /// An item with its bytes, as views need it.

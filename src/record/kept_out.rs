@@ -61,7 +61,7 @@ pub(super) fn without<'a>(
     let rest =
         rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&diff::bytes_print(entry)));
     let entries: Vec<_> = rest.map(|(_, entry)| entry.clone()).collect();
-    (entries.len() < document.entries.len()).then(|| FeedDocument { entries, ..document.clone() })
+    (entries.len() < document.entries.len()).then(|| document.with_entries(entries))
 }
 
 /// Links that one redacted item bears, no other item, and at most one entry.
