@@ -5,7 +5,7 @@ use super::backfill::with_credentials;
 use super::error::RoundError;
 use super::judge::{Beside, Seen, Wants};
 use super::round::{self, Bench, Settled};
-use crate::fetch::{Answer, FetchRequest, Validators};
+use crate::fetch::{Answer, FetchRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time};
 use crate::record::Issued;
 use std::sync::Arc;
@@ -51,26 +51,13 @@ async fn judged(
 
 /// Reads the complete feed; where that fails, why.
 async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, String> {
-    let request = FetchRequest {
-        url: with_credentials(url, &feed.url),
-        start: None,
-        validators: Validators::default(),
-        deltas: false,
-        known_wire: None,
-        now: bench.clock.now(),
-    };
+    let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
     let fetched = bench.fetch.clone().oneshot(request).await;
     let fetched = fetched.map_err(|error| error.to_string())?;
     let Answer::Document(document) = fetched.answer else {
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
-    Ok(Seen {
-        bytes: document.bytes,
-        content_type: document.content_type,
-        url: fetched.final_url,
-        prints: document.prints,
-        delta: document.delta,
-    })
+    Ok(Seen::of(document, fetched.final_url))
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own
