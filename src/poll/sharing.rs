@@ -6,7 +6,7 @@ use super::error::RoundError;
 use super::judge::{Beside, Seen, Wants};
 use super::round::{self, Bench, Settled};
 use crate::fetch::{Answer, FetchRequest};
-use crate::model::{Count, FeedRecord, SyncId, Time};
+use crate::model::{Count, FeedRecord, SyncId, Time, Update};
 use crate::record::Issued;
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -79,13 +79,11 @@ async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issu
         for other in &others {
             looks += 1;
             let Some(known) = bench.store.known(&other.name, id).await? else { continue };
-            let updates = known.history.iter().filter(|update| update.stamp.by() == Some(&own));
-            greatest = greatest.max(updates.map(|update| update.sequence).max());
+            greatest = greatest.max(Update::greatest_by(&own, known.history.iter()));
         }
         let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
         let kept = kept.iter().map(|note| &note.update);
-        let kept = kept.filter(|update| update.stamp.by() == Some(&own));
-        greatest = greatest.max(kept.map(|update| update.sequence).max());
+        greatest = greatest.max(Update::greatest_by(&own, kept));
         issued.insert(id.clone(), greatest);
     }
     Ok(issued)

@@ -9,7 +9,7 @@ use crate::diff;
 use crate::identity;
 use crate::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
-    Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
+    Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Update, Version,
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::local::{self, Settled};
@@ -195,9 +195,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             ));
             return false;
         }
-        let claimed = updates();
-        let claimed = claimed.filter(|update| update.stamp.by() == Some(own));
-        let Some(claimed) = claimed.map(|update| update.sequence).max() else {
+        let Some(claimed) = Update::greatest_by(own, updates()) else {
             // An id of ours that nobody ever updated in our name was not minted here.
             let is_minted = known.is_some() || !id.as_str().starts_with(&format!("{own}."));
             if !is_minted {
@@ -236,8 +234,7 @@ impl<'m, 'd> Merging<'m, 'd> {
     fn issued_here(&self, known: &Known, own: &EndpointId) -> Option<Count> {
         let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
         let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
-        let updates = histories.flat_map(|history| history.iter());
-        updates.filter(|update| update.stamp.by() == Some(own)).map(|update| update.sequence).max()
+        Update::greatest_by(own, histories.flat_map(|history| history.iter()))
     }
 
     /// Step 1 of section 3.3: nothing local has this id.
