@@ -133,7 +133,8 @@ pub struct Addresses {
     pub sup: Option<String>,
     /// Of the WebSub hub; `None` while there is none.
     pub hub: Option<String>,
-    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1), each with its name.
+    /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and its
+    /// address.
     pub aggregated: Vec<(String, String)>,
     /// Where readers of RSS register to be told of changes; `None` while they cannot.
     pub cloud: Option<Cloud>,

@@ -72,6 +72,20 @@ pub struct FetchRequest {
     pub now: Time,
 }
 
+impl FetchRequest {
+    /// Asks for a whole document, whatever is known of it.
+    pub fn whole(url: String, now: Time) -> Self {
+        Self {
+            url,
+            start: None,
+            validators: Validators::default(),
+            deltas: false,
+            known_wire: None,
+            now,
+        }
+    }
+}
+
 impl fmt::Debug for FetchRequest {
     // The URL may hold credentials, so it is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -180,14 +194,7 @@ mod tests {
 
     #[test]
     fn a_request_does_not_show_its_credentials() {
-        let request = FetchRequest {
-            url: "http://me:secret@e.org/".into(),
-            start: None,
-            validators: Validators::default(),
-            deltas: false,
-            known_wire: None,
-            now: Time::from_unix(0),
-        };
+        let request = FetchRequest::whole("http://me:secret@e.org/".into(), Time::from_unix(0));
         assert!(!format!("{request:?}").contains("secret"));
     }
 

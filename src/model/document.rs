@@ -1,6 +1,6 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
-use super::{Context, EntrySync, Sharing, Skeleton, Slots, Time};
+use super::{Context, EntrySync, Incoming, Sharing, Skeleton, Slots, Time};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -130,6 +130,15 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// The version of a shared item that it is; `None` where it says nothing of sharing, or nothing
+    /// valid.
+    pub const fn shared(&self) -> Option<&Arc<Incoming>> {
+        match &self.sync {
+            Some(EntrySync::Valid(incoming)) => Some(incoming),
+            Some(EntrySync::Invalid) | None => None,
+        }
+    }
+
     /// The entry out of its document, with everything that it borrows; its span is empty, and what
     /// its `sx:sync` says is left behind.
     pub fn detached(&self) -> Entry<'static> {
@@ -274,6 +283,29 @@ pub struct FeedDocument<'a> {
     pub sharing: Option<Sharing>,
     /// What was wrong with it.
     pub warnings: Vec<Warning>,
+}
+
+impl<'a> FeedDocument<'a> {
+    /// The same document with other entries. Its own are not copied.
+    pub fn with_entries(&self, entries: Vec<Entry<'a>>) -> Self {
+        Self {
+            format: self.format,
+            text: self.text,
+            head: self.head.clone(),
+            skeleton: self.skeleton.clone(),
+            entries,
+            tombstones: self.tombstones.clone(),
+            completeness: self.completeness.clone(),
+            sharing: self.sharing.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// Whether it lists what changed of late (`sx:sharing/@since`; SSE 1.0 section 4): then it says
+    /// nothing by what is not in it.
+    pub fn lists_changes(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|said| said.bounds.is_some())
+    }
 }
 
 #[cfg(test)]

@@ -81,6 +81,18 @@ pub struct Update {
     pub stamp: Stamp,
 }
 
+impl Update {
+    /// The greatest sequence of an endpoint's own among some updates (section 3.2); `None` where it
+    /// made none of them.
+    pub fn greatest_by<'u>(
+        by: &EndpointId,
+        updates: impl IntoIterator<Item = &'u Self>,
+    ) -> Option<Count> {
+        let own = updates.into_iter().filter(|update| update.stamp.by() == Some(by));
+        own.map(|update| update.sequence).max()
+    }
+}
+
 /// The updates of an item, newest first; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct History {
@@ -198,6 +210,25 @@ mod tests {
         assert!(Count::new(1 << 31).is_err());
         assert_eq!(Count::ONE.next().map(Count::value), Ok(2));
         assert!(Count::MAX.next().is_err());
+    }
+
+    #[test]
+    fn the_greatest_sequence_is_the_endpoints_own() {
+        let (own, other) = (EndpointId::new("A").unwrap(), EndpointId::new("B").unwrap());
+        let when = Time::from_unix(9);
+        let update =
+            |sequence: u32, stamp| Update { sequence: Count::new(sequence).unwrap(), stamp };
+        let updates = [
+            update(2, Stamp::By(own.clone())),
+            update(5, Stamp::Both { when, by: own.clone() }),
+            update(3, Stamp::By(own.clone())),
+            update(8, Stamp::By(other.clone())),
+            update(9, Stamp::When(when)),
+        ];
+        let greatest = |by, updates| Update::greatest_by(by, updates).map(Count::value);
+        assert_eq!(greatest(&own, &updates[..]), Some(5));
+        assert_eq!(greatest(&other, &updates[..]), Some(8));
+        assert_eq!(greatest(&other, &updates[..3]), None);
     }
 
     #[test]

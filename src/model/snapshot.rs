@@ -384,6 +384,30 @@ impl Snapshot {
     /// How many of the oldest archives a snapshot shows. What is not shown is not dropped for its
     /// age.
     pub const OLDEST_ARCHIVES: usize = 16;
+
+    /// A feed that nothing was committed to.
+    pub fn untouched(format: Format, now: Time) -> Self {
+        Self {
+            state: FeedState::untouched(format, now),
+            known: Vec::new(),
+            order: Vec::new(),
+            kept: Vec::new(),
+            archives: Vec::new(),
+            conflicts: BTreeMap::new(),
+        }
+    }
+
+    /// The same with other items, in this order of the reader view. Its own are not copied.
+    pub fn with_items(&self, known: Vec<Known>, order: Vec<SyncId>) -> Self {
+        Self {
+            state: self.state.clone(),
+            known,
+            order,
+            kept: self.kept.clone(),
+            archives: self.archives.clone(),
+            conflicts: self.conflicts.clone(),
+        }
+    }
 }
 
 /// An item with its bytes, as views need it.

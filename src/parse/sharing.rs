@@ -5,7 +5,7 @@
 //! sync, and nothing else. One that merely ends early keeps it: its whole entries are read as if it
 //! had been closed behind them, or each would be taken for a plain one with an id of ours.
 
-use super::sse::{self, Payload, SseDialect, SseFeed, SseItem};
+use super::sse::{self, Payload, SseDialect, SseItem, SseSharing};
 use super::{Limits, document, own};
 use crate::model::{
     Completeness, EntrySync, Family, FeedDocument, Incoming, Markup, Shared, Sharing, SyncId,
@@ -37,7 +37,7 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
             return;
         }
     };
-    document.sharing = sharing(&feed, url);
+    document.sharing = feed.sharing().map(|said| sharing(&said, url));
     let mut read: HashMap<usize, EntrySync> = HashMap::new();
     let mut seen: HashMap<SyncId, usize> = HashMap::new();
     let mut repeated: HashSet<SyncId> = HashSet::new();
@@ -153,41 +153,16 @@ fn attribute(text: &mut String, name: &str, value: &str) {
     text.push('"');
 }
 
-/// What `sx:sharing` says, in whatever place it stands (READINGS 2, row 11).
-pub(super) fn sharing(feed: &SseFeed<'_>, url: Option<&Url>) -> Option<Sharing> {
-    let tree = &feed.tree;
-    let children = tree.children(feed.container).chain(tree.children(0)).map(|(id, _)| id);
-    let is_sharing = |id: &usize| {
-        let (namespace, local) = tree.name(*id);
-        local == "sharing" && SseDialect::of(namespace).is_some()
-    };
-    let id = children.into_iter().find(is_sharing)?;
-    let attribute = |name| tree.element(id).and_then(|element| element.attribute(name));
-    let complete = tree.children(id).find_map(|(related, element)| {
-        let is_complete = tree.name(related).1 == "related"
-            && element.attribute("type").map(str::trim) == Some("complete");
-        let link = element.attribute("link").filter(|_| is_complete)?.trim();
-        match url {
-            Some(url) => url.join(link).ok(),
-            None => Url::parse(link).ok(),
-        }
-    });
-    let bounds = attribute("since").zip(attribute("until"));
+/// What `sx:sharing` says.
+fn sharing(said: &SseSharing<'_>, url: Option<&Url>) -> Sharing {
     // SSE 0.91 writes dates, whose letters are in no order.
-    let is_dated = SseDialect::of(tree.name(id).0) == Some(SseDialect::Sse091);
-    let bound = |text: &str| match is_dated {
-        true => sse::values::rfc822(text).map(|time| time.to_string()),
-        false => Some(text.to_owned()),
+    let bound = |text: &str| match said.dialect {
+        SseDialect::Sse091 => sse::values::rfc822(text).map(|time| time.to_string()),
+        SseDialect::Sse | SseDialect::FeedSync => Some(text.to_owned()),
     };
-    Some(Sharing {
+    let bounds = said.since.zip(said.until);
+    Sharing {
         bounds: bounds.and_then(|(since, until)| bound(since).zip(bound(until))),
-        complete: complete.map(|mut link| {
-            // What a document says of credentials is not followed; it fails only for addresses that
-            // cannot have any.
-            let _ = link.set_username("");
-            let _ = link.set_password(None);
-            link.set_fragment(None);
-            link.into()
-        }),
-    })
+        complete: said.complete(url).map(String::from),
+    }
 }

@@ -4,6 +4,7 @@
 mod error;
 mod items;
 mod payload;
+mod sharing;
 mod sync;
 mod sync091;
 mod tree;
@@ -15,6 +16,7 @@ mod tests;
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
+pub use sharing::{SseSharing, bare};
 pub use sync091::{Kept, converted};
 pub use tree::{ATOM, Content, Id, Tree};
 pub use values::Values;

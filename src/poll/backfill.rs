@@ -5,7 +5,7 @@ use super::error::RoundError;
 use super::judge::Seen;
 use super::round::{Bench, settle};
 use super::walk;
-use crate::fetch::{Answer, FetchRequest, Validators};
+use crate::fetch::{Answer, FetchRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,14 +79,7 @@ async fn made(
         return Ok((None, None));
     }
     let url = with_credentials(walk.next.as_deref().unwrap_or(&feed.url), &feed.url);
-    let request = FetchRequest {
-        url,
-        start: None,
-        validators: Validators::default(),
-        deltas: false,
-        known_wire: None,
-        now,
-    };
+    let request = FetchRequest::whole(url, now);
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -97,13 +90,7 @@ async fn made(
     };
     let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(bytes);
-    let seen = Seen {
-        bytes: document.bytes,
-        content_type: document.content_type,
-        url: fetched.final_url,
-        prints: document.prints,
-        delta: document.delta,
-    };
+    let seen = Seen::of(document, fetched.final_url);
     let now = bench.clock.now();
     let before = walk.clone();
     let settled =

@@ -2,6 +2,7 @@
 //! scripted judgements.
 
 use super::walk::{self, Signpost};
+use crate::fetch::Document;
 use crate::judge::probe::{self, Replies};
 use crate::model::{Backfill, Completeness, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
@@ -26,6 +27,14 @@ pub struct Seen {
     pub prints: BodyPrints,
     /// Whether it is a part on purpose (226).
     pub delta: bool,
+}
+
+impl Seen {
+    /// A document that the address `url` answered with.
+    pub fn of(document: Document, url: String) -> Self {
+        let Document { bytes, content_type, prints, delta } = document;
+        Self { bytes, content_type, url, prints, delta }
+    }
 }
 
 /// What a round has beside a document whose publisher shares its items.

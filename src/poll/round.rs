@@ -212,13 +212,7 @@ async fn judged(
     now: Time,
 ) -> Result<Found, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let seen = Seen {
-        bytes: document.bytes,
-        content_type: document.content_type,
-        url: fetched.final_url.clone(),
-        prints,
-        delta,
-    };
+    let seen = Seen::of(document, fetched.final_url.clone());
     let mut settled = sharing::settle(bench, feed, now, seen).await?;
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);

@@ -5,8 +5,8 @@ use super::backfill::with_credentials;
 use super::error::RoundError;
 use super::judge::{Beside, Seen, Wants};
 use super::round::{self, Bench, Settled};
-use crate::fetch::{Answer, FetchRequest, Validators};
-use crate::model::{Count, FeedRecord, SyncId, Time};
+use crate::fetch::{Answer, FetchRequest};
+use crate::model::{Count, FeedRecord, SyncId, Time, Update};
 use crate::record::Issued;
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -51,26 +51,13 @@ async fn judged(
 
 /// Reads the complete feed; where that fails, why.
 async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, String> {
-    let request = FetchRequest {
-        url: with_credentials(url, &feed.url),
-        start: None,
-        validators: Validators::default(),
-        deltas: false,
-        known_wire: None,
-        now: bench.clock.now(),
-    };
+    let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
     let fetched = bench.fetch.clone().oneshot(request).await;
     let fetched = fetched.map_err(|error| error.to_string())?;
     let Answer::Document(document) = fetched.answer else {
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
-    Ok(Seen {
-        bytes: document.bytes,
-        content_type: document.content_type,
-        url: fetched.final_url,
-        prints: document.prints,
-        delta: document.delta,
-    })
+    Ok(Seen::of(document, fetched.final_url))
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own
@@ -92,13 +79,11 @@ async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issu
         for other in &others {
             looks += 1;
             let Some(known) = bench.store.known(&other.name, id).await? else { continue };
-            let updates = known.history.iter().filter(|update| update.stamp.by() == Some(&own));
-            greatest = greatest.max(updates.map(|update| update.sequence).max());
+            greatest = greatest.max(Update::greatest_by(&own, known.history.iter()));
         }
         let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
         let kept = kept.iter().map(|note| &note.update);
-        let kept = kept.filter(|update| update.stamp.by() == Some(&own));
-        greatest = greatest.max(kept.map(|update| update.sequence).max());
+        greatest = greatest.max(Update::greatest_by(&own, kept));
         issued.insert(id.clone(), greatest);
     }
     Ok(issued)

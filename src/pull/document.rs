@@ -4,7 +4,9 @@ use super::error::PullError;
 use super::item::Item;
 use super::text::labelled_utf8;
 use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older};
-use crate::parse::sse::{self, Payload, SseDialect, SseFeed, mentions_sync_markup, parse_rfc822};
+use crate::parse::sse::{
+    self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup, parse_rfc822,
+};
 use crate::parse::{self, Limits};
 use std::collections::HashSet;
 use url::Url;
@@ -86,19 +88,7 @@ pub(super) fn read(
 
 /// Whether a feed takes part in synchronization.
 fn shares(feed: &SseFeed<'_>) -> bool {
-    feed.items.iter().any(|item| item.dialect.is_some()) || sharing_of(feed).is_some()
-}
-
-/// The `sx:sharing` of a feed: in its channel, or in its root, where that of the authors of SSE 0.91
-/// stands (READINGS 2, row 11).
-fn sharing_of(feed: &SseFeed<'_>) -> Option<usize> {
-    let tree = &feed.tree;
-    let mut children =
-        [feed.container, 0].into_iter().flat_map(|id| tree.children(id)).map(|(id, _)| id);
-    children.find(|id| {
-        let (namespace, local) = tree.name(*id);
-        local == "sharing" && SseDialect::of(namespace).is_some()
-    })
+    feed.items.iter().any(|item| item.dialect.is_some()) || feed.sharing().is_some()
 }
 
 fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
@@ -113,7 +103,7 @@ fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
         // An item with invalid markup does not cost the others theirs (READINGS 1, row 18).
         warnings.push(format!("{url}: {error}; the item is left out"));
     }
-    let sharing = sharing_of(feed).map(|id| sharing(feed, id, url)).unwrap_or_default();
+    let sharing = feed.sharing().map(|said| sharing(&said, url)).unwrap_or_default();
     Document {
         url: url.clone(),
         text: feed.tree.text().to_owned(),
@@ -123,23 +113,15 @@ fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
     }
 }
 
-fn sharing(feed: &SseFeed<'_>, id: usize, url: &Url) -> Sharing {
-    let tree = &feed.tree;
-    let attribute = |name| tree.element(id).and_then(|element| element.attribute(name));
-    let is_091 = SseDialect::of(tree.name(id).0) == Some(SseDialect::Sse091);
-    let bounds = if is_091 {
-        bounds_091(attribute("since"), attribute("until"))
-    } else {
-        let bounds = attribute("since").zip(attribute("until"));
-        bounds.map(|(since, until)| (since.to_owned(), until.to_owned()))
+fn sharing(said: &SseSharing<'_>, url: &Url) -> Sharing {
+    let bounds = match said.dialect {
+        SseDialect::Sse091 => bounds_091(said.since, said.until),
+        SseDialect::Sse | SseDialect::FeedSync => {
+            let bounds = said.since.zip(said.until);
+            bounds.map(|(since, until)| (since.to_owned(), until.to_owned()))
+        }
     };
-    let complete = tree.children(id).find_map(|(related, element)| {
-        let is_complete = tree.name(related).1 == "related"
-            && element.attribute("type").map(str::trim) == Some("complete");
-        let link = element.attribute("link").filter(|_| is_complete)?;
-        url.join(link.trim()).ok().map(bare)
-    });
-    Sharing { bounds, complete }
+    Sharing { bounds, complete: said.complete(Some(url)) }
 }
 
 /// The bounds of SSE 0.91 (section 2.1), which are dates, as texts that can be compared. Without `since`
@@ -150,15 +132,6 @@ fn bounds_091(since: Option<&str>, until: Option<&str>) -> Option<(String, Strin
         None => Some((String::new(), until)),
         Some(since) => Some((parse_rfc822(since)?.to_string(), until)),
     }
-}
-
-/// A link as it is followed and kept: what a document says of credentials is neither.
-fn bare(mut link: Url) -> Url {
-    // Both fail only for addresses that cannot have any.
-    let _ = link.set_username("");
-    let _ = link.set_password(None);
-    link.set_fragment(None);
-    link
 }
 
 /// References in what is taken elsewhere are relative to where it came from.

@@ -288,6 +288,15 @@ impl<'a> Draft<'a> {
         &self.snapshot.order
     }
 
+    /// Sets the order of the reader view, where it is another than this draft has so far.
+    pub(super) fn set_order(&mut self, order: Vec<SyncId>) {
+        if order != self.order.as_deref().unwrap_or(self.old_order()) {
+            self.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
+            self.order = Some(order);
+            self.shown_changed = true;
+        }
+    }
+
     /// The items that this commit brings other bytes or a version of.
     pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
         self.versions.iter().map(|version| &version.id).chain(self.latest.keys())

@@ -5,9 +5,7 @@ use super::draft::{Draft, Said};
 use super::redact::forget_in;
 use super::shared::{Body, Merging, Offer, by_update};
 use super::{Round, Verdict, local};
-use crate::model::{
-    EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId, Tick, Time,
-};
+use crate::model::{EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 
@@ -144,16 +142,6 @@ fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
 
 /// The order of the reader view: by update, the newest first.
 fn arrange(draft: &mut Draft<'_>) {
-    let mut shown: Vec<((Time, Tick), SyncId)> = draft
-        .ledger()
-        .filter(|known| known.standing == Standing::Current)
-        .map(|known| (by_update(known), known.id.clone()))
-        .collect();
-    shown.sort_by(|(one, id), (other, other_id)| other.cmp(one).then_with(|| id.cmp(other_id)));
-    let order: Vec<SyncId> = shown.into_iter().map(|(_, id)| id).collect();
-    if order != draft.old_order() {
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        draft.order = Some(order);
-        draft.shown_changed = true;
-    }
+    let order = by_update(draft).into_iter().map(|known| known.id.clone()).collect();
+    draft.set_order(order);
 }

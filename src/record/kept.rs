@@ -6,7 +6,7 @@ use super::held::Keep;
 use super::newcomer::newcomer;
 use crate::identity::{self, Native};
 use crate::judge::Scene;
-use crate::model::{Completeness, FeedDocument, FeedState, Format, Kept, Snapshot, SyncId};
+use crate::model::{Completeness, FeedDocument, Format, Kept, Snapshot, SyncId};
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
 pub(super) struct Left {
@@ -116,12 +116,6 @@ fn ledger(kept: &[Kept], draft: &Draft<'_>) -> Snapshot {
         let native = identity::native(entry);
         Some(newcomer(entry, &native, &native.shown, id, |_| false, draft))
     });
-    Snapshot {
-        state: FeedState::untouched(Format::Atom10, draft.round.now),
-        known: known.collect(),
-        order: Vec::new(),
-        kept: Vec::new(),
-        archives: Vec::new(),
-        conflicts: std::collections::BTreeMap::new(),
-    }
+    let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
+    Snapshot { known: known.collect(), ..nothing }
 }

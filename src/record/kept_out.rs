@@ -55,13 +55,15 @@ pub(super) fn without<'a>(
             out.insert(*at);
         }
     }
+    if out.is_empty() {
+        return None;
+    }
     let print = |at: &usize| document.entries.get(*at).map(diff::bytes_print);
     let prints: HashSet<u64> = out.iter().filter_map(print).collect();
     let rest = document.entries.iter().enumerate();
     let rest =
         rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&diff::bytes_print(entry)));
-    let entries: Vec<_> = rest.map(|(_, entry)| entry.clone()).collect();
-    (entries.len() < document.entries.len()).then(|| FeedDocument { entries, ..document.clone() })
+    Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
 }
 
 /// Links that one redacted item bears, no other item, and at most one entry.

@@ -13,10 +13,9 @@ use super::{
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, FeedState, Known, Markup, Origin, Snapshot,
-    Standing, SyncId,
+    Completeness, Entry, EventKind, FeedDocument, Known, Markup, Origin, Snapshot, Standing, SyncId,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
@@ -34,14 +33,7 @@ pub fn take_in_shared(
     peers: &Peers<'_>,
     prints: BodyPrints,
 ) -> Result<Verdict, RecordError> {
-    let first = Snapshot {
-        state: FeedState::untouched(document.format, round.now),
-        known: Vec::new(),
-        order: Vec::new(),
-        kept: Vec::new(),
-        archives: Vec::new(),
-        conflicts: BTreeMap::new(),
-    };
+    let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
@@ -159,7 +151,9 @@ fn judge_plain<'a>(
                 kept::keep(&scene, &mut draft, keep);
             }
             if let Some((parts, _)) = shared {
-                set_order(&mut draft, &Listed::of(parts, &HashMap::new()), false, false);
+                let listed = Listed::of(parts, &HashMap::new());
+                let order = shared::order(&mut draft, &listed, false, false);
+                draft.set_order(order);
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
@@ -182,9 +176,7 @@ fn judge_plain<'a>(
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
-    // A list of what changed says nothing by what is not in it (SSE 1.0 section 4).
-    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-    if document.completeness == Completeness::Full && !lists_changes {
+    if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }
     waiting::come_out(&mut taken.draft, snapshot);
@@ -383,8 +375,7 @@ impl Taken<'_> {
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
             let listed = Listed::of(parts, &self.ids);
-            let bounded = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-            if bounded && full && !self.draft.round.options.sharing.local {
+            if document.lists_changes() && full && !self.draft.round.options.sharing.local {
                 shared::by_changes(&mut self.draft, &listed)
             } else {
                 shared::order(&mut self.draft, &listed, full, true)
@@ -433,16 +424,6 @@ impl Taken<'_> {
                 character::learn(&mut draft.state.character, &self.scene, window);
             }
         }
-    }
-}
-
-/// Sets the order of the reader view of a feed that shares items.
-fn set_order(draft: &mut Draft<'_>, listed: &Listed, is_whole: bool, judged: bool) {
-    let order = shared::order(draft, listed, is_whole, judged);
-    if order != draft.old_order() {
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        draft.order = Some(order);
-        draft.shown_changed = true;
     }
 }
 

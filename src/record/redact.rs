@@ -49,9 +49,7 @@ pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
     }
     let order = draft.order.as_deref().unwrap_or(draft.old_order());
     if order.contains(id) {
-        let order: Vec<SyncId> = order.iter().filter(|k| *k != id).cloned().collect();
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        draft.order = Some(order);
+        draft.set_order(order.iter().filter(|k| *k != id).cloned().collect());
     }
     if known.conflicts > 0 {
         draft.conflicts.insert(id.clone(), Vec::new());

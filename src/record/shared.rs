@@ -15,7 +15,7 @@ pub(super) use offer::{Body, Offer};
 pub(super) use order::{Listed, SHOWN_LEAST, by_changes, by_update, order};
 pub(super) use parts::{Parts, Slot, parts, without};
 
-use crate::model::{Count, FeedDocument, FeedState, Known, Origin, Snapshot, SyncId};
+use crate::model::{Count, Entry, FeedDocument, FeedState, Known, Origin, Snapshot, SyncId};
 use std::collections::HashMap;
 
 /// By how much `updates` may be greater than what is known of the item. A greater leap is not taken
@@ -54,15 +54,9 @@ pub fn needs_complete(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) 
 }
 
 fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
-    use crate::model::{EntrySync, Standing};
-    let listed: std::collections::HashSet<&SyncId> = document
-        .entries
-        .iter()
-        .filter_map(|entry| match &entry.sync {
-            Some(EntrySync::Valid(incoming)) => Some(incoming.id()),
-            _ => None,
-        })
-        .collect();
+    use crate::model::Standing;
+    let shared = document.entries.iter().filter_map(Entry::shared);
+    let listed: std::collections::HashSet<&SyncId> = shared.map(|said| said.id()).collect();
     let is_there =
         |known: &&Known| known.origin == Origin::Upstream && known.standing == Standing::Current;
     snapshot.known.iter().filter(is_there).any(|known| !listed.contains(&known.id))

@@ -60,14 +60,7 @@ pub fn next_update<'a>(
 ) -> Result<(Count, Update), SyncError> {
     let exhausted = |_| SyncError::Exhausted { id: id.clone() };
     let updates = updates.next().map_err(exhausted)?;
-    let own = stamp.by().and_then(|by| {
-        known
-            .into_iter()
-            .filter(|update| update.stamp.by() == Some(by))
-            .map(|update| update.sequence)
-            .max()
-    });
-    let sequence = match own {
+    let sequence = match stamp.by().and_then(|by| Update::greatest_by(by, known)) {
         Some(greatest) if updates <= greatest => greatest.next().map_err(exhausted)?,
         _ => updates,
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate::archive;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick, Time,
+    Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick, Time, Update,
     VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
@@ -120,9 +120,7 @@ impl Gate {
     /// are its kept versions.
     async fn issued(&self, id: &SyncId) -> Option<Count> {
         let kept = self.store.versions(&self.feed, id, 1000).await.unwrap();
-        let kept = kept.iter().map(|note| &note.update);
-        let own = kept.filter(|update| update.stamp.by() == Some(self.store.endpoint()));
-        own.map(|update| update.sequence).max()
+        Update::greatest_by(self.store.endpoint(), kept.iter().map(|note| &note.update))
     }
 
     fn tick(&mut self) {

@@ -2,20 +2,8 @@
 # Opens the versions page of an item, a difference and the bytes of a version in headless Chromium,
 # with hostile markup in titles and texts: it must be shown as text, and nothing of it may run.
 #
-# Needs chromium, python3 and TIDEGATE_BIN (default: the release build). Screenshots go to
-# TIDEGATE_SCREENSHOTS (default: a folder of the target). Passes where no browser is, but in CI.
+# What it needs stands in browser_stage.bash.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-
-target=${CARGO_TARGET_DIR:-target}
-bin=${TIDEGATE_BIN:-$target/release/tidegate}
-browser=$(command -v chromium || command -v chromium-browser || true)
-if [ -z "$browser" ]; then
-    echo 'no chromium here'
-    [ -z "${CI:-}" ] || exit 1
-    echo 'skipped'
-    exit 0
-fi
-out=${TIDEGATE_SCREENSHOTS:-$target/screenshots}
-mkdir -p "$out"
-exec python3 tests/scripts/browser_pages.py --bin "$bin" --browser "$browser" --out "$out"
+source tests/scripts/browser_stage.bash
+look tests/scripts/browser_pages.py

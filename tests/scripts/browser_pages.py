@@ -4,26 +4,17 @@ hostile markup runs, loads or is not shown as text.
     browser_pages.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
 
-import argparse
 import html
-import http.server
 import json
-import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-import threading
-import urllib.request
 
-TOKEN = "a-token-for-the-browser"
-# How long a request, and one run of the browser, may take, in seconds.
-REQUEST_WAIT = 30
-BROWSER_WAIT = 60
+from browser_stage import FLAGS, MARK, WAIT, Gateway, Publisher, given, status
+
 # How often a run of the browser that hangs is begun again.
 BROWSER_TRIES = 3
-# Written by whatever runs; the publisher counts who asks for it.
-MARK = "hostile-ran"
 
 SCRIPT = "<script>console.log('{mark}');alert(1);fetch('{origin}/{mark}')</script>"
 IMAGE = "<img src=x onerror=\"console.log('{mark}');new Image().src='{origin}/{mark}'\">"
@@ -39,24 +30,6 @@ PROSE = (
     "may cease, since the lower leading light has a new lamp. Do not feed the gulls; the one with "
     "the white ring is not to be fed under any circumstances. "
 )
-
-
-class Publisher(http.server.BaseHTTPRequestHandler):
-    document = ""
-    asked = []
-
-    def do_GET(self):
-        if self.path != "/feed":
-            Publisher.asked.append(self.path)
-        body = Publisher.document.encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/atom+xml; charset=utf-8")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
 
 
 def entry(number, title, text, updated="2026-05-01T08:00:00Z"):
@@ -100,38 +73,6 @@ def editions(origin):
     ]
 
 
-class Gateway:
-    def __init__(self, binary, upstream, folder):
-        config = folder / "tidegate.toml"
-        config.write_text(
-            f'[server]\nlisten = "127.0.0.1:0"\nadmin_token = "{TOKEN}"\n'
-            f'[store]\npath = "{folder / "data"}"\n[polling]\nallow_private = true\n'
-            f'[[feed]]\nname = "harbour"\nurl = "{upstream}/feed"\n'
-        )
-        self.process = subprocess.Popen(
-            [binary, "serve", "-c", config], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        line = self.process.stdout.readline()
-        self.base = re.fullmatch(r"listening on (http://\S+)\n", line).group(1)
-
-    def ask(self, path, method="GET", accept="application/json"):
-        headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
-        request = urllib.request.Request(self.base + path, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=REQUEST_WAIT) as answer:
-            return answer.read().decode()
-
-    def poll(self):
-        report = json.loads(self.ask("/api/v1/feeds/harbour/poll", "POST"))
-        if report["error"]:
-            raise RuntimeError(report["error"])
-        return report
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(timeout=REQUEST_WAIT)
-
-
 class Browser:
     def __init__(self, program, out):
         self.program, self.out = program, out
@@ -140,15 +81,12 @@ class Browser:
         for attempt in range(BROWSER_TRIES):
             with tempfile.TemporaryDirectory() as profile:
                 command = [
-                    self.program, "--headless=new", "--no-sandbox", "--disable-gpu",
-                    "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-                    "--disable-background-networking", "--disable-component-update",
-                    "--enable-logging=stderr", "--virtual-time-budget=3000",
-                    f"--user-data-dir={profile}", *more, address,
+                    self.program, *FLAGS, "--enable-logging=stderr",
+                    "--virtual-time-budget=3000", f"--user-data-dir={profile}", *more, address,
                 ]
                 try:
                     return subprocess.run(
-                        command, capture_output=True, text=True, timeout=BROWSER_WAIT, check=True,
+                        command, capture_output=True, text=True, timeout=WAIT, check=True,
                     )
                 except subprocess.TimeoutExpired:
                     if attempt + 1 == BROWSER_TRIES:
@@ -186,36 +124,28 @@ def check(name, page, console, wanted, faults):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--browser", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    given = arguments.parse_args()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Publisher)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_address[1]}"
+    call = given()
+    origin = Publisher.open()
     with tempfile.TemporaryDirectory() as folder:
         all_editions = editions(origin)
         Publisher.document = all_editions[0]
-        gateway = Gateway(given.bin, origin, pathlib.Path(folder))
+        gateway = Gateway(call.bin, origin, folder, "[polling]\nallow_private = true\n")
         try:
             for edition in all_editions:
                 Publisher.document = edition
                 gateway.poll()
-            faults = look_around(gateway, Browser(given.browser, given.out))
+            faults = look_around(gateway, Browser(call.browser, call.out))
         finally:
             gateway.end()
     faults += [f"the browser asked the publisher for {path}" for path in Publisher.asked]
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    return 1 if faults else 0
+    return status(faults)
 
 
 def look_around(gateway, browser):
-    reader = gateway.ask("/feeds/harbour", accept="*/*")
+    reader = gateway.ask("/feeds/harbour")
     sync_id = re.search(r'sync id="([^"]+)"', reader).group(1)
     address = f"/feeds/harbour/items/{sync_id}"
-    item = json.loads(gateway.ask(address))
+    item = json.loads(gateway.ask(address, accept="application/json"))
     assert item["updates"] == 4, item
     as_text = "&lt;script&gt;console.log('" + MARK
     pages = {

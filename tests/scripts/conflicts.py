@@ -4,73 +4,26 @@ where something is not as it should be.
     conflicts.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
 
-import argparse
 import base64
 import html
-import http.server
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
 
-TOKEN = "a-token-for-the-browser"
-# How long anything may take, in seconds.
-WAIT = 60
-MARK = "hostile-ran"
+from browser_stage import FLAGS, MARK, TOKEN, WAIT, Gateway, Publisher, given, status
+
 HOSTILE = f"<script>document.title='{MARK}'</script><img src=x onerror=\"document.title='{MARK}'\">"
 OURS = "The ferry sails at nine and again at four"
 THEIRS = f"The ferry sails at eight and again at four {HOSTILE}"
 
 
-class Publisher(http.server.BaseHTTPRequestHandler):
-    document = ""
-
-    def do_GET(self):
-        body = Publisher.document.encode()
-        self.send_response(200 if body else 404)
-        self.send_header("content-type", "application/atom+xml; charset=utf-8")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-class Gateway:
-    def __init__(self, program, origin, folder):
-        config = folder / "tidegate.toml"
-        config.write_text(
-            f'[server]\nlisten = "127.0.0.1:0"\nadmin_token = "{TOKEN}"\n'
-            '[store]\nkind = "memory"\n'
-            '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
-            f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\nlocal = true\n'
-            'title = "Notices of the harbour"\n'
-        )
-        self.process = subprocess.Popen(
-            [program, "serve", "--config", str(config), "--data", str(folder / "data")],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )
-        self.base = self.process.stdout.readline().strip().removeprefix("listening on ")
-
-    def ask(self, path, method="GET", body=None):
-        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(self.base + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=WAIT) as answer:
-            return answer.read().decode()
-
-    def api(self, path, method="GET", body=None):
-        return json.loads(self.ask("/api/v1/feeds/harbour" + path, method, body))
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(timeout=WAIT)
+SETTINGS = (
+    '[store]\nkind = "memory"\n'
+    '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
+)
 
 
 class Browser:
@@ -86,10 +39,8 @@ class Browser:
         # What the browser reads and writes must not stand at 3 and 4 before it is put there.
         self.process = subprocess.Popen(
             [
-                program, "--headless=new", "--no-sandbox", "--disable-gpu",
-                "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-                "--disable-background-networking", "--disable-component-update",
-                "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
+                program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}",
+                "about:blank",
             ],
             pass_fds=(3, 4, here[0], there[1]), preexec_fn=wire,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -203,9 +154,7 @@ def contest(gateway):
     })
     # The document must be another than any before.
     Publisher.document = theirs
-    report = gateway.api("/poll", "POST")
-    if report["error"]:
-        raise RuntimeError(report)
+    gateway.poll()
     return made["sync_id"]
 
 
@@ -284,34 +233,27 @@ def write_anew(gateway, browser, sync_id):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--browser", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    given = arguments.parse_args()
+    call = given()
     # The browser finds its pipe at 3 and 4, so they must be ours to give away.
     while os.open(os.devnull, os.O_RDONLY) < 4:
         pass
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Publisher)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_address[1]}"
+    origin = Publisher.open()
+    feed = 'local = true\ntitle = "Notices of the harbour"\n'
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
-        gateway = Gateway(given.bin, origin, pathlib.Path(folder))
-        browser = Browser(given.browser, profile)
+        gateway = Gateway(call.bin, origin, folder, SETTINGS, feed)
+        browser = Browser(call.browser, profile)
         try:
             sync_id = contest(gateway)
-            faults = list(decide(gateway, browser, given.out))
+            faults = list(decide(gateway, browser, call.out))
             faults += write_anew(gateway, browser, sync_id)
             if browser.value("document.title").find(MARK) >= 0:
                 faults.append("hostile markup ran")
         finally:
             browser.end()
             gateway.end()
-    for fault in faults:
-        print(fault, file=sys.stderr)
     if not faults:
-        print(f"conflicts were looked at and resolved; pictures in {given.out}")
-    return 1 if faults else 0
+        print(f"conflicts were looked at and resolved; pictures in {call.out}")
+    return status(faults)
 
 
 if __name__ == "__main__":

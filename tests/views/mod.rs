@@ -80,8 +80,7 @@ impl Wanted {
         let decoded = parse::decode(&bytes, None, &limits).ok()?;
         let document = parse::document(&decoded.text, None, &limits).ok()?;
         // What lists changes has tombstones, and the order of a log.
-        let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-        if lists_changes && document.entries.iter().all(|entry| entry.sync.is_some()) {
+        if document.lists_changes() && document.entries.iter().all(|entry| entry.sync.is_some()) {
             return None;
         }
         if document.completeness != Completeness::Full || document.entries.is_empty() {

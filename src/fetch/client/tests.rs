@@ -24,14 +24,7 @@ fn fetch(allow_private: AllowPrivate) -> Fetch {
 }
 
 fn request(url: &str) -> FetchRequest {
-    FetchRequest {
-        url: url.to_owned(),
-        start: None,
-        validators: Validators::default(),
-        deltas: false,
-        known_wire: None,
-        now: Time::from_unix(1_795_191_605),
-    }
+    FetchRequest::whole(url.to_owned(), Time::from_unix(1_795_191_605))
 }
 
 async fn ask(url: &str) -> Result<Fetched, FetchError> {

@@ -3,9 +3,8 @@
 use super::super::draft::Draft;
 use super::super::next::head_print;
 use super::super::{Round, Verdict};
-use crate::model::{FeedState, Format, Snapshot, Time};
+use crate::model::{Format, Snapshot, Time};
 use crate::parse::{self, Limits};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
@@ -18,16 +17,9 @@ pub fn open(round: &Round<'_>) -> Verdict {
     if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
 }
 
-/// A feed that nothing was committed to.
+/// Such a feed before its first commit.
 pub(in crate::record) fn nothing(round: &Round<'_>) -> Snapshot {
-    Snapshot {
-        state: FeedState::untouched(Format::Atom10, round.now),
-        known: Vec::new(),
-        order: Vec::new(),
-        kept: Vec::new(),
-        archives: Vec::new(),
-        conflicts: BTreeMap::new(),
-    }
+    Snapshot::untouched(Format::Atom10, round.now)
 }
 
 /// Puts our document around the items, where it is not there yet.

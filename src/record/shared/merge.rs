@@ -8,8 +8,8 @@ use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
 use crate::diff;
 use crate::identity;
 use crate::model::{
-    ConflictPolicy, Conflicting, Count, EndpointId, Entry, EntrySync, EventKind, FeedDocument,
-    Incoming, Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Version,
+    ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
+    Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Update, Version,
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::local::{self, Settled};
@@ -56,7 +56,7 @@ pub(in crate::record) fn merge(
     peers: &Peers<'_>,
 ) -> Merged {
     let mut listed: HashSet<&SyncId> =
-        document.entries.iter().filter_map(|entry| said(entry).map(Incoming::id)).collect();
+        document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
     if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(parts, document)) {
         listed.extend(newest(complete, &listed));
     }
@@ -67,7 +67,7 @@ pub(in crate::record) fn merge(
     // stands above, the newer, is made later.
     for source in peers.complete.into_iter().chain([document]) {
         for entry in source.entries.iter().rev() {
-            let Some(said) = said(entry) else { continue };
+            let Some(said) = entry.shared() else { continue };
             let is_listed = listed.contains(said.id());
             let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
@@ -79,25 +79,18 @@ pub(in crate::record) fn merge(
 
 /// Whether nothing is known yet of a publisher who lists changes only.
 fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
-    let lists_changes = document.sharing.as_ref().is_some_and(|said| said.bounds.is_some());
-    lists_changes && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+    document.lists_changes()
+        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
 }
 
 /// What of a complete feed is shown beside what its document lists: the last that changed.
 fn newest<'a>(complete: &'a FeedDocument<'_>, listed: &HashSet<&SyncId>) -> Vec<&'a SyncId> {
-    let all = complete.entries.iter().filter_map(said);
+    let all = complete.entries.iter().filter_map(Entry::shared);
     let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
-    let mut living: Vec<&Incoming> = living.collect();
+    let mut living: Vec<_> = living.collect();
     living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
     let room = SHOWN_LEAST.saturating_sub(listed.len());
-    living.into_iter().take(room).map(Incoming::id).collect()
-}
-
-fn said<'a>(entry: &'a Entry<'_>) -> Option<&'a Incoming> {
-    match &entry.sync {
-        Some(EntrySync::Valid(said)) => Some(said),
-        _ => None,
-    }
+    living.into_iter().take(room).map(|said| said.id()).collect()
 }
 
 /// A merge that is being made.
@@ -202,9 +195,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             ));
             return false;
         }
-        let claimed = updates();
-        let claimed = claimed.filter(|update| update.stamp.by() == Some(own));
-        let Some(claimed) = claimed.map(|update| update.sequence).max() else {
+        let Some(claimed) = Update::greatest_by(own, updates()) else {
             // An id of ours that nobody ever updated in our name was not minted here.
             let is_minted = known.is_some() || !id.as_str().starts_with(&format!("{own}."));
             if !is_minted {
@@ -243,8 +234,7 @@ impl<'m, 'd> Merging<'m, 'd> {
     fn issued_here(&self, known: &Known, own: &EndpointId) -> Option<Count> {
         let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
         let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
-        let updates = histories.flat_map(|history| history.iter());
-        updates.filter(|update| update.stamp.by() == Some(own)).map(|update| update.sequence).max()
+        Update::greatest_by(own, histories.flat_map(|history| history.iter()))
     }
 
     /// Step 1 of section 3.3: nothing local has this id.

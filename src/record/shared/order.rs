@@ -4,6 +4,7 @@ use super::super::draft::Draft;
 use super::{Parts, Slot};
 use crate::model::{EventKind, Known, Origin, Standing, SyncId, Tick, Time};
 use crate::record::draft::Said;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// What the document lists, in its order.
@@ -27,10 +28,18 @@ pub(in crate::record) const SHOWN_LEAST: usize = 100;
 
 /// By what items stand in order of update: the date that they bear, but none that is later than the
 /// gateway saw it, and then when it was taken in.
-pub(in crate::record) fn by_update(known: &Known) -> (Time, Tick) {
+fn update_of(known: &Known) -> (Time, Tick) {
     let said = known.updated.max(known.published).or(known.history.topmost().stamp.when());
     let seen = known.tick.time();
     (said.map_or(seen, |said| said.min(seen)), known.tick)
+}
+
+/// What is current, by update, the newest first.
+pub(in crate::record) fn by_update<'d>(draft: &'d Draft<'_>) -> Vec<&'d Known> {
+    let current = draft.ledger().filter(|known| known.standing == Standing::Current);
+    let mut current: Vec<_> = current.map(|known| (update_of(known), known)).collect();
+    current.sort_by_key(|&(update, known)| (Reverse(update), &known.id));
+    current.into_iter().map(|(_, known)| known).collect()
 }
 
 /// The order of the reader view of a publisher whose document lists what changed of late
@@ -38,19 +47,14 @@ pub(in crate::record) fn by_update(known: &Known) -> (Time, Tick) {
 /// publisher's order, or where that is the order of the changes themselves, by update; then what is
 /// not listed, by update, until there are newer items enough.
 pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> Vec<SyncId> {
-    let mut shown: Vec<((Time, Tick), SyncId, bool)> = draft
-        .ledger()
-        .filter(|known| known.standing == Standing::Current)
-        .map(|known| (by_update(known), known.id.clone(), known.origin == Origin::Upstream))
-        .collect();
-    shown.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     let there: HashSet<&SyncId> = listed.0.iter().collect();
     let mut room = SHOWN_LEAST.saturating_sub(there.len());
     let (mut first, mut order, mut leave) = (Vec::new(), Vec::new(), HashSet::new());
-    for (_, id, is_shared) in shown {
+    for known in by_update(draft) {
+        let id = known.id.clone();
         if there.contains(&id) {
             first.push(id);
-        } else if !is_shared {
+        } else if known.origin != Origin::Upstream {
             order.push(id);
         } else if room > 0 {
             room -= 1;

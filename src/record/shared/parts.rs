@@ -48,9 +48,7 @@ pub(in crate::record) fn without<'a>(
 ) -> FeedDocument<'a> {
     let mut document = document.clone();
     for entry in &mut document.entries {
-        if let Some(EntrySync::Valid(said)) = &entry.sync
-            && refused.contains(said.id())
-        {
+        if entry.shared().is_some_and(|said| refused.contains(said.id())) {
             entry.sync = Some(EntrySync::Invalid);
         }
     }
@@ -100,7 +98,7 @@ pub(in crate::record) fn parts<'a>(
         }
     }
     for entry in all {
-        if let Some(EntrySync::Valid(said)) = &entry.sync {
+        if let Some(said) = entry.shared() {
             incoming.extend(ids.get(said.id()).map(|known| &known.id));
             claimed.insert(identity::native(entry).shown);
         }
@@ -127,9 +125,9 @@ pub(in crate::record) fn parts<'a>(
     let shared = rest.iter().enumerate().map(|(at, k)| (k.id.clone(), first + at)).collect();
     let plain_ids: HashSet<&SyncId> = judged.iter().map(|known| &known.id).collect();
     let order = snapshot.order.iter().filter(|id| plain_ids.contains(id)).cloned().collect();
-    let plain = Snapshot { known: judged.clone(), order, ..snapshot.clone() };
+    let plain = snapshot.with_items(judged.clone(), order);
     let known = judged.into_iter().chain(others).chain(rest).collect();
-    let whole = Snapshot { known, ..snapshot.clone() };
-    let document = FeedDocument { entries, ..document.clone() };
+    let whole = snapshot.with_items(known, snapshot.order.clone());
+    let document = document.with_entries(entries);
     Some(Parts { whole, shared, plain, document, slots, replaced })
 }

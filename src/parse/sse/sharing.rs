@@ -1,0 +1,59 @@
+//! The `sx:sharing` of a feed (SSE 1.0 section 2.2).
+
+use super::tree::Id;
+use super::{SseDialect, SseFeed};
+use url::Url;
+
+/// An `sx:sharing` element, as it is written.
+#[derive(Debug)]
+pub struct SseSharing<'f> {
+    /// Its dialect.
+    pub dialect: SseDialect,
+    /// Its `since`.
+    pub since: Option<&'f str>,
+    /// Its `until`.
+    pub until: Option<&'f str>,
+    feed: &'f SseFeed<'f>,
+    id: Id,
+}
+
+impl SseFeed<'_> {
+    /// Its `sx:sharing`: in its channel, or in its root, where that of the authors of SSE 0.91 stands
+    /// (READINGS 2, row 11).
+    pub fn sharing(&self) -> Option<SseSharing<'_>> {
+        let mut children = self.tree.children(self.container).chain(self.tree.children(0));
+        children.find_map(|(id, element)| {
+            let (namespace, local) = self.tree.name(id);
+            let dialect = SseDialect::of(namespace).filter(|_| local == "sharing")?;
+            let (since, until) = (element.attribute("since"), element.attribute("until"));
+            Some(SseSharing { dialect, since, until, feed: self, id })
+        })
+    }
+}
+
+impl SseSharing<'_> {
+    /// Where the complete feed is, where it names one (section 2.2.1). A relative link needs the
+    /// document's `url`.
+    pub fn complete(&self, url: Option<&Url>) -> Option<Url> {
+        let tree = &self.feed.tree;
+        let link = tree.children(self.id).find_map(|(related, element)| {
+            let is_complete = tree.name(related).1 == "related"
+                && element.attribute("type").map(str::trim) == Some("complete");
+            let link = element.attribute("link").filter(|_| is_complete)?.trim();
+            match url {
+                Some(url) => url.join(link).ok(),
+                None => Url::parse(link).ok(),
+            }
+        });
+        link.map(bare)
+    }
+}
+
+/// A link as it is followed and kept: what a document says of credentials is neither.
+pub fn bare(mut link: Url) -> Url {
+    // Both fail only for addresses that cannot have any.
+    let _ = link.set_username("");
+    let _ = link.set_password(None);
+    link.set_fragment(None);
+    link
+}

@@ -1,0 +1,112 @@
+"""What the programs with a browser have in common: a publisher, the gateway in front of it, and how
+they are called and answer. Standard library only. The programs beside it import it, and are run as
+
+    PROGRAM --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
+"""
+
+import argparse
+import http.server
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+
+TOKEN = "a-token-for-the-browser"
+# How long anything may take, in seconds.
+WAIT = 60
+# Written by whatever hostile markup runs.
+MARK = "hostile-ran"
+# A browser without a window, which asks for nothing of its own accord.
+FLAGS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+    "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update",
+]
+
+
+class Publisher(http.server.BaseHTTPRequestHandler):
+    """Has one document, and none at first."""
+
+    document = ""
+    # What was asked for beside the feed.
+    asked = []
+
+    @classmethod
+    def open(cls):
+        """Starts it, and answers where it is."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), cls)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    def do_GET(self):
+        if self.path != "/feed":
+            Publisher.asked.append(self.path)
+        body = Publisher.document.encode()
+        self.send_response(200 if body else 404)
+        self.send_header("content-type", "application/atom+xml; charset=utf-8")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Gateway:
+    """The gateway with one feed, `harbour`. `settings` and `feed` are lines of its configuration:
+    of everything but the server and the feed, and of the feed beside its name and address."""
+
+    def __init__(self, program, origin, folder, settings="", feed=""):
+        config = pathlib.Path(folder) / "tidegate.toml"
+        config.write_text(
+            f'[server]\nlisten = "127.0.0.1:0"\nadmin_token = "{TOKEN}"\n{settings}'
+            f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\n{feed}'
+        )
+        self.process = subprocess.Popen(
+            [program, "serve", "--config", config, "--data", config.with_name("data")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        line = self.process.stdout.readline()
+        self.base = re.fullmatch(r"listening on (http://\S+)\n", line).group(1)
+
+    def ask(self, path, method="GET", body=None, accept="*/*"):
+        headers = {
+            "authorization": f"Bearer {TOKEN}", "content-type": "application/json",
+            "accept": accept,
+        }
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=WAIT) as answer:
+            return answer.read().decode()
+
+    def api(self, path, method="GET", body=None):
+        return json.loads(self.ask("/api/v1/feeds/harbour" + path, method, body))
+
+    def poll(self):
+        report = self.api("/poll", "POST")
+        if report["error"]:
+            raise RuntimeError(report["error"])
+        return report
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(timeout=WAIT)
+
+
+def given():
+    """What the program was called with."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--browser", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    return arguments.parse_args()
+
+
+def status(faults):
+    """Prints what is not as it should be, and answers the exit status."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
