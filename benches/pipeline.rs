@@ -105,7 +105,7 @@ fn pipeline(c: &mut Criterion) {
         cloud: None,
     };
     let page = Page {
-        container: Container::of(view.state.format.family()),
+        container: Container::of(view.state.format),
         window: None,
         kind: ViewKind::Reader,
         dialect: Dialect::Sse,

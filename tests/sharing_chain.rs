@@ -3,13 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/gateways.rs"]
+mod gateways;
+
 use axum::response::IntoResponse;
+use gateways::{gateway, name, poll};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::app::{Gateway, Outside};
-use tidegate::config;
-use tidegate::model::{Count, FeedName, History, Item, Origin, Standing};
+use tidegate::app::Gateway;
+use tidegate::model::{Count, History, Item, Origin, Standing};
 use tidegate::store::Select;
 
 /// A publisher of one plain feed, which lists everything.
@@ -46,21 +49,6 @@ impl Publisher {
     }
 }
 
-async fn gateway(endpoint: &str, url: &str, more: &str) -> Gateway {
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
-         endpoint = \"{endpoint}\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         min_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\nname = \"news\"\n\
-         url = \"{url}\"\n{more}"
-    );
-    let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}")).config;
-    Gateway::start(&config, Outside::default()).await.unwrap()
-}
-
-fn name() -> FeedName {
-    FeedName::new("news").unwrap()
-}
-
 /// What an item is to those who share it.
 type Shared = (Count, bool, History, String, String);
 
@@ -85,11 +73,6 @@ async fn items(gateway: &Gateway) -> BTreeMap<String, Shared> {
 async fn reader(gateway: &Gateway) -> Vec<String> {
     let view = gateway.store().view(&name(), Select::Current).await.unwrap().unwrap();
     view.items.into_iter().map(|item| item.published_id).collect()
-}
-
-async fn poll(gateway: &Gateway) {
-    let report = gateway.operator().poll_now(&name()).await.unwrap();
-    assert_eq!(report.error, None, "{report:?}");
 }
 
 async fn row(kind: &str) {

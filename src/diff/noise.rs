@@ -80,6 +80,9 @@ pub fn weight(path: &str, value: &str) -> Weight {
     };
     let last = local_name(element);
     let local = last.rsplit(['}', ':']).next().unwrap_or(last).to_ascii_lowercase();
+    if let Some(attribute) = attribute.filter(|_| element.starts_with("outline:")) {
+        return weight_in_a_list(attribute, value);
+    }
     if let Some(attribute) = attribute {
         return weight_of_attribute(path, element, last, attribute, value);
     }
@@ -105,6 +108,21 @@ pub fn weight(path: &str, value: &str) -> Weight {
         return if is_image(value) { Weight::Noise(NoiseClass::Images) } else { Weight::Address };
     }
     Weight::Text
+}
+
+/// What the attributes of an outline weigh: all that it says stands in them, beside what programs note
+/// for themselves.
+fn weight_in_a_list(attribute: &str, value: &str) -> Weight {
+    let local = attribute.rsplit(['}', ':']).next().unwrap_or(attribute).to_ascii_lowercase();
+    match local.as_str() {
+        "xmlurl" | "htmlurl" | "url" => Weight::Address,
+        "isopen" | "isbreakpoint" | "icon" | "favicon" => Weight::Noise(NoiseClass::Machinery),
+        name if TIMES.iter().any(|t| name.contains(t)) || reads_as_date(value) => {
+            Weight::Noise(NoiseClass::Dates)
+        }
+        name if COUNTERS.iter().any(|c| name.contains(c)) => Weight::Noise(NoiseClass::Counters),
+        _ => Weight::Text,
+    }
 }
 
 /// What the elements that nobody sees are.
@@ -219,6 +237,12 @@ mod tests {
             ("link[edit]@href", "https://e.org/a", Noise(Machinery)),
             ("link", "https://e.org/a", Weight::Address),
             ("guid", "https://e.org/a", Noise(Ids)),
+            ("outline:outline@xmlUrl", "https://e.org/feed", Weight::Address),
+            ("outline:outline@type", "rss", Weight::Text),
+            ("outline:outline@isOpen", "true", Noise(Machinery)),
+            ("outline:outline@lastUpdate", "1", Noise(Dates)),
+            ("outline:outline@{urn:x}downloads", "1", Noise(Counters)),
+            ("outline:parent@ref", "x-outline:a", Weight::Text),
             ("category@term", "a", Weight::Text),
             ("author/name", "a", Weight::Text),
             ("wfw:commentRss", "https://e.org/a", Noise(Machinery)),

@@ -12,7 +12,9 @@ use super::opml;
 use super::text::{self, is_blank};
 use super::walker::{Frame, Step, Walker};
 use super::{Limits, ParseError};
-use crate::model::{Completeness, Context, Entry, EntryTombstone, FeedDocument, Format, OUTLINE_PREFIX};
+use crate::model::{
+    Completeness, Context, Entry, EntryTombstone, FeedDocument, Format, OUTLINE_PREFIX,
+};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;

@@ -220,6 +220,8 @@ pub struct OutlineList {
     pub namespaces: Vec<(String, String)>,
     /// Whether it is there to its end, so that what is not in it is not in the list.
     pub is_whole: bool,
+    /// Whether it ends within a tag, so that what the last outline says is a part of it.
+    pub is_torn: bool,
     /// Where its outlines stand in the text: from the end of the tag of `body` to its end tag.
     pub body: Range<usize>,
 }

@@ -33,8 +33,7 @@ type Outline<'a> = Node<Said, &'a Version<Markup>>;
 /// Renders a page. There is one dialect of sync markup for lists.
 pub fn document(page: &Page<'_>) -> String {
     let page = &Page { dialect: Dialect::Sse091, ..*page };
-    let mut out =
-        String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
     push_attribute(&mut out, &format!("xmlns:{SX}"), sx091::NAMESPACE);
     push_attribute(&mut out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
     out.push_str(">\n<head>\n");
@@ -198,7 +197,8 @@ fn push(out: &mut String, page: &Page<'_>, outline: &Outline<'_>) {
     sx091::sync_element(out, SX, None, outline, &mut |out, kept| {
         out.push('>');
         let lost = kept.data;
-        let item = to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
+        let item =
+            to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
         let shown = Shown::alone(lost);
         let (parent, said) = said(page, &shown);
         push_said(out, &said, parent.as_deref());

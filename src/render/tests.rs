@@ -10,5 +10,6 @@ mod golden;
 mod history;
 mod ids;
 mod inherited;
+mod lists;
 mod properties;
 mod views;

@@ -253,9 +253,9 @@ mod tests {
         let all = format!("{base}/sync?as=pox&sx=sse-0.91");
         assert_eq!(site().view(&news, ViewKind::Sync, form), all);
         let form = Form { dialect: Dialect::Sse, container: Some(Container::Rss) };
-        let at = |family| site().view(&news, ViewKind::Reader, form.within(family));
+        let at = |format| site().view(&news, ViewKind::Reader, form.within(format));
         assert_eq!(
-            (at(Family::Atom), at(Family::Rss)),
+            (at(Format::Atom10), at(Format::Rss20)),
             (format!("{base}?as=rss"), base.to_owned())
         );
     }

@@ -210,7 +210,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
     let addresses = page_addresses();
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
-        container: render::Container::of(view.state.format.family()),
+        container: render::Container::of(view.state.format),
         window: None,
         kind,
         dialect: Dialect::Sse,

@@ -1,7 +1,7 @@
 //! What an item says in plain fields, as elements of an Atom entry.
 
-use crate::parse::out::Out;
 use crate::model::Time;
+use crate::parse::out::Out;
 use crate::parse::sse::rfc822;
 
 /// The fields that mean the same in Atom, each once but categories and enclosures.

@@ -1,9 +1,9 @@
 //! Collections as JSON (READINGS 1, row 34).
 
 use super::fields::{Enclosure, Fields};
-use crate::parse::out::Out;
 use super::{ITEM_LIMIT, pox};
 use crate::parse::json::Reader;
+use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Tree};
 use crate::parse::{Limits, ParseError};
 use serde_json::{Map, Value};

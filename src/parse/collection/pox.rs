@@ -1,9 +1,9 @@
 //! Collections as plain XML.
 
 use super::fields::{Enclosure, Fields};
-use crate::parse::out::Out;
 use super::{ITEM_LIMIT, is_sync};
 use crate::parse::ParseError;
+use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};
 
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";

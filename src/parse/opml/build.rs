@@ -1,7 +1,7 @@
 //! From tags to outlines.
 
 use super::sync::Draft;
-use super::tag::{Markup, Missing, Read, read};
+use super::tag::{Markup, Missing, Read, TORN, read};
 use super::{
     HEAD, OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted,
 };
@@ -73,6 +73,7 @@ impl<'a> Builder<'a> {
                 unnamed: 0,
                 namespaces: Vec::new(),
                 is_whole: true,
+                is_torn: false,
                 body: text.len()..text.len(),
             },
         }
@@ -93,6 +94,7 @@ impl<'a> Builder<'a> {
                     self.problem(start, (*guess).to_owned());
                 }
             }
+            self.list.is_torn |= named && guesses.contains(&TORN);
             at = end;
             match markup {
                 Markup::Start { name, attributes, empty } => {
@@ -396,7 +398,7 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self) -> Result<OutlineList, OpmlError> {
         let cut_off = self.open.iter().any(|open| open.what != What::Other);
-        self.list.is_whole &= self.open.is_empty();
+        self.list.is_whole &= self.open.is_empty() && !self.list.is_torn;
         while !self.open.is_empty() {
             self.close(None);
         }

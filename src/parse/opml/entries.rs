@@ -2,17 +2,18 @@
 //! shared and merged like any feed.
 //!
 //! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
-//! The other attributes stand in an `outline` element of a namespace of ours, and what the outline
-//! stands in is named by another. `sx:sync` of SSE 0.91 stays what it is. An entry begins in the line of
+//! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
+//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it is. An entry begins in the line of
 //! its outline, as far as that can be.
 //!
 //! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
 //! not makes an Atom document that is cut off, too.
 
+#[cfg(test)]
+mod tests;
+
 use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, read};
-use crate::model::{
-    OUTLINE_NAMESPACE, OUTLINE_PREFIX, Stamp, Time, Warning, outline_id,
-};
+use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, Stamp, Time, Warning, outline_id};
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, SseDialect, Tree, rfc822};
 use crate::parse::{Limits, ParseError};
@@ -23,6 +24,8 @@ use std::collections::{HashMap, HashSet};
 pub(in crate::parse) const MARK: &str = "list";
 /// The attribute of an outline that says the id which its entry has elsewhere.
 const ID: &str = "id";
+/// What an outline stands in that stands in no other.
+const ROOT: &str = "body";
 /// The prefix of sync markup.
 const SX: &str = "sx";
 /// How many problems are told as warnings; the rest are counted.
@@ -43,12 +46,9 @@ pub(in crate::parse) fn within(
     {
         return Ok(None);
     }
-    let most = OpmlLimits {
-        bytes: limits.decoded,
-        outlines: limits.entries,
-        ..OpmlLimits::default()
-    };
-    let list = read(text, &most).map_err(|error| refused(text, error))?;
+    let most =
+        OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
+    let list = read(text, &most).map_err(|error| refused(text, &error))?;
     let mut writer = Writer {
         out: Out::new(limits),
         list: &list,
@@ -72,8 +72,8 @@ pub(in crate::parse) fn within(
     Ok(Some((out.finish()?, warnings)))
 }
 
-fn refused(text: &str, error: OpmlError) -> ParseError {
-    match error {
+fn refused(text: &str, error: &OpmlError) -> ParseError {
+    match *error {
         OpmlError::NotAList(what) => ParseError::NotAFeed { what: what.to_owned(), at: 0 },
         OpmlError::TooLarge { found, limit } => ParseError::TooLarge { found, limit },
         OpmlError::Limit { what, limit, line } => {
@@ -122,7 +122,8 @@ impl Writer<'_> {
         self.out.push(">");
         self.head();
         let places = places(list, self.namespaces);
-        for (outline, place) in list.outlines.iter().zip(&places) {
+        let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
+        for (outline, place) in list.outlines.iter().zip(&places).take(whole) {
             self.out.at(outline.line);
             self.entry(outline, place, None);
         }
@@ -212,8 +213,7 @@ impl Writer<'_> {
         if let (Some(_), Some(address)) = (site, address) {
             self.out.link(&[("rel", "related"), ("type", "application/xml"), ("href", address)]);
         }
-        let created = outline.attribute("created").and_then(date);
-        if let Some(time) = created {
+        if let Some(time) = outline.attribute("created").and_then(date) {
             self.out.element("published", "", &time.to_string());
         }
         if let Some(time) = updated.and_then(Stamp::when) {
@@ -227,33 +227,31 @@ impl Writer<'_> {
             // RFC 4287 section 4.1.2 wants content where there is no link.
             self.out.push("<content/>");
         }
-        self.own(outline, text, (site.is_some(), created.is_some(), !description.is_empty()));
-        if let Some(Parent { id, label }) = &place.parent {
-            self.out.push("<outline:parent");
-            self.out.attribute("ref", id);
-            self.out.push(">");
-            let mut shown = String::new();
-            crate::render::sx::text(&mut shown, label.as_deref().unwrap_or_default());
-            self.out.push(&shown);
-            self.out.push("</outline:parent>");
-        }
+        // A site at the address of the feed itself is told from no site by its attribute.
+        self.own(outline, text, site.is_some() && site != address);
+        let (id, label) = match &place.parent {
+            Some(Parent { id, label }) => (id.as_str(), label.as_deref()),
+            None => (ROOT, None),
+        };
+        self.out.push("<outline:parent");
+        self.out.attribute("ref", id);
+        self.out.push(">");
+        let mut shown = String::new();
+        crate::render::sx::text(&mut shown, label.unwrap_or_default());
+        self.out.push(&shown);
+        self.out.push("</outline:parent>");
         self.sync(outline, place);
         self.out.push("</entry>");
     }
 
-    /// Adds the element with what Atom has no words for. `said`: whether the site, the date and the
-    /// description stand elsewhere.
-    fn own(&mut self, outline: &Outline, text: &str, said: (bool, bool, bool)) {
-        let (site, created, description) = said;
+    /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
+    fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
         let mut names: HashSet<&str> = HashSet::new();
         let mut bound: HashSet<&str> = HashSet::new();
         for (name, value) in &outline.attributes {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
-            let is_said = is("text") && value.trim() == text
-                || is("htmlUrl") && site
-                || is("created") && created
-                || is("description") && description;
+            let is_said = is("text") && value.trim() == text || is("htmlUrl") && has_site;
             if is_said || !names.insert(name) {
                 continue;
             }
@@ -376,11 +374,7 @@ fn bound<'a>(namespaces: &'a [(String, String)], prefix: &str) -> Option<&'a str
 }
 
 /// The value of an attribute of ours.
-fn given<'a>(
-    outline: &'a Outline,
-    name: &str,
-    namespaces: &[(String, String)],
-) -> Option<&'a str> {
+fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) -> Option<&'a str> {
     let found = outline.attributes.iter().find(|(written, _)| {
         written.split_once(':').is_some_and(|(prefix, local)| {
             local == name && bound(namespaces, prefix) == Some(OUTLINE_NAMESPACE)

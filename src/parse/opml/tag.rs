@@ -7,6 +7,9 @@ use crate::parse::edits::cut;
 use crate::parse::text::{self, Reference};
 use std::ops::Range;
 
+/// What is said of a tag in which the text ends.
+pub(super) const TORN: &str = "a tag is not ended before the list is";
+
 /// The longest name of an element or attribute, in bytes; also how far behind a quote it is looked
 /// whether the next attribute begins there.
 const NAME_LIMIT: usize = 64;
@@ -176,7 +179,7 @@ impl<'a> Cursor<'a> {
             self.skip_space();
             match self.byte() {
                 None => {
-                    self.guess("a tag is not ended before the list is");
+                    self.guess(TORN);
                     return (found, true);
                 }
                 Some(b'>') => {

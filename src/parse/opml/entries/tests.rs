@@ -1,0 +1,175 @@
+#![allow(clippy::string_slice)]
+
+use super::*;
+use crate::model::{Completeness, EntrySync, FeedDocument, Format};
+use crate::parse::document;
+
+fn opml(head: &str, outlines: &str) -> String {
+    format!(
+        "<?xml version='1.0'?>\n<opml version='2.0' xmlns:s='{}' xmlns:x='urn:x'>\n\
+         <head><title>Ours &amp; theirs</title>{head}</head>\n<body>\n{outlines}\n</body>\n</opml>\n",
+        sx091::NAMESPACE
+    )
+}
+
+/// What is read of a list, and what was wrong.
+fn of<T>(text: &str, look: impl FnOnce(&FeedDocument<'_>, &[Warning]) -> T) -> T {
+    let (atom, warnings) = within(text, &Limits::default()).unwrap().unwrap();
+    let document = document(&atom, None, &Limits::default()).unwrap();
+    assert_eq!(document.format, Format::Opml);
+    look(&document, &warnings)
+}
+
+fn said(document: &FeedDocument<'_>, at: usize) -> Vec<String> {
+    let fields = document.entries[at].fields.iter();
+    fields.map(|field| format!("{}={}", field.path, field.value)).collect()
+}
+
+#[test]
+fn an_outline_is_an_entry() {
+    let text = opml(
+        "<ownerName>Ann</ownerName><dateModified>Thu, 01 Jan 2026 00:00:00 GMT</dateModified>",
+        "<outline text='News'>\n<outline text='A &lt;b&gt;' type='rss' xmlUrl='http://a.example/f' \
+         htmlUrl='http://a.example/' description='What A says' \
+         created='Fri, 02 Jan 2026 00:00:00 GMT' x:rank='3'><x:note>n</x:note></outline></outline>",
+    );
+    of(&text, |document, warnings| {
+        assert!(warnings.is_empty() && document.warnings.is_empty(), "{warnings:?}");
+        assert!(document.head.complete && document.completeness == Completeness::Full);
+        assert_eq!(document.head.title.as_deref(), Some("Ours & theirs"));
+        assert_eq!(document.head.updated.map(|t| t.to_string()).unwrap(), "2026-01-01T00:00:00Z");
+        let [folder, feed] = &document.entries[..] else { panic!("{}", document.text) };
+        assert_eq!(folder.title.as_deref(), Some("News"));
+        assert_eq!(feed.native_id.as_deref(), Some("http://a.example/f"));
+        assert_eq!(feed.link.as_deref(), Some("http://a.example/"));
+        assert_eq!(feed.title.as_deref(), Some("A <b>"));
+        assert_eq!(feed.published.map(|t| t.to_string()).unwrap(), "2026-01-02T00:00:00Z");
+        let fields = said(document, 1);
+        for wanted in [
+            "summary=What A says",
+            "outline:outline@type=rss",
+            "outline:outline@{urn:x}rank=3",
+            "outline:outline/{urn:x}note=n",
+            "outline:parent=News",
+        ] {
+            assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
+        }
+        let parent = format!("outline:parent@ref={}", folder.native_id.as_deref().unwrap());
+        assert!(fields.contains(&parent), "{fields:?}");
+        // Faults and reasons name the line that the outline stands in.
+        let line = |text: &str| text.matches('\n').count();
+        let own = &text[..text.find("A &lt;").unwrap()];
+        assert_eq!(line(&document.text[..feed.span.start]), line(own));
+    });
+}
+
+#[test]
+fn each_id_stands_once_and_stays() {
+    let feed = |name: &str| format!("<outline text='{name}' xmlUrl='http://{name}.example/f'/>");
+    let ids = |outlines: &str| {
+        of(&opml("", outlines), |document, _| {
+            let ids = document.entries.iter().map(|e| e.native_id.clone().unwrap().into_owned());
+            ids.collect::<Vec<_>>()
+        })
+    };
+    let folder = |name: &str, inside: &str| format!("<outline text='{name}'>{inside}</outline>");
+    let first = ids(&(folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
+    assert_eq!(first[1], "http://a.example/f");
+    assert!(first[4].starts_with("x-outline:"), "{first:?}");
+    // What comes in front of them changes none of them.
+    let more = folder("E", &feed("c")) + &feed("d");
+    let second = ids(&(more + &folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
+    assert_eq!(second[3..], first[..]);
+    // Nor does a copy at the same place.
+    let twice = ids(&folder("F", &(feed("a") + &feed("a") + &feed("a"))));
+    assert_eq!(twice.iter().collect::<HashSet<_>>().len(), 4);
+    let texts = ids("<outline text='same'/><outline text='same'/><outline/><outline/>");
+    assert_eq!(texts.iter().collect::<HashSet<_>>().len(), 4);
+    // What another gateway says of it.
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='urn:own'/>");
+    assert_eq!(ids(&told), ["urn:own"]);
+}
+
+const SYNC: &str = "<s:history when='Sat, 21 May 2005 09:43:33 GMT' by='REO'/>";
+
+#[test]
+fn what_is_shared_stays_what_it_is() {
+    let lost = "<s:conflicts><s:conflict version='1' by='JEO' \
+                when='Fri, 20 May 2005 09:43:33 GMT'><outline text='lost' \
+                xmlUrl='http://l.example/'><s:sync id='x.a' version='1'><s:history by='JEO' \
+                when='Fri, 20 May 2005 09:43:33 GMT'/></s:sync></outline></s:conflict></s:conflicts>";
+    let text = opml(
+        "<s:sharing version='0.91' since='Thu, 01 Jan 2026 00:00:00 GMT' \
+         until='Fri, 02 Jan 2026 00:00:00 GMT'><s:related type='complete' link='http://x.example/all'/>\
+         </s:sharing>",
+        &format!(
+            "<outline text='a'><s:sync id='x.a' version='2' conflict='true'>{SYNC}{lost}</s:sync>\
+             </outline>\n<outline text='b'><s:sync id='x.b' version='0'>{SYNC}</s:sync></outline>\
+             <outline text='c'/>"
+        ),
+    );
+    of(&text, |document, warnings| {
+        let sharing = document.sharing.as_ref().unwrap();
+        assert_eq!(sharing.complete.as_deref(), Some("http://x.example/all"));
+        assert!(document.lists_changes() && !document.head.complete);
+        let [a, b, c] = &document.entries[..] else { panic!("{}", document.text) };
+        let shared = a.shared().unwrap();
+        assert_eq!(shared.id().as_str(), "x.a");
+        assert_eq!(shared.version.updates.value(), 2);
+        assert_eq!(shared.conflicts.len(), 1);
+        assert_eq!(shared.conflicts[0].data.card.title, "lost");
+        assert!(matches!(b.sync, Some(EntrySync::Invalid)), "{:?}", b.sync);
+        assert!(c.sync.is_none());
+        assert!(warnings.iter().any(|w| w.message.contains("version")), "{warnings:?}");
+    });
+}
+
+#[test]
+fn what_ends_early_is_told_so() {
+    let whole = opml("", "<outline text='a' xmlUrl='http://a/'/><outline text='b'/>");
+    for (end, entries) in [("</body>", 2), ("</opml>", 2), ("='b'", 1), ("b'/>", 1)] {
+        of(&whole[..whole.find(end).unwrap()], |document, _| {
+            assert!(matches!(document.completeness, Completeness::Salvaged(_)), "{end}");
+            assert!(!document.head.complete);
+            assert_eq!(document.entries.len(), entries, "{end}: {}", document.text);
+        });
+    }
+}
+
+#[test]
+fn what_nobody_can_write_is_left_out_and_told() {
+    let text = opml(
+        "",
+        "<outline text='a\u{1}' 9x='1' y:z='2' sx:id='3' s:id='4' xml:lang='de' o=\"q\" \
+         xmlns:q='' q:w='5'><x:ok><z/></x:ok><x:bad></outline>",
+    );
+    of(&text, |document, warnings| {
+        let fields = said(document, 0);
+        assert!(fields.iter().any(|field| field == "outline:outline@o=q"), "{fields:?}");
+        assert!(!fields.iter().any(|field| field.contains("@id") || field.contains("9x")));
+        assert!(warnings.iter().any(|w| w.message.contains("no")), "{warnings:?}");
+        assert_eq!(document.completeness, Completeness::Full);
+    });
+}
+
+#[test]
+fn other_documents_are_none() {
+    for text in ["", "{}", "<rss/>", "<!-- <opml> --><feed/>", "opml", "<html><opml/></html>"] {
+        assert_eq!(transcoded(text), Ok(None), "{text}");
+    }
+    let limits = Limits { entries: 1, ..Limits::default() };
+    let many = opml("", "<outline/>\n<outline/>");
+    let refused = within(&many, &limits);
+    assert!(matches!(refused, Err(ParseError::Limit { what: "outlines", limit: 1, .. })));
+}
+
+proptest::proptest! {
+    /// Whatever stands in a list, what comes of it is an Atom document that can be read.
+    #[test]
+    fn any_list_is_readable(inside in "[<>\"'=/a-c: &;!\\[\\]\\-\n]{0,120}") {
+        let text = format!("<opml xmlns:a='urn:a'><body><outline {inside}");
+        let atom = transcoded(&text).unwrap().unwrap();
+        let ended = if atom.ends_with("</feed>") { atom.clone() } else { format!("{atom}</feed>") };
+        proptest::prop_assert!(Tree::read(&ended).is_ok(), "{text} became {atom}");
+    }
+}

@@ -1,0 +1,297 @@
+//! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
+//! lists.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "support/gateways.rs"]
+mod gateways;
+
+use gateways::{Paper, address, gateway, get, name, poll};
+use std::collections::BTreeMap;
+use tidegate::app::Gateway;
+use tidegate::model::{Count, Item};
+use tidegate::parse::opml::{OpmlLimits, OutlineList, read};
+use tidegate::store::Select;
+
+/// An outline as a test writes it: its text, and those in it.
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Feed(&'static str),
+    Folder(&'static str, Vec<Node>),
+}
+use Node::{Feed, Folder};
+
+fn list(nodes: &[Node]) -> String {
+    format!(
+        "<?xml version=\"1.0\"?>\n<opml version=\"2.0\">\n<head><title>Ours</title>\
+         <dateModified>Thu, 01 Jan 2026 00:00:00 GMT</dateModified><ownerName>Ann</ownerName></head>\n\
+         <body>\n{}</body>\n</opml>\n",
+        nodes.iter().map(written).collect::<String>()
+    )
+}
+
+fn written(node: &Node) -> String {
+    match node {
+        Feed(text) => {
+            let (name, host) = (text.replace('&', "&amp;"), text.to_lowercase());
+            let host: String = host.chars().filter(|c| c.is_alphanumeric()).collect();
+            format!(
+                "<outline text=\"{name}\" title=\"{name}\" type=\"rss\" version=\"RSS\" \
+                 xmlUrl=\"http://{host}.example/feed\" htmlUrl=\"http://{host}.example/\"/>\n"
+            )
+        }
+        Folder(text, inside) => {
+            let inside: String = inside.iter().map(written).collect();
+            format!("<outline text=\"{text}\">\n{inside}</outline>\n")
+        }
+    }
+}
+
+/// Two folders, a feed that stands in both, and one beside them.
+fn two_folders() -> Vec<Node> {
+    vec![
+        Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("R&D")]),
+        Feed("Delta"),
+        Folder("Tech", vec![Feed("Gamma"), Feed("Alpha"), Folder("Deep", vec![Feed("Epsilon")])]),
+    ]
+}
+
+/// What a list says of its outlines, in their order: how deep each stands, and its attributes but
+/// for those of ours.
+fn outlines(text: &str) -> Vec<(usize, BTreeMap<String, String>)> {
+    let list = read(text, &OpmlLimits::default()).unwrap();
+    assert!(list.problems.is_empty(), "{:?} in {text}", list.problems);
+    let own = |(name, value): &(String, String)| {
+        (!name.contains(':')).then(|| (name.clone(), value.clone()))
+    };
+    let said = list.outlines.iter().map(|outline| {
+        (list.folder(outline).len(), outline.attributes.iter().filter_map(own).collect())
+    });
+    said.collect()
+}
+
+fn texts(text: &str) -> Vec<String> {
+    let of = |(depth, said): (usize, BTreeMap<String, String>)| {
+        format!("{}{}", "  ".repeat(depth), said["text"])
+    };
+    outlines(text).into_iter().map(of).collect()
+}
+
+/// By the texts of outlines their versions; `x` for what is deleted.
+fn versions(text: &str) -> BTreeMap<String, String> {
+    let list: OutlineList = read(text, &OpmlLimits::default()).unwrap();
+    let said = list.outlines.iter().map(|outline| {
+        let sync = outline.sync.as_ref().unwrap();
+        let gone = if sync.deleted { "x" } else { "" };
+        let folder = list.folder(outline).join("/");
+        (format!("{folder}/{}", outline.text().unwrap()), format!("{}{gone}", sync.version.value()))
+    });
+    said.collect()
+}
+
+async fn items(gateway: &Gateway) -> BTreeMap<String, (Count, bool, String, String)> {
+    let view = gateway.store().view(&name(), Select::All).await.unwrap().unwrap();
+    let said = |item: Item| {
+        let winner = item.shared.winner;
+        let history = format!("{:?}", winner.history);
+        (winner.id.to_string(), (winner.updates, winner.deleted, history, item.published_id))
+    };
+    view.items.into_iter().map(said).collect()
+}
+
+const EAGER: &str = "deletions = \"eager\"\n";
+
+#[tokio::test]
+async fn a_list_is_served_as_the_list_that_it_is() {
+    let nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, "").await;
+    poll(&gate).await;
+    let answer = reqwest::get(address(&gate, "")).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/x-opml; charset=utf-8");
+    let text = answer.text().await.unwrap();
+    assert_eq!(outlines(&text), outlines(&list(&nodes)));
+    assert!(text.contains("<ownerName>Ann</ownerName>") && text.contains("<title>Ours</title>"));
+    assert_eq!(versions(&text).values().collect::<Vec<_>>(), vec!["1"; 10], "{text}");
+    for view in ["/sync", "/complete"] {
+        assert_eq!(outlines(&get(&gate, view).await), outlines(&list(&nodes)), "{view}");
+    }
+    // As a feed it has an entry for each outline.
+    let atom = get(&gate, "?as=atom").await;
+    let feed = feed_rs::parser::parse(atom.as_bytes()).unwrap();
+    let titles: Vec<_> = feed.entries.iter().map(|e| e.title.clone().unwrap().content).collect();
+    let all =
+        ["News", "Alpha", "Beta", "R&D", "Delta", "Tech", "Gamma", "Alpha", "Deep", "Epsilon"];
+    assert_eq!(titles, all);
+    assert_eq!(feed.entries[1].links[0].href, "http://alpha.example/");
+    assert_eq!(feed.entries[1].id, "http://alpha.example/feed");
+    let ids: std::collections::HashSet<_> = feed.entries.iter().map(|entry| &entry.id).collect();
+    assert_eq!(ids.len(), all.len());
+    for form in ["?as=rss", "?as=pox", "?as=json", "?as=jsonfeed"] {
+        assert!(get(&gate, form).await.contains("http://gamma.example/"), "{form}");
+    }
+    // Nothing of it changes, so nothing is written.
+    let before = gate.store().state(&name()).await.unwrap().unwrap().revision;
+    poll(&gate).await;
+    paper.print(&list(&nodes).replace("Thu, 01 Jan", "Fri, 02 Jan"));
+    poll(&gate).await;
+    let state = gate.store().state(&name()).await.unwrap().unwrap();
+    assert_eq!(texts(&get(&gate, "").await).len(), 10);
+    assert!(versions(&get(&gate, "").await).values().all(|version| version == "1"));
+    assert!(state.revision.0 <= before.0 + 1, "one stamp of the list, and no version");
+    gate.stop().await.unwrap();
+}
+
+/// Section 3.2: what is moved, in order or to another folder, is updated; what merely shifts is not.
+#[tokio::test]
+async fn what_is_moved_is_updated_and_nothing_else() {
+    let mut nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let mut now = versions(&get(&gate, "/complete").await);
+    let mut expect = async |nodes: &[Node], changed: &[(&str, &str)]| {
+        paper.print(&list(nodes));
+        poll(&gate).await;
+        assert_eq!(outlines(&get(&gate, "").await), outlines(&list(nodes)));
+        let said = versions(&get(&gate, "/complete").await);
+        let other: Vec<(&str, &str)> = said
+            .iter()
+            .filter(|(text, version)| now.get(*text) != Some(version))
+            .map(|(text, version)| (text.as_str(), version.as_str()))
+            .collect();
+        assert_eq!(other, changed);
+        now = said;
+    };
+    // A new one at the head of a folder shifts the others.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    news.insert(0, Feed("Zeta"));
+    expect(&nodes, &[("News/Zeta", "1")]).await;
+    // The last of them to the head.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    news.rotate_right(1);
+    expect(&nodes, &[("News/R&D", "2")]).await;
+    // One to the root.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    let beta = news.pop().unwrap();
+    assert_eq!(beta, Feed("Beta"));
+    nodes.push(beta);
+    expect(&nodes, &[("/Beta", "2")]).await;
+    // A folder goes in front of the feed at the root: one of the two has moved.
+    nodes.swap(1, 2);
+    let before = now_of(&gate).await;
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let after = now_of(&gate).await;
+    let moved: Vec<_> = after.iter().filter(|(id, said)| before[*id] != **said).collect();
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    // One is gone, for good.
+    nodes.retain(|node| *node != Feed("Delta"));
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    let text = get(&gate, "/complete").await;
+    let gone: Vec<_> = versions(&text).into_iter().filter(|(_, v)| v.ends_with('x')).collect();
+    assert_eq!(gone.len(), 1, "{text}");
+    assert_eq!(gone[0].0, "/Delta");
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let reasons = reasons(&gate).await;
+    assert!(reasons.iter().any(|reason| reason.contains("its position")), "{reasons:?}");
+    let parents = reasons.iter().filter(|reason| reason.contains("outline:parent"));
+    assert_eq!(parents.count(), 1, "{reasons:?}");
+    gate.stop().await.unwrap();
+}
+
+fn sorted<T: Ord>(mut those: Vec<T>) -> Vec<T> {
+    those.sort();
+    those
+}
+
+/// Why the gateway did what it did.
+async fn reasons(gate: &Gateway) -> Vec<String> {
+    let events = gate.store().events(&name(), 100).await.unwrap();
+    events.into_iter().map(|event| event.reason).collect()
+}
+
+async fn now_of(gate: &Gateway) -> BTreeMap<String, (Count, bool, String, String)> {
+    items(gate).await
+}
+
+/// Nothing is concluded from what a list that is cut off does not say.
+#[tokio::test]
+async fn a_list_that_is_cut_off_deletes_nothing() {
+    let nodes = two_folders();
+    let whole = list(&nodes);
+    let paper = Paper::start("text/x-opml", &whole).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let before = texts(&get(&gate, "").await);
+    for end in ["</body>", "<outline text=\"Deep\"", "Gamma", "<outline text=\"Tech\""] {
+        paper.print(&whole[..whole.find(end).unwrap()]);
+        poll(&gate).await;
+        assert_eq!(texts(&get(&gate, "").await), before, "up to {end}");
+    }
+    assert!(items(&gate).await.values().all(|said| !said.1));
+    gate.stop().await.unwrap();
+}
+
+/// A gateway behind another one: by any container the outlines stand where they stood, with their
+/// ids and histories.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_pass_through_gateways() {
+    let mut nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let first = gateway("one.example", &paper.url, EAGER).await;
+    poll(&first).await;
+    let mut others = Vec::new();
+    for view in
+        ["", "/sync", "/complete", "?as=atom", "/sync?as=rss", "/sync?as=pox", "/sync?as=json"]
+    {
+        let other = gateway("two.example", &address(&first, view), "").await;
+        poll(&other).await;
+        others.push((view, other));
+    }
+    let all = items(&first).await;
+    let same = async |nodes: &[Node], step: &str| {
+        for (view, other) in &others {
+            let text = get(other, "?as=opml").await;
+            let (told, own) = (outlines(&text), outlines(&list(nodes)));
+            // Only a list tells the order of what changed.
+            if view.is_empty() || view.starts_with('?') || !view.contains('?') {
+                assert_eq!(told, own, "{step}, by {view:?}: {text}");
+            } else {
+                assert_eq!(sorted(told), sorted(own), "{step}, by {view:?}: {text}");
+            }
+        }
+    };
+    same(&nodes, "at first").await;
+    for (view, other) in &others {
+        assert_eq!(items(other).await, all, "{view}");
+    }
+    // A move between folders, a new text and a deletion.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    let moved = news.remove(1);
+    let Folder(_, tech) = &mut nodes[2] else { panic!() };
+    tech.insert(1, moved);
+    nodes.remove(1);
+    let text = list(&nodes).replace("text=\"Gamma\"", "text=\"Gamma rays\"");
+    paper.print(&text);
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    poll(&first).await;
+    let all = items(&first).await;
+    assert_eq!(all.values().filter(|said| said.1).count(), 1, "{all:?}");
+    for (view, other) in &others {
+        poll(other).await;
+        assert_eq!(items(other).await, all, "{view}");
+        let (told, own) = (texts(&get(other, "?as=opml").await), texts(&text));
+        if view.contains("/sync?") {
+            assert_eq!(sorted(told), sorted(own), "{view}");
+        } else {
+            assert_eq!(told, own, "{view}");
+        }
+    }
+    first.stop().await.unwrap();
+    for (_, other) in others {
+        other.stop().await.unwrap();
+    }
+}
