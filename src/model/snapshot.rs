@@ -326,6 +326,9 @@ pub struct FeedState {
     /// Up to where the upstream's shared items are known: its `sx:sharing/@until` as it stood when
     /// its items were last merged (SSE 1.0 section 4.1). Never parsed.
     pub upstream_until: Option<String>,
+    /// How often an item of a purged feed of this name was updated at most: what is made here begins
+    /// above that, for its ids were published before. 0 where nothing was purged.
+    pub updates_before: u32,
     /// Under which openings of the store it changed. Set by the store on commit.
     pub lineage: Lineage,
 }
@@ -358,6 +361,7 @@ impl FeedState {
             archives: Chain::default(),
             deltas_from: 0,
             upstream_until: None,
+            updates_before: 0,
             lineage: Lineage::default(),
         }
     }

@@ -3,7 +3,7 @@
 use super::{Round, Verdict, shown, waiting, window};
 use crate::model::{
     Change, Conflicting, Count, Event, EventKind, FeedState, History, Kept, Known, Markup,
-    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
+    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
 use crate::sync;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -409,9 +409,15 @@ const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
 /// … and no later.
 const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
 
-/// The first update of a new item (SSE 1.0 section 3.1).
-pub(super) fn first_history(id: &SyncId, stamp: Stamp) -> (Count, History) {
-    let made = sync::create(id.clone(), (), stamp, None).winner;
+/// The first update of a new item (SSE 1.0 section 3.1), in a feed that had its ids before: those who
+/// know them take it for the next update, and in only if it is one more than they have seen.
+pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, History) {
+    let mut made = sync::create(id.clone(), (), stamp, None).winner;
+    if let Ok(above) = Count::new(before).and_then(Count::next) {
+        let stamp = made.history.topmost().stamp.clone();
+        made.updates = above;
+        made.history = History::new(Update { sequence: above, stamp });
+    }
     (made.updates, made.history)
 }
 

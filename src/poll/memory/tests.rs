@@ -46,6 +46,7 @@ fn blank() -> FeedState {
         archives: crate::model::Chain::default(),
         deltas_from: 0,
         upstream_until: None,
+        updates_before: 0,
         lineage: crate::model::Lineage::default(),
     }
 }

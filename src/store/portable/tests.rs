@@ -40,6 +40,7 @@ fn sample() -> Vec<Piece> {
         Piece::Log(Sealed { epoch: crate::store::Epoch(epoch), at: Time::from_unix(9), changes })
     };
     let floor = Floor {
+        updates: 4,
         revision: crate::model::Revision(3),
         tick: None,
         render: 4,
