@@ -33,6 +33,7 @@ mod observe;
 mod operator;
 mod opml;
 mod past;
+mod plain;
 mod plan;
 mod press;
 mod probes;
