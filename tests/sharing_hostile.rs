@@ -10,7 +10,7 @@ mod support;
 use publisher::*;
 use std::collections::HashSet;
 use support::{Gate, kinds};
-use tidegate::model::{Conflicting, Count, EventKind, FeedName, Origin, SyncId};
+use tidegate::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Credit, Issued, Source, Verdict};
 use tidegate::store::{Select, Store};
@@ -55,6 +55,53 @@ async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
     with(&mut gate, &partial, Some(&document("", &[a, b])), None).await;
     let all = gate.items(Select::All).await;
     assert!(all.iter().all(|item| !item.shared.winner.data.xml.contains("secret")));
+}
+
+/// An entry of the item x.b, with a version of it in conflict whose entry is another item's.
+fn in_conflict(updates: u32, id: &str, link: &str) -> String {
+    let history = [(updates, "REO", updates)];
+    let inner = format!(
+        "<sx:conflicts><entry>{}<id>{id}</id><title>A secret</title><content>A secret</content>\
+         {link}</entry><entry>{}<id>urn:b</id><title>Mere opinion</title></entry></sx:conflicts>",
+        sync("x.b", updates, "", &[(updates, "GPM", 0)], ""),
+        sync("x.b", updates, "", &[(updates, "JEO", 0)], "")
+    );
+    let sync = sync("x.b", updates, "", &history, &inner);
+    format!(
+        "<entry>{sync}<id>urn:b</id><title>B</title><updated>2026-01-01T00:00:00Z</updated></entry>"
+    )
+}
+
+#[tokio::test]
+async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
+    const PAGE: &str = "http://x.example/a";
+    let secret = |link: &str| {
+        let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+        a.replace("</entry>", &format!("{link}</entry>"))
+    };
+    let link = format!("<link href=\"{PAGE}\"/>");
+    let everywhere = async |gate: &Gate| format!("{:?}", gate.items(Select::All).await);
+    for (other_id, link) in [("urn:a", ""), ("urn:another", link.as_str())] {
+        // It stands there already.
+        let mut gate = Gate::new().await;
+        let b = in_conflict(2, other_id, link);
+        gate.take(&document("", &[secret(link), b])).await;
+        assert_eq!(item(&gate, "x.b").await.shared.conflicts.len(), 2);
+        gate.redact_item(&id("x.a")).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        let titles = |item: Item| {
+            let conflicts = item.shared.conflicts.into_iter();
+            conflicts.map(|version| version.data.card.title).collect::<Vec<_>>()
+        };
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        // It is said again, by a new version and with a new item.
+        gate.later(1);
+        let c = entry("c", "C", 1, &[(1, "REO", 1)]).markup();
+        gate.take(&document("", &[secret(link), in_conflict(3, other_id, link), c])).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
+    }
 }
 
 /// A parked address and an accident take no shared item away, as they take no plain one.
