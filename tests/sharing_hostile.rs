@@ -280,7 +280,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
         })
         .collect();
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
-    let verdict =
+    let (verdict, _) =
         aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &sources));
     aggregate.commit(&verdict).await;
     verdict

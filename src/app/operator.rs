@@ -1,6 +1,7 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 mod gather;
+mod gathered;
 mod hub;
 mod local;
 mod redact;
@@ -54,6 +55,8 @@ pub(super) struct Desk {
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
+    /// What was noted of aggregates.
+    gathered: gathered::Board,
 }
 
 fn internal(error: &StoreError) -> OperatorError {
@@ -87,6 +90,7 @@ impl Desk {
             retention,
             closing,
             changing,
+            gathered: gathered::Board::default(),
         }
     }
 
@@ -177,6 +181,7 @@ impl Desk {
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             backfill: polled.backfill,
             hub: polled.hub.map(|hub| hub::note(&hub, self.clock.now())),
+            gathered: None,
         })
     }
 
@@ -286,14 +291,24 @@ impl Operator for Desk {
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let mut all = Vec::new();
-        for record in self.store.feeds().await.map_err(|e| internal(&e))? {
-            all.push(self.standing(record).await?);
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        for record in &feeds {
+            all.push(self.standing(record.clone()).await?);
         }
+        self.tell_of_gathering(&mut all, &feeds).await?;
         Ok(all)
     }
 
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
-        self.standing(self.record(feed).await?).await
+        let status = self.standing(self.record(feed).await?).await?;
+        if !status.options.sharing.is_aggregate() {
+            return Ok(status);
+        }
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let mut one = [status];
+        self.tell_of_gathering(&mut one, &feeds).await?;
+        let [status] = one;
+        Ok(status)
     }
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
