@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, History, Kept, Lineage,
-    Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
+    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, Gap, History, Kept,
+    Lineage, Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
 };
 use std::collections::BTreeMap;
 
@@ -329,6 +329,8 @@ pub struct FeedState {
     /// How often an item of a purged feed of this name was updated at most: what is made here begins
     /// above that, for its ids were published before. 0 where nothing was purged.
     pub updates_before: u32,
+    /// What is missing of its past, where its store was brought back from a copy.
+    pub gap: Option<Gap>,
     /// Under which openings of the store it changed. Set by the store on commit.
     pub lineage: Lineage,
 }
@@ -362,6 +364,7 @@ impl FeedState {
             deltas_from: 0,
             upstream_until: None,
             updates_before: 0,
+            gap: None,
             lineage: Lineage::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Round, Verdict, shown, waiting, window};
 use crate::model::{
-    Change, Conflicting, Count, Event, EventKind, FeedState, History, Kept, Known, Markup,
+    Change, Conflicting, Count, Entry, Event, EventKind, FeedState, History, Kept, Known, Markup,
     NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
 use crate::sync;
@@ -191,7 +191,9 @@ impl<'a> Draft<'a> {
         let stamp = self.stamp();
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return false };
-        let Some((updates, history)) = updated(&known, stamp) else { return false };
+        let Some((updates, history)) = updated(&known, stamp, self.lost(&known)) else {
+            return false;
+        };
         known.updates = updates;
         known.history = history;
         known.tick = tick;
@@ -277,6 +279,21 @@ impl<'a> Draft<'a> {
             seen_gone: said.seen_gone,
         };
         self.events.push(event);
+    }
+
+    /// How often the item of an entry that is new here may have been updated already: before a purge,
+    /// or after the copy was made that the store was brought back from.
+    pub(super) fn before(&self, entry: &Entry<'_>) -> u32 {
+        let gap = self.state.gap.filter(|gap| entry.published.is_none_or(|date| date <= gap.until));
+        let lost = gap.map_or(0, |gap| gap.updates(self.round.versions_per_day));
+        lost.max(self.state.updates_before)
+    }
+
+    /// How often an item may have been updated after the copy was made that the store was brought back
+    /// from. Those who know these updates take in only what comes after them.
+    fn lost(&self, known: &Known) -> u32 {
+        let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.since);
+        gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
     }
 
     pub(super) fn stamp(&self) -> Stamp {
@@ -421,9 +438,12 @@ pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, H
     (made.updates, made.history)
 }
 
-/// The next update of an item (SSE 1.0 section 3.2); `None` at the end of the numbers.
-fn updated(known: &Known, stamp: Stamp) -> Option<(Count, History)> {
-    let mut shared = Shared::new(known.version(()));
+/// The next update of an item (SSE 1.0 section 3.2), after `lost` ones that are not known any more;
+/// `None` at the end of the numbers.
+fn updated(known: &Known, stamp: Stamp, lost: u32) -> Option<(Count, History)> {
+    let mut version = known.version(());
+    version.updates = Count::new(version.updates.value().saturating_add(lost)).ok()?;
+    let mut shared = Shared::new(version);
     sync::update(&mut shared, (), stamp).ok()?;
     Some((shared.winner.updates, shared.winner.history))
 }

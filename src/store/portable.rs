@@ -20,8 +20,8 @@ pub use writer::{Totals, Writer};
 pub use super::floor::Floor;
 use super::{KeptVersion, Sealed, lineage};
 use crate::model::{
-    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Kept, Known, Markup, PollState,
-    Skeleton, SyncId, Tick, Time, Version,
+    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, Kept, Known, Markup,
+    PollState, Skeleton, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use std::time::Duration;
@@ -90,9 +90,12 @@ impl Piece {
 ///
 /// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
 /// tags that this one does not know. So a new window begins after all of them, and every subscriber
-/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1).
+/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
+/// what was made since is noted ([`FeedState::gap`]).
 pub fn restarted(mut state: FeedState, now: Time) -> FeedState {
     let second = Duration::from_secs(1);
+    let since = state.tick.map_or(state.shown, Tick::time);
+    state.gap = Some(Gap { since, until: now.max(since) }.after(state.gap));
     if let Some(last) = state.tick {
         let tick = Tick::next(now, Some(last));
         state.tick = Some(tick);

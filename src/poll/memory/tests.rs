@@ -47,6 +47,7 @@ fn blank() -> FeedState {
         deltas_from: 0,
         upstream_until: None,
         updates_before: 0,
+        gap: None,
         lineage: crate::model::Lineage::default(),
     }
 }

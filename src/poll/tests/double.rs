@@ -262,6 +262,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         deltas_from: 0,
         upstream_until: None,
         updates_before: 0,
+        gap: None,
         lineage: crate::model::Lineage::default(),
     }
 }

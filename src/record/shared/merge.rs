@@ -3,6 +3,7 @@
 use super::super::draft::{Draft, Said};
 use super::super::newcomer::{describe, newcomer};
 use super::datum::{Datum, Place, bare, bear, history_words, reason};
+use super::gap::can_be_ours;
 use super::offer::{Body, Offer};
 use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
 use crate::diff;
@@ -231,6 +232,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return false;
         };
         if elsewhere.is_some_and(|issued| claimed <= issued) {
+            return true;
+        }
+        let gap = self.draft.state.gap;
+        if can_be_ours(gap, own, here.max(*elsewhere), updates()) {
             return true;
         }
         // A list of our own comes back from those who share it.

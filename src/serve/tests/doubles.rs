@@ -125,6 +125,7 @@ pub(super) fn state(format: Format) -> FeedState {
         deltas_from: 0,
         upstream_until: None,
         updates_before: 0,
+        gap: None,
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }

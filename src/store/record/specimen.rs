@@ -219,7 +219,8 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             bytes,
         },
     );
-    let until = (of(text()), any::<u32>());
+    let gap = of((time(), time()).prop_map(|(since, until)| Gap { since, until }));
+    let until = (of(text()), any::<u32>(), gap);
     let deltas = (any::<u64>(), until, vec((any::<u32>(), any::<u64>()), 0..4));
     let more = (deltas, chain);
     (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
@@ -230,7 +231,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            ((deltas_from, (upstream_until, updates_before), lineage), archives),
+            ((deltas_from, (upstream_until, updates_before, gap), lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
@@ -275,6 +276,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 deltas_from,
                 upstream_until,
                 updates_before,
+                gap,
                 lineage: Lineage::new(
                     lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
                 ),

@@ -241,6 +241,7 @@ pub(super) fn state(noise: FeedNoise) -> FeedState {
         deltas_from: 8,
         upstream_until: None,
         updates_before: 0,
+        gap: None,
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
             Stretch { mark: u32::MAX, after: 5 },

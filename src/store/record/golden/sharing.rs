@@ -20,8 +20,9 @@ fn caught_up() -> StateRecord {
 
 fn purged_once() -> StateRecord {
     let until = Some("2026-11-20T16:20:05Z".to_owned());
+    let gap = Some(Gap { since: at(70), until: at(80) });
     let state = files::state(files::feed_noise());
-    StateRecord::new(&FeedState { upstream_until: until, updates_before: 300, ..state }, 40)
+    StateRecord::new(&FeedState { upstream_until: until, updates_before: 300, gap, ..state }, 40)
 }
 
 fn conflicts() -> ConflictsRecord {
