@@ -217,10 +217,13 @@ impl<'a> Draft<'a> {
     ) {
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return };
+        let lost = self.lost(&known);
         let Shared { winner, conflicts } = item;
         let id = winner.id;
-        known.updates = winner.updates;
-        known.history = winner.history;
+        (known.updates, known.history) = (winner.updates, winner.history);
+        if known.history.topmost().stamp.by() == Some(self.round.endpoint) {
+            count_on(&mut known, lost);
+        }
         known.tick = tick;
         known.standing = standing;
         known.absence = None;
@@ -436,6 +439,19 @@ pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, H
         made.history = History::new(Update { sequence: above, stamp });
     }
     (made.updates, made.history)
+}
+
+/// Counts its newest update, which is this gateway's own, `lost` further on.
+fn count_on(known: &mut Known, lost: u32) {
+    let on = |count: Count| Count::new(count.value().saturating_add(lost));
+    let mut updates: Vec<Update> = known.history.iter().cloned().collect();
+    let Some(topmost) = updates.first_mut().filter(|_| lost > 0) else { return };
+    let (Ok(sequence), Ok(count)) = (on(topmost.sequence), on(known.updates)) else { return };
+    topmost.sequence = sequence;
+    known.updates = count;
+    if let Some(history) = History::from_newest_first(updates) {
+        known.history = history;
+    }
 }
 
 /// The next update of an item (SSE 1.0 section 3.2), after `lost` ones that are not known any more;

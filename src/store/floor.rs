@@ -2,6 +2,7 @@
 
 use crate::model::{
     Change, Count, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
+    VERSIONS_PER_DAY,
 };
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ impl Floor {
     /// often an item made in it was updated at most.
     pub(super) fn under(state: &FeedState, updates: u32, older: Option<&Self>) -> Self {
         let before = older.map_or(0, |floor| floor.updates).max(state.updates_before);
+        // What a restore lost before the purge.
+        let lost = state.gap.map_or(0, |gap| gap.updates(VERSIONS_PER_DAY));
+        let updates = updates.saturating_add(lost);
         Self {
             revision: state.revision,
             tick: state.tick.max(older.and_then(|floor| floor.tick)),
@@ -104,7 +108,7 @@ const fn is_made_here(known: &Known) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Format;
+    use crate::model::{Format, Gap};
 
     #[test]
     fn what_begins_above_it_is_no_leap() {
@@ -116,5 +120,8 @@ mod tests {
         assert!(floor(u32::MAX, None) < crate::record::LEAP_LIMIT);
         let purged = FeedState { updates_before: 7, ..state.clone() };
         assert_eq!(Floor::under(&purged, 3, None).updates, 7);
+        let gap = Some(Gap { since: Time::from_unix(0), until: Time::from_unix(60) });
+        let restored = FeedState { gap, ..state };
+        assert_eq!(Floor::under(&restored, 3, None).updates, 3 + 2 * VERSIONS_PER_DAY);
     }
 }
