@@ -2,12 +2,14 @@
 
 mod gather;
 mod gathered;
+mod hold;
 mod hub;
 mod local;
 mod redact;
 
 pub(super) use gather::Gathered;
 
+use self::hold::in_words;
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
@@ -15,18 +17,16 @@ use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, Time,
-    VERSIONS_PER_DAY,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Time,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::local::{Act, Acted};
-use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
     OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put, PutFeed,
     Redacted, Totals,
 };
-use crate::store::{Claim, CommitError, Retention, Store, StoreError};
+use crate::store::{Claim, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -185,36 +185,6 @@ impl Desk {
         })
     }
 
-    /// Commits what the operator decides about a held document.
-    async fn decide(&self, record: &FeedRecord, decision: Decision) -> Result<(), OperatorError> {
-        for _ in 0..DECIDE_ATTEMPTS {
-            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            let round = Round {
-                feed: &record.name,
-                url: &record.url,
-                endpoint: self.store.endpoint(),
-                options: &record.options,
-                snapshot: snapshot.as_ref(),
-                now: self.clock.now(),
-                window: self.window(),
-                versions_per_day: VERSIONS_PER_DAY,
-                archives: self.archives,
-            };
-            let Some(change) = record::decide(&round, decision).change else {
-                let nothing = format!("nothing of the feed {} is held", record.name);
-                return Err(OperatorError::Conflict(nothing));
-            };
-            match self.store.commit(&self.claim(), change).await {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(OperatorError::Internal(error.to_string())),
-            }
-        }
-        Err(OperatorError::Internal(
-            "the feed changed while this was decided; try again".to_owned(),
-        ))
-    }
-
     /// The time of the next change of the list of subscriptions.
     async fn next_change(&self) -> Result<Time, OperatorError> {
         let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
@@ -257,11 +227,6 @@ impl Desk {
 /// What is said of our own hub; hubs of upstreams are taken up or left at once.
 fn of_the_hub(config: &Config) -> Websub {
     Websub { subscribe: None, ..config.websub.clone() }
-}
-
-/// Why a document is held, as everywhere outside: the rule and the evidence.
-fn in_words(hold: &Hold) -> String {
-    format!("{}: {}", hold.kind, hold.reason)
 }
 
 fn stopped(error: PollError) -> OperatorError {

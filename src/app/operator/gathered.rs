@@ -1,6 +1,7 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
-use super::{Desk, in_words, internal};
+use super::hold::in_words;
+use super::{Desk, internal};
 use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
 use crate::record::LeftOut;
 use crate::serve::{FeedStatus, GatherNote, OperatorError};
