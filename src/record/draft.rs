@@ -295,7 +295,7 @@ impl<'a> Draft<'a> {
     /// How often an item may have been updated after the copy was made that the store was brought back
     /// from. Those who know these updates take in only what comes after them.
     fn lost(&self, known: &Known) -> u32 {
-        let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.since);
+        let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.until);
         gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
     }
 

@@ -70,6 +70,17 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// A moment at which the gateway that this was copied from did something, as far as it tells.
+    pub fn latest(&self) -> Option<Time> {
+        match self {
+            Self::Log(sealed) => Some(sealed.at),
+            Self::Poll(poll) => poll.refreshed,
+            Self::Event(_, event) => Some(event.at),
+            Self::State(_, state) => state.tick.map(Tick::time).max(Some(state.shown)),
+            _ => None,
+        }
+    }
+
     /// The feed that it is a part of; `None` for what stands by itself.
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {
@@ -86,22 +97,23 @@ impl Piece {
     }
 }
 
-/// The state of a feed that goes on from a copy, at the time `now`.
+/// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the
+/// copy knows of ([`Piece::latest`]).
 ///
 /// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
 /// tags that this one does not know. So a new window begins after all of them, and every subscriber
 /// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
 /// what was made since is noted ([`FeedState::gap`]).
-pub fn restarted(mut state: FeedState, now: Time) -> FeedState {
+pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
     let second = Duration::from_secs(1);
-    let since = state.tick.map_or(state.shown, Tick::time);
-    state.gap = Some(Gap { since, until: now.max(since) }.after(state.gap));
     if let Some(last) = state.tick {
         let tick = Tick::next(now, Some(last));
         state.tick = Some(tick);
         state.window_start = Some(tick);
         state.complete_start = state.complete_start.or(Some(tick));
     }
+    let until = state.tick.map_or(now, |tick| now.max(tick.time()));
+    state.gap = Some(Gap { since: known.min(until), until }.after(state.gap));
     let found = state.render;
     state.render = found.saturating_add(1);
     state.deltas_from = state.render;

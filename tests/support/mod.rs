@@ -269,10 +269,15 @@ impl Gate {
         let (sender, mut carried) = mpsc::channel(100_000);
         self.store.carry(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
+        let mut all = Vec::new();
         while let Some(piece) = carried.recv().await {
+            all.push(piece);
+        }
+        let known = all.iter().filter_map(Piece::latest).max().unwrap();
+        for piece in all {
             let piece = match piece {
                 Piece::State(feed, state) => {
-                    Piece::State(feed, Box::new(portable::restarted(*state, self.now)))
+                    Piece::State(feed, Box::new(portable::restarted(*state, known, self.now)))
                 }
                 other => other,
             };

@@ -95,8 +95,8 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     assert_eq!(bench.known(&id).await.history.topmost().sequence.value(), 4);
 
     let mut snapshot = bench.snapshot().await.unwrap();
-    let since = made.tick.time();
-    snapshot.state.gap = Some(Gap { since, until: since.plus(Duration::from_secs(60)) });
+    let until = made.tick.time();
+    snapshot.state.gap = Some(Gap { since: until.minus(Duration::from_secs(60)), until });
     let lost = 2 * VERSIONS_PER_DAY;
     let round = bench.round(Some(&snapshot));
     for act in [
