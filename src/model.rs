@@ -10,6 +10,7 @@ mod change;
 mod document;
 mod doubts;
 mod enrolment;
+mod gap;
 mod id;
 mod ignore;
 mod incoming;
@@ -37,6 +38,7 @@ pub use document::{
 };
 pub use doubts::{Doubt, Doubts};
 pub use enrolment::Enrolment;
+pub use gap::Gap;
 pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};

@@ -26,7 +26,7 @@ mod window;
 pub use answered::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
-pub use gather::{Credit, Source, gather};
+pub use gather::{Credit, LeftOut, Source, gather};
 pub use next::{look_again, take_in, take_in_shared};
 pub use redact::{Redaction, redact};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};

@@ -33,6 +33,7 @@ mod observe;
 mod operator;
 mod opml;
 mod past;
+mod plain;
 mod plan;
 mod press;
 mod probes;
@@ -53,9 +54,9 @@ pub use hub::{Hub, HubError, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, Server};
 pub use operator::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, HubNote, NextPoll,
-    Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
-    PutFeed, Redacted, Totals,
+    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, GatherNote, HoldAction, HubNote,
+    NextPoll, Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome,
+    Put, PutFeed, Redacted, Totals,
 };
 
 pub use topics::{NoTopic, Pushed, Topics};

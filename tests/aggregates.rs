@@ -4,12 +4,17 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::config;
-use tidegate::model::{FeedName, Item, Origin, Standing, SyncId};
+use tidegate::model::{
+    Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item, Origin,
+    SharingOptions, Standing, SyncId,
+};
 use tidegate::record::local::{Act, Fields, Written};
+use tidegate::serve::PutFeed;
 use tidegate::store::Select;
 
 /// A publisher of two plain feeds: one in Atom, one in RSS.
@@ -209,6 +214,17 @@ async fn an_aggregate_is_what_its_sources_are() {
         .until("the new post", async || stage.titles("all").await.contains(&"Post 5".to_owned()))
         .await;
     assert!(stage.titles("all").await.contains(&"Cast 2".to_owned()));
+    // The operator is told.
+    let told = stage.gateway.operator().status(&name("all")).await.unwrap().gathered.unwrap();
+    assert_eq!((told.troubled, told.troubles[0].0.as_str()), (1, "casts"));
+    assert!(told.troubles[0].1.starts_with("its polls fail, 1 in a row: "), "{told:?}");
+    assert_eq!((told.left_out.len(), told.error), (0, None));
+    assert_eq!(stage.gateway.operator().status(&name("news")).await.unwrap().gathered, None);
+    let listed = stage.gateway.operator().list().await.unwrap();
+    let both = listed.iter().find(|status| status.name == name("both")).unwrap();
+    assert_eq!(both.gathered.as_ref().map(|told| told.troubled), Some(0));
+    let page = stage.get("/feeds/all/about").await;
+    assert!(page.contains("Sources from which nothing new comes"), "{page}");
 
     // What is redacted in a source leaves no text here.
     let posts = stage.items("news", Select::Current).await;
@@ -230,5 +246,68 @@ async fn an_aggregate_is_what_its_sources_are() {
     let before = (state("both").await.revision, state("all").await.revision);
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!((state("both").await.revision, state("all").await.revision), before);
+    stage.gateway.stop().await.unwrap();
+}
+
+/// Ids are for ever, so those of a feed that was purged are minted again; who knows them takes the new
+/// texts all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_aggregate_goes_on_after_a_source_was_purged() {
+    let publisher = Publisher::start().await;
+    let stage = Stage::start(publisher.port).await;
+    let operator = stage.gateway.operator();
+    let url = format!("http://127.0.0.1:{}/atom", publisher.port);
+    let daily = PutFeed { url, options: FeedOptions::default() };
+    operator.put(&name("daily"), daily.clone()).await.unwrap();
+    // As a file has it that was read before and is read again.
+    let sharing = SharingOptions { sources: vec![name("daily")], ..SharingOptions::default() };
+    let digest = FeedRecord {
+        name: name("digest"),
+        url: String::new(),
+        source: FeedSource::File,
+        standing: FeedStanding::Active,
+        options: FeedOptions { sharing, ..FeedOptions::default() },
+        enrolment: Enrolment::default(),
+    };
+    stage.gateway.store().put_feed(&digest).await.unwrap();
+    for text in ["One", "Two words", "Three words now"] {
+        publisher.atom.lock().unwrap()[0].1 = text.to_owned();
+        stage.poll("daily").await;
+    }
+    let newest = async || {
+        let items = stage.items("digest", Select::Current).await;
+        items.into_iter().find(|item| item.published_id == "urn:post:4")
+    };
+    let says =
+        async |text: &str| newest().await.is_some_and(|i| i.shared.winner.data.xml.contains(text));
+    stage.until("the third text", async || says("Three words now").await).await;
+    let before = stage.items("digest", Select::All).await;
+
+    operator.delete(&name("daily"), true).await.unwrap();
+    publisher.atom.lock().unwrap()[0].1 = "After the purge".to_owned();
+    // What the first document does not have comes later, with an id that was published as well.
+    let oldest = publisher.atom.lock().unwrap().pop().unwrap();
+    operator.put(&name("daily"), daily).await.unwrap();
+    stage.poll("daily").await;
+    stage.until("the text after the purge", async || says("After the purge").await).await;
+    publisher.atom.lock().unwrap().push((oldest.0, "The oldest, mended".to_owned()));
+    stage.poll("daily").await;
+    stage
+        .until("the oldest post", async || {
+            stage.get("/feeds/digest/complete").await.contains("The oldest, mended")
+        })
+        .await;
+
+    let after = stage.items("digest", Select::All).await;
+    let ids = |items: &[Item]| {
+        let ids = items.iter().map(|i| (i.shared.winner.id.clone(), i.published_id.clone()));
+        ids.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(ids(&after), ids(&before), "nothing is there twice, or new to a reader");
+    // The feed's own poll may have come between two texts.
+    let updates = |item: &Item| item.shared.winner.updates.value();
+    let most = before.iter().map(updates).max().unwrap();
+    assert!(most >= 3 && after.iter().all(|item| updates(item) == most + 1), "{after:?}");
+    assert!(after.iter().all(|item| item.shared.conflicts.is_empty()));
     stage.gateway.stop().await.unwrap();
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::clock::ManualClock;
 use tidegate::config::{self, Config};
-use tidegate::model::{FeedName, Time};
-use tidegate::serve::{HoldAction, OperatorError, PollOutcome, PollReport};
+use tidegate::model::{FeedName, FeedOptions, SharingOptions, Time};
+use tidegate::serve::{HoldAction, OperatorError, PollOutcome, PollReport, Put, PutFeed};
 
 /// 2026-11-20T16:20:05Z.
 const START: Time = Time::from_unix(1_795_191_605);
@@ -180,5 +180,28 @@ async fn a_feed_that_was_deleted_is_gone_with_and_without_its_data() {
     bench.poll().await;
     assert_eq!(bench.shown().await.0, 10);
     assert!(operator.hold(&bench.news, HoldAction::Drop).await.is_err(), "nothing is held");
+    bench.gateway.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_feed_shares_with_others_that_are_there() {
+    let bench = Bench::new().await;
+    let operator = bench.gateway.operator();
+    let name = |text: &str| FeedName::new(text).unwrap();
+    let put = async |with: &str| {
+        let shares_with = vec![name(with)];
+        let sharing = SharingOptions { local: true, shares_with, ..SharingOptions::default() };
+        let options = FeedOptions { sharing, ..FeedOptions::default() };
+        operator.put(&name("own"), PutFeed { url: String::new(), options }).await
+    };
+    let refused = async |with: &str| {
+        let Err(OperatorError::BadRequest(said)) = put(with).await else { return false };
+        said == format!("shares_with: there is no other feed {with}")
+    };
+    assert!(refused("own").await && refused("nobody").await);
+    assert_eq!(put("news").await.unwrap(), Put::Created);
+    assert!(refused("own").await, "it is there now, and not another");
+    assert_eq!(bench.delete("").await, 204);
+    assert!(refused("news").await, "it is gone");
     bench.gateway.stop().await.unwrap();
 }

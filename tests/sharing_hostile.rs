@@ -9,8 +9,8 @@ mod support;
 
 use publisher::*;
 use std::collections::HashSet;
-use support::{Gate, kinds};
-use tidegate::model::{Conflicting, Count, EventKind, FeedName, Origin, SyncId};
+use support::{Gate, Post, kinds};
+use tidegate::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Credit, Issued, Source, Verdict};
 use tidegate::store::{Select, Store};
@@ -55,6 +55,53 @@ async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
     with(&mut gate, &partial, Some(&document("", &[a, b])), None).await;
     let all = gate.items(Select::All).await;
     assert!(all.iter().all(|item| !item.shared.winner.data.xml.contains("secret")));
+}
+
+/// An entry of the item x.b, with a version of it in conflict whose entry is another item's.
+fn in_conflict(updates: u32, id: &str, link: &str) -> String {
+    let history = [(updates, "REO", updates)];
+    let inner = format!(
+        "<sx:conflicts><entry>{}<id>{id}</id><title>A secret</title><content>A secret</content>\
+         {link}</entry><entry>{}<id>urn:b</id><title>Mere opinion</title></entry></sx:conflicts>",
+        sync("x.b", updates, "", &[(updates, "GPM", 0)], ""),
+        sync("x.b", updates, "", &[(updates, "JEO", 0)], "")
+    );
+    let sync = sync("x.b", updates, "", &history, &inner);
+    format!(
+        "<entry>{sync}<id>urn:b</id><title>B</title><updated>2026-01-01T00:00:00Z</updated></entry>"
+    )
+}
+
+#[tokio::test]
+async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
+    const PAGE: &str = "http://x.example/a";
+    let secret = |link: &str| {
+        let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+        a.replace("</entry>", &format!("{link}</entry>"))
+    };
+    let link = format!("<link href=\"{PAGE}\"/>");
+    let everywhere = async |gate: &Gate| format!("{:?}", gate.items(Select::All).await);
+    for (other_id, link) in [("urn:a", ""), ("urn:another", link.as_str())] {
+        // It stands there already.
+        let mut gate = Gate::new().await;
+        let b = in_conflict(2, other_id, link);
+        gate.take(&document("", &[secret(link), b])).await;
+        assert_eq!(item(&gate, "x.b").await.shared.conflicts.len(), 2);
+        gate.redact_item(&id("x.a")).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        let titles = |item: Item| {
+            let conflicts = item.shared.conflicts.into_iter();
+            conflicts.map(|version| version.data.card.title).collect::<Vec<_>>()
+        };
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        // It is said again, by a new version and with a new item.
+        gate.later(1);
+        let c = entry("c", "C", 1, &[(1, "REO", 1)]).markup();
+        gate.take(&document("", &[secret(link), in_conflict(3, other_id, link), c])).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
+    }
 }
 
 /// A parked address and an accident take no shared item away, as they take no plain one.
@@ -233,7 +280,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
         })
         .collect();
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
-    let verdict =
+    let (verdict, _) =
         aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &sources));
     aggregate.commit(&verdict).await;
     verdict
@@ -325,4 +372,69 @@ async fn nobody_takes_the_ids_of_another_feed() {
     assert!(evil.snapshot().await.known.iter().all(|known| known.id != true_id));
     gather(&mut both, &[("evil", &evil, &[]), ("news", &news, &[])]).await;
     assert!(titles(&both.reader().await).contains(&"The truth"));
+}
+
+/// A store that was brought back from a copy does not know what it made since. It comes back from those
+/// who share it, as far as it can be its own.
+#[tokio::test]
+async fn our_own_updates_that_a_restore_lost_are_taken_back() {
+    let mut gate = Gate::new().await;
+    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    let copied = gate.now;
+    gate.later(1);
+    gate.restore().await;
+    let ours = |updates: u32, when: tidegate::model::Time| {
+        let mut a = entry("a", "ours", updates, &[(1, "REO", 1)]);
+        let own =
+            format!("<sx:history sequence=\"{updates}\" when=\"{when}\" by=\"gate.example\"/>");
+        a.sync = a.sync.replacen("<sx:history", &format!("{own}<sx:history"), 1);
+        shared(&[a])
+    };
+    let nobody = Issued::from([(id("x.a"), None)]);
+    let seconds = |n| std::time::Duration::from_secs(n);
+    for forged in [
+        ours(2, copied.minus(seconds(1))),
+        ours(2, gate.now.plus(seconds(1))),
+        ours(3602, copied.plus(seconds(60))),
+    ] {
+        let verdict = with(&mut gate, &forged, None, Some(&nobody)).await;
+        assert!(verdict.notes[0].contains("which never made it"), "{:?}", verdict.notes);
+        assert_eq!(item(&gate, "x.a").await.shared.winner.updates.value(), 1);
+        gate.later(0);
+    }
+    // Nothing is known of it elsewhere either; so it is asked first.
+    let lost = ours(3, copied.plus(seconds(60)));
+    assert_eq!(with(&mut gate, &lost, None, None).await.asks, [id("x.a")]);
+    let verdict = with(&mut gate, &lost, None, Some(&nobody)).await;
+    assert_eq!(verdict.notes, Vec::<String>::new());
+    assert_eq!(sequences(&item(&gate, "x.a").await)[0], (3, "gate.example".to_owned()));
+}
+
+/// What this gateway makes itself after a restore is taken in by those who know what was lost.
+#[tokio::test]
+async fn what_a_restore_lost_is_counted() {
+    let mut gate = Gate::new().await;
+    let mut posts: Vec<_> = (1..=5).rev().map(support::post).collect();
+    gate.posts(&posts).await;
+    gate.later(24);
+    gate.restore().await;
+    posts[0].text = "Another story altogether".to_owned();
+    posts.insert(0, support::post(6));
+    let late = Post { day: 500, ..support::post(7) };
+    posts.insert(0, late);
+    gate.later(1);
+    gate.posts(&posts).await;
+    let updates = |known: tidegate::model::Known| {
+        assert_eq!(known.history.topmost().sequence, known.updates);
+        known.updates.value()
+    };
+    let lost = 3 * tidegate::model::VERSIONS_PER_DAY;
+    assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 1);
+    assert_eq!(updates(gate.known(&posts[1].id).await), lost + 1, "it may have been there");
+    assert_eq!(updates(gate.known(&posts[0].id).await), 1, "it was published since");
+    assert_eq!(updates(gate.known(&posts[3].id).await), 1, "nothing changed");
+    posts[2].text = "A third story".to_owned();
+    gate.later(1);
+    gate.posts(&posts).await;
+    assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 2, "once is enough");
 }

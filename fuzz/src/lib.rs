@@ -143,7 +143,7 @@ fn taken(feed: &FeedDocument<'_>) {
         aggregated: Vec::new(),
         cloud: None,
     };
-    let own = Container::of(view.state.format.family());
+    let own = Container::of(view.state.format);
     for (kind, container, dialect) in [
         (ViewKind::Reader, own, Dialect::Sse),
         (ViewKind::Complete, own, Dialect::FeedSync),
@@ -152,6 +152,7 @@ fn taken(feed: &FeedDocument<'_>) {
         (ViewKind::Sync, Container::Pox, Dialect::Sse),
         (ViewKind::Complete, Container::Json, Dialect::FeedSync),
         (ViewKind::Reader, Container::JsonFeed, Dialect::Sse),
+        (ViewKind::Complete, Container::Opml, Dialect::Sse),
     ] {
         let page = Page {
             kind,
@@ -184,6 +185,7 @@ fn taken(feed: &FeedDocument<'_>) {
             Container::Atom | Container::Pox | Container::Json => Format::Atom10,
             Container::Rss => Format::Rss20,
             Container::JsonFeed => Format::JsonFeed,
+            Container::Opml => Format::Opml,
         };
         assert_eq!(again.format, format, "in {rendered:?}");
     }

@@ -49,15 +49,17 @@ async fn look(
         record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
     };
     known.retain(|name, _| feeds.contains_key(name));
+    desk.gathers_only(|name| feeds.contains_key(name));
     for record in feeds.values().filter(is_one) {
         let gathered = known.entry(record.name.clone()).or_default();
         match desk.gather(record, &feeds, gathered).await {
             Ok(()) => {}
             Err(CommitError::Fenced) => return Err(CommitError::Fenced),
             // One aggregate that cannot be stored must not keep the others from it.
-            Err(error) => {
+            Err(error) if desk.gather_failed(&record.name, &error) => {
                 tracing::warn!(feed = %record.name, %error, "an aggregate could not be stored");
             }
+            Err(_) => {}
         }
     }
     Ok(())

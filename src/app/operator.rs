@@ -1,12 +1,15 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
 mod gather;
+mod gathered;
+mod hold;
 mod hub;
 mod local;
 mod redact;
 
 pub(super) use gather::Gathered;
 
+use self::hold::in_words;
 use super::{AppError, feeds, translate};
 use crate::archive;
 use crate::clock::Clock;
@@ -14,18 +17,16 @@ use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId, Time,
-    VERSIONS_PER_DAY,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Time,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
 use crate::record::local::{Act, Acted};
-use crate::record::{self, Round};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
     OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put, PutFeed,
     Redacted, Totals,
 };
-use crate::store::{Claim, CommitError, Retention, Store, StoreError};
+use crate::store::{Claim, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -54,6 +55,8 @@ pub(super) struct Desk {
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
+    /// What was noted of aggregates.
+    gathered: gathered::Board,
 }
 
 fn internal(error: &StoreError) -> OperatorError {
@@ -87,6 +90,7 @@ impl Desk {
             retention,
             closing,
             changing,
+            gathered: gathered::Board::default(),
         }
     }
 
@@ -177,37 +181,8 @@ impl Desk {
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             backfill: polled.backfill,
             hub: polled.hub.map(|hub| hub::note(&hub, self.clock.now())),
+            gathered: None,
         })
-    }
-
-    /// Commits what the operator decides about a held document.
-    async fn decide(&self, record: &FeedRecord, decision: Decision) -> Result<(), OperatorError> {
-        for _ in 0..DECIDE_ATTEMPTS {
-            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            let round = Round {
-                feed: &record.name,
-                url: &record.url,
-                endpoint: self.store.endpoint(),
-                options: &record.options,
-                snapshot: snapshot.as_ref(),
-                now: self.clock.now(),
-                window: self.window(),
-                versions_per_day: VERSIONS_PER_DAY,
-                archives: self.archives,
-            };
-            let Some(change) = record::decide(&round, decision).change else {
-                let nothing = format!("nothing of the feed {} is held", record.name);
-                return Err(OperatorError::Conflict(nothing));
-            };
-            match self.store.commit(&self.claim(), change).await {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(OperatorError::Internal(error.to_string())),
-            }
-        }
-        Err(OperatorError::Internal(
-            "the feed changed while this was decided; try again".to_owned(),
-        ))
     }
 
     /// The time of the next change of the list of subscriptions.
@@ -254,11 +229,6 @@ fn of_the_hub(config: &Config) -> Websub {
     Websub { subscribe: None, ..config.websub.clone() }
 }
 
-/// Why a document is held, as everywhere outside: the rule and the evidence.
-fn in_words(hold: &Hold) -> String {
-    format!("{}: {}", hold.kind, hold.reason)
-}
-
 fn stopped(error: PollError) -> OperatorError {
     OperatorError::Internal(error.to_string())
 }
@@ -286,14 +256,24 @@ impl Operator for Desk {
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let mut all = Vec::new();
-        for record in self.store.feeds().await.map_err(|e| internal(&e))? {
-            all.push(self.standing(record).await?);
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        for record in &feeds {
+            all.push(self.standing(record.clone()).await?);
         }
+        self.tell_of_gathering(&mut all, &feeds).await?;
         Ok(all)
     }
 
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
-        self.standing(self.record(feed).await?).await
+        let status = self.standing(self.record(feed).await?).await?;
+        if !status.options.sharing.is_aggregate() {
+            return Ok(status);
+        }
+        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let mut one = [status];
+        self.tell_of_gathering(&mut one, &feeds).await?;
+        let [status] = one;
+        Ok(status)
     }
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {

@@ -65,6 +65,10 @@ pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, Strin
         outlines.insert(item.id.clone(), item);
     }
     let new = items(&theirs, incoming).map_err(|error| (Side::Incoming, error))?;
+    if !new.is_empty() && new.iter().all(|item| is_plain(&item.id)) {
+        let said = "line 1: nothing in it is shared: no outline has sx:sync";
+        return Err((Side::Incoming, said.to_owned()));
+    }
     let new = sharing(new, &outlines);
     let scope = Scope::of(&ours, local);
     let preserve = |lost: Item| {
@@ -429,6 +433,10 @@ mod tests {
             side == Side::Local && said.starts_with("line 4: an sx:sync is not taken"),
             "{said}"
         );
+        let plain = list(&feed("a", ""));
+        let (side, said) = merged(&good, &plain).unwrap_err();
+        assert_eq!((side, said.contains("no outline has sx:sync")), (Side::Incoming, true));
+        assert_eq!(shown(&merged(&plain, &good).unwrap()), "a a?");
         let empty = "<opml><head/><body/></opml>";
         assert_eq!(shown(&merged(empty, &good).unwrap()), "a");
         assert!(is_list(empty.as_bytes()) && !is_list(b"<rss/>"));

@@ -31,6 +31,18 @@ pub(super) const FEED_KEYS: &[&str] = &[
 pub(super) const AGGREGATE_KEYS: &[&str] =
     &["name", "sources", "title", "shares_with", "conflicts"];
 
+/// What is said of an upstream, and of nothing else.
+const UPSTREAM_KEYS: &[&str] = &[
+    "complete",
+    "deletions",
+    "order",
+    "probe",
+    "backfill",
+    "ignore",
+    "min_interval",
+    "max_interval",
+];
+
 /// The most feeds in one file.
 pub const FEED_LIMIT: usize = 100_000;
 /// The most aggregates in one file.
@@ -127,6 +139,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
                 "each [[feed]] has its own url, or local = true where its items are made here";
             section.required_as("url", meant, feed_address)
         };
+        if local && !section.has("url") {
+            warn_of_polling(section);
+        }
         let sharing = sharing::read(section, local);
         let options = options(section, polling, sharing.options);
         let shares_with = sharing.shares_with;
@@ -182,6 +197,14 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
         let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");
         let message = format!("an aggregate cannot gather itself: {path}");
         top.sheet().fault(at, "aggregate.sources".to_owned(), message);
+    }
+}
+
+/// Names what does nothing in a feed that has no upstream.
+fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
+    for key in UPSTREAM_KEYS.iter().filter(|key| section.has(key)).collect::<Vec<_>>() {
+        let said = "does nothing: a feed with local = true and no url has no upstream to poll";
+        section.warn(key, said.to_owned());
     }
 }
 

@@ -255,6 +255,19 @@ fn warnings_do_not_stop_anything() {
 }
 
 #[test]
+fn what_a_feed_without_an_upstream_does_not_do_is_named() {
+    let text = "[[feed]]\nname=\"own\"\nlocal=true\ndeletions=\"eager\"\nmin_interval=\"1h\"\n\
+                [[feed]]\nname=\"both\"\nlocal=true\nurl=\"http://a\"\nmin_interval=\"1h\"";
+    let Checked { config, warnings } = check("f", text).unwrap();
+    assert_eq!(config.feeds.len(), 2);
+    let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
+    let words = "does nothing: a feed with local = true and no url has no upstream to poll";
+    let expected =
+        [format!("f:4: feed.deletions: {words}"), format!("f:5: feed.min_interval: {words}")];
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_token_is_not_shown_by_accident() {
     let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
     assert!(!format!("{config:?}").contains("hunter2"));

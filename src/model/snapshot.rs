@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, History, Kept, Lineage,
-    Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
+    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, Gap, History, Kept,
+    Lineage, Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
 };
 use std::collections::BTreeMap;
 
@@ -326,6 +326,11 @@ pub struct FeedState {
     /// Up to where the upstream's shared items are known: its `sx:sharing/@until` as it stood when
     /// its items were last merged (SSE 1.0 section 4.1). Never parsed.
     pub upstream_until: Option<String>,
+    /// How often an item of a purged feed of this name was updated at most: what is made here begins
+    /// above that, for its ids were published before. 0 where nothing was purged.
+    pub updates_before: u32,
+    /// What is missing of its past, where its store was brought back from a copy.
+    pub gap: Option<Gap>,
     /// Under which openings of the store it changed. Set by the store on commit.
     pub lineage: Lineage,
 }
@@ -358,6 +363,8 @@ impl FeedState {
             archives: Chain::default(),
             deltas_from: 0,
             upstream_until: None,
+            updates_before: 0,
+            gap: None,
             lineage: Lineage::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::error::PullError;
 use super::item::Item;
-use super::text::labelled_utf8;
+use super::text::{is_json, labelled_utf8};
 use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older};
 use crate::parse::sse::{
     self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup, parse_rfc822,
@@ -77,7 +77,7 @@ pub(super) fn read(
     match sse::read(&text) {
         Ok(feed) if shares(&feed) => return Ok(shared(&feed, url, is_delta)),
         // What is broken and has sync markup is not taken for a plain feed.
-        Err(source) if mentions_sync_markup(&text) => {
+        Err(source) if mentions_sync_markup(&text) && !is_json(&text) => {
             return Err(PullError::Markup { url: url.to_string(), source });
         }
         _ => {}
@@ -87,7 +87,7 @@ pub(super) fn read(
 }
 
 /// Whether a feed takes part in synchronization.
-fn shares(feed: &SseFeed<'_>) -> bool {
+pub(super) fn shares(feed: &SseFeed<'_>) -> bool {
     feed.items.iter().any(|item| item.dialect.is_some()) || feed.sharing().is_some()
 }
 

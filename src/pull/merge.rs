@@ -1,6 +1,7 @@
 //! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the first
 //! one with what changed, everything in it that is not concerned kept byte for byte.
 
+use super::document::shares;
 use super::item::Item;
 use super::{json, sharing, splice, text};
 use crate::model::{Shared, SyncId, Version};
@@ -31,6 +32,9 @@ pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, SseError)>
     let incoming = Source::of(incoming).map_err(there)?;
     let local_feed = sse::read(&local.text).map_err(here)?;
     let incoming_feed = sse::read(&incoming.text).map_err(there)?;
+    if !incoming_feed.items.is_empty() && !shares(&incoming_feed) {
+        return Err(there(SseError { line: 1, fault: SseFault::SharesNothing }));
+    }
     let ours = items(&local_feed).map_err(here)?;
     let theirs = items(&incoming_feed).map_err(there)?;
     let dialect = local_feed.dialect.or(incoming_feed.dialect);
@@ -58,20 +62,33 @@ impl Source {
     fn of(bytes: &[u8]) -> Result<Self, SseError> {
         let text = text::decode(bytes)?;
         // Plain XML is read as it is.
-        if !text.trim_start().starts_with('{') {
+        if !text::is_json(&text) {
             return Ok(Self { text, json: None });
         }
         let fault = |error: &ParseError| {
             let before = text.get(..error.offset().unwrap_or(0)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
-            SseError { line, fault: SseFault::Collection(error.to_string()) }
+            let fault = match error {
+                ParseError::NothingWhole { reason, .. } => SseFault::Malformed(reason.clone()),
+                ParseError::Limit { what, limit, .. } => SseFault::TooMany { what, limit: *limit },
+                other => SseFault::Collection(other.to_string()),
+            };
+            SseError { line, fault }
         };
         match collection::transcoded(&text).map_err(|error| fault(&error))? {
             Some(atom) => Ok(Self { text: atom, json: Some(text) }),
-            None => {
-                let what = "it is JSON without items that have \"sync\"".to_owned();
-                Err(SseError { line: 1, fault: SseFault::NotAFeed(what) })
-            }
+            None => Err(match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+                Ok(_) => {
+                    let what = "it is JSON without items that have \"sync\"".to_owned();
+                    SseError { line: 1, fault: SseFault::NotAFeed(what) }
+                }
+                Err(error) => {
+                    let (said, line) = (error.to_string(), error.line().max(1));
+                    let said = said.split(" at line ").next().unwrap_or_default();
+                    let what = format!("it is broken JSON: {said}");
+                    SseError { line, fault: SseFault::Malformed(what) }
+                }
+            }),
         }
     }
 }

@@ -38,6 +38,12 @@ pub(super) fn labelled_utf8(text: &mut String) {
     }
 }
 
+/// Whether a text is JSON, or meant to be.
+pub(super) fn is_json(text: &str) -> bool {
+    let ignored = |c: char| c.is_whitespace() || c == '\u{feff}' || c.is_control();
+    text.trim_start_matches(ignored).starts_with(['{', '['])
+}
+
 /// The XML declaration, where the document begins with one that is ASCII.
 fn declaration(bytes: &[u8]) -> Option<String> {
     let head = bytes.get(..bytes.len().min(DECLARATION_LIMIT))?;

@@ -2,8 +2,8 @@
 
 use super::{Round, Verdict, shown, waiting, window};
 use crate::model::{
-    Change, Conflicting, Count, Event, EventKind, FeedState, History, Kept, Known, Markup,
-    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Version,
+    Change, Conflicting, Count, Entry, Event, EventKind, FeedState, History, Kept, Known, Markup,
+    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
 use crate::sync;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -191,7 +191,9 @@ impl<'a> Draft<'a> {
         let stamp = self.stamp();
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return false };
-        let Some((updates, history)) = updated(&known, stamp) else { return false };
+        let Some((updates, history)) = updated(&known, stamp, self.lost(&known)) else {
+            return false;
+        };
         known.updates = updates;
         known.history = history;
         known.tick = tick;
@@ -215,10 +217,13 @@ impl<'a> Draft<'a> {
     ) {
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return };
+        let lost = self.lost(&known);
         let Shared { winner, conflicts } = item;
         let id = winner.id;
-        known.updates = winner.updates;
-        known.history = winner.history;
+        (known.updates, known.history) = (winner.updates, winner.history);
+        if known.history.topmost().stamp.by() == Some(self.round.endpoint) {
+            count_on(&mut known, lost);
+        }
         known.tick = tick;
         known.standing = standing;
         known.absence = None;
@@ -277,6 +282,21 @@ impl<'a> Draft<'a> {
             seen_gone: said.seen_gone,
         };
         self.events.push(event);
+    }
+
+    /// How often the item of an entry that is new here may have been updated already: before a purge,
+    /// or after the copy was made that the store was brought back from.
+    pub(super) fn before(&self, entry: &Entry<'_>) -> u32 {
+        let gap = self.state.gap.filter(|gap| entry.published.is_none_or(|date| date <= gap.until));
+        let lost = gap.map_or(0, |gap| gap.updates(self.round.versions_per_day));
+        lost.max(self.state.updates_before)
+    }
+
+    /// How often an item may have been updated after the copy was made that the store was brought back
+    /// from. Those who know these updates take in only what comes after them.
+    fn lost(&self, known: &Known) -> u32 {
+        let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.until);
+        gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
     }
 
     pub(super) fn stamp(&self) -> Stamp {
@@ -418,15 +438,37 @@ const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
 /// … and no later.
 const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
 
-/// The first update of a new item (SSE 1.0 section 3.1).
-pub(super) fn first_history(id: &SyncId, stamp: Stamp) -> (Count, History) {
-    let made = sync::create(id.clone(), (), stamp, None).winner;
+/// The first update of a new item (SSE 1.0 section 3.1), in a feed that had its ids before: those who
+/// know them take it for the next update, and in only if it is one more than they have seen.
+pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, History) {
+    let mut made = sync::create(id.clone(), (), stamp, None).winner;
+    if let Ok(above) = Count::new(before).and_then(Count::next) {
+        let stamp = made.history.topmost().stamp.clone();
+        made.updates = above;
+        made.history = History::new(Update { sequence: above, stamp });
+    }
     (made.updates, made.history)
 }
 
-/// The next update of an item (SSE 1.0 section 3.2); `None` at the end of the numbers.
-fn updated(known: &Known, stamp: Stamp) -> Option<(Count, History)> {
-    let mut shared = Shared::new(known.version(()));
+/// Counts its newest update, which is this gateway's own, `lost` further on.
+fn count_on(known: &mut Known, lost: u32) {
+    let on = |count: Count| Count::new(count.value().saturating_add(lost));
+    let mut updates: Vec<Update> = known.history.iter().cloned().collect();
+    let Some(topmost) = updates.first_mut().filter(|_| lost > 0) else { return };
+    let (Ok(sequence), Ok(count)) = (on(topmost.sequence), on(known.updates)) else { return };
+    topmost.sequence = sequence;
+    known.updates = count;
+    if let Some(history) = History::from_newest_first(updates) {
+        known.history = history;
+    }
+}
+
+/// The next update of an item (SSE 1.0 section 3.2), after `lost` ones that are not known any more;
+/// `None` at the end of the numbers.
+fn updated(known: &Known, stamp: Stamp, lost: u32) -> Option<(Count, History)> {
+    let mut version = known.version(());
+    version.updates = Count::new(version.updates.value().saturating_add(lost)).ok()?;
+    let mut shared = Shared::new(version);
     sync::update(&mut shared, (), stamp).ok()?;
     Some((shared.winner.updates, shared.winner.history))
 }

@@ -40,9 +40,25 @@ impl Source<'_> {
     }
 }
 
+/// An item that an aggregate did not take over as its source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The source.
+    pub source: FeedName,
+    /// The item.
+    pub id: SyncId,
+    /// Why not, or what of it, as a sentence.
+    pub why: String,
+}
+
 /// Takes over what the sources have. `all`: the names of all sources, those among them that have
-/// nothing yet included; what came from another one leaves the reader view.
-pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Verdict {
+/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at most as much as a merge
+/// notes.
+pub fn gather(
+    round: &Round<'_>,
+    all: &[FeedName],
+    sources: &[Source<'_>],
+) -> (Verdict, Vec<LeftOut>) {
     let first = local::nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
     let places: HashMap<SyncId, usize> =
@@ -50,12 +66,17 @@ pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Ve
     let mut draft = Draft::new(round, snapshot);
     let mut merging = Merging::new(&mut draft, snapshot, &places);
     merging.is_ours = true;
+    let mut left_out = Vec::new();
     for source in sources {
         for item in source.items {
+            let before = merging.merged.notes.len();
             offer(&mut merging, all, source, item);
+            for why in merging.merged.notes.iter().skip(before) {
+                let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
+                left_out.push(LeftOut { source, id, why: why.clone() });
+            }
         }
     }
-    let merged = merging.merged;
     for source in sources {
         for id in source.redacted {
             if let Some(at) = places.get(id) {
@@ -69,7 +90,7 @@ pub fn gather(round: &Round<'_>, all: &[FeedName], sources: &[Source<'_>]) -> Ve
     if draft.advance_window() {
         draft.shown_changed = true;
     }
-    Verdict { notes: merged.notes, ..draft.into_verdict(None) }
+    (draft.into_verdict(None), left_out)
 }
 
 const fn is_redacted(item: &Item) -> bool {

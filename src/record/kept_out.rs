@@ -3,7 +3,7 @@
 
 use crate::diff;
 use crate::identity;
-use crate::model::{FeedDocument, Known, Snapshot, Without};
+use crate::model::{FeedDocument, Incoming, Known, Markup, Snapshot, Without};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -64,6 +64,65 @@ pub(super) fn without<'a>(
     let rest =
         rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&diff::bytes_print(entry)));
     Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
+}
+
+/// By what redacted items are known in a version that is in conflict with another item.
+#[derive(Debug, Default)]
+pub(super) struct KeptOut {
+    /// The ids that they bear or bore, and these without what changes while a page stays.
+    names: HashSet<String>,
+    /// Their links, where no other item bears them.
+    links: HashSet<String>,
+}
+
+impl KeptOut {
+    /// The items of a ledger for which `wanted` holds.
+    pub(super) fn of<'a>(
+        ledger: impl Iterator<Item = &'a Known> + Clone,
+        wanted: impl Fn(&Known) -> bool,
+    ) -> Self {
+        let mut all = Self::default();
+        for known in ledger.clone().filter(|known| wanted(known)) {
+            let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
+            all.names.extend(names.flat_map(|name| spellings(name)));
+            all.links.extend(known.link.as_deref().map(identity::plain_link));
+        }
+        if !all.links.is_empty() {
+            for known in ledger.filter(|known| !wanted(known)) {
+                let link = known.link.as_deref().map(identity::plain_link);
+                link.map(|link| all.links.remove(&link));
+            }
+        }
+        all
+    }
+
+    /// Whether a version's entry is one of them. What cannot be read says nothing of it.
+    pub(super) fn is(&self, markup: &Markup) -> bool {
+        if self.names.is_empty() {
+            return false;
+        }
+        let Some(entry) = crate::parse::entry_again(markup) else { return false };
+        let shown = identity::native(&entry).shown;
+        let is_named = spellings(&shown).any(|name| self.names.contains(&name));
+        let link = entry.link.as_deref().map(identity::plain_link);
+        is_named || link.is_some_and(|link| self.links.contains(&link))
+    }
+
+    /// What an entry says of its item, without the conflicts that are one of them; `None` where it has
+    /// none of these.
+    pub(super) fn out_of(&self, said: &Incoming) -> Option<Incoming> {
+        if !said.conflicts.iter().any(|version| self.is(&version.data)) {
+            return None;
+        }
+        let kept = said.conflicts.iter().filter(|version| !self.is(&version.data));
+        Some(Incoming { version: said.version.clone(), conflicts: kept.cloned().collect() })
+    }
+}
+
+/// A name as it is, without scheme and the like, and, where it is made of a title, veiled.
+fn spellings(name: &str) -> impl Iterator<Item = String> {
+    let veiled = name.starts_with("title:").then(|| veiled(name));
+    [Some(name.to_owned()), Some(identity::plain_link(name)), veiled].into_iter().flatten()
 }
 
 /// Links that one redacted item bears, no other item, and at most one entry.

@@ -275,14 +275,7 @@ fn create(
         let known = newcomer(entry, &native, &key, id, |_| false, &draft);
         Ok((known, crate::parse::own(document, entry)))
     })??;
-    let made = sync::create(known.id.clone(), (), draft.stamp(), noconflicts).winner;
-    let known = Known {
-        updates: made.updates,
-        history: made.history,
-        noconflicts: made.noconflicts,
-        origin: Origin::Local,
-        ..known
-    };
+    let known = Known { noconflicts, origin: Origin::Local, ..known };
     let id = known.id.clone();
     let index = draft.create(known, markup, Said::new(EventKind::Created, "made here"));
     on_top(&mut draft, &id);

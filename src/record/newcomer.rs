@@ -15,7 +15,7 @@ pub(super) fn newcomer(
     taken: impl Fn(&str) -> bool,
     draft: &Draft<'_>,
 ) -> Known {
-    let (updates, history) = first_history(&id, draft.stamp());
+    let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let now = draft.round.now;
     let portrait = diff::portrait(entry, &draft.round.options.ignore);
     let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);

@@ -1,7 +1,7 @@
 //! The operator's word that an item's text must go: a tombstone without a text, and no way back.
 
 use super::draft::{Draft, Said};
-use super::kept_out::veiled;
+use super::kept_out::{KeptOut, veiled};
 use super::{Round, Verdict};
 use crate::model::{
     Card, Context, EventKind, Family, Format, Known, Markup, Slots, Standing, SyncId,
@@ -55,8 +55,32 @@ pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
         draft.conflicts.insert(id.clone(), Vec::new());
         draft.change(at, |item| item.conflicts = 0);
     }
+    forget_in_conflicts(draft, &known);
     draft.redacted.push(id.clone());
     draft.shown_changed = true;
+}
+
+/// Drops what is in conflict with other items and is a redacted one under another sync id: whoever
+/// resolves such a conflict would bring its text back.
+fn forget_in_conflicts(draft: &mut Draft<'_>, redacted: &Known) {
+    let contested = draft.positions(|known| known.conflicts > 0 && known.id != redacted.id);
+    if contested.is_empty() {
+        return;
+    }
+    let others: Vec<&Known> = draft.ledger().filter(|k| k.id != redacted.id).collect();
+    let all = others.into_iter().chain([redacted]);
+    let kept_out = KeptOut::of(all, |known| known.id == redacted.id);
+    for at in contested {
+        let Some(id) = draft.item(at).map(|known| known.id.clone()) else { continue };
+        let mut versions = draft.conflicts_of(&id);
+        let before = versions.len();
+        versions.retain(|version| !version.data.as_ref().is_some_and(|data| kept_out.is(data)));
+        if versions.len() < before {
+            let left = u32::try_from(versions.len()).unwrap_or(u32::MAX);
+            draft.change(at, |item| item.conflicts = left);
+            draft.conflicts.insert(id, versions);
+        }
+    }
 }
 
 /// Takes out of a ledger entry what the item said.

@@ -5,6 +5,7 @@
 //! neither its look nor its absence proves anything.
 
 mod datum;
+mod gap;
 mod merge;
 mod offer;
 mod order;

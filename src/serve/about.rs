@@ -6,7 +6,7 @@ use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, text};
-use super::operator::{DocumentNote, FeedStatus, HubNote, PollNote};
+use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
 use super::problem::{Problem, RETRY_SOON};
 use super::{Shared, keeping};
 use crate::judge::{self, Pending, Quiet};
@@ -66,6 +66,7 @@ fn content(
                 a href={ "/feeds/" (status.name) "/conflicts" } { "look and decide" } "."
             }
         }
+        @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {
             h2 { "Held" }
@@ -85,6 +86,34 @@ fn content(
         @if let Some(document) = &status.document { (last_document(document)) }
         @if !status.last_polls.is_empty() { (polls(&status.last_polls)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
+    }
+}
+
+fn gathered(note: &GatherNote) -> Markup {
+    html! {
+        @if let Some(error) = &note.error {
+            p.bad { "It could not be brought up to date, which is tried again: " (text(error)) "." }
+        }
+        @if !note.troubles.is_empty() {
+            h2 #sources { "Sources from which nothing new comes" }
+            ul { @for (source, why) in &note.troubles {
+                li { a href={ "/feeds/" (source) "/about" } { (source) } ": " (text(why)) "." }
+            } }
+            @if note.troubled > note.troubles.len() {
+                p.quiet { (note.troubles.len()) " of " (note.troubled) " are shown." }
+            }
+            p.quiet { "What was gathered from them stays." }
+        }
+        @if !note.left_out.is_empty() {
+            h2 #left-out { "Not taken over" }
+            div.wide { table {
+                thead { tr { th { "Item" } th { "Why" } } }
+                tbody { @for (source, id, why) in &note.left_out { tr {
+                    td { (item(source, id.as_str(), "")) br; span.quiet { "of " (source) } }
+                    td { (text(why)) "." }
+                } } }
+            } }
+        }
     }
 }
 

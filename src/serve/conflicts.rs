@@ -4,7 +4,6 @@
 mod described;
 mod form;
 mod page;
-mod plain;
 
 pub(super) use form::resolve;
 
@@ -173,12 +172,7 @@ async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<
                 break;
             }
             compared += 1;
-            let winner = &item.shared.winner.data;
-            let (Some(winner), Some(loser)) = (plain::escaped(winner), plain::escaped(&loser.data))
-            else {
-                differences.push(None);
-                continue;
-            };
+            let (winner, loser) = (item.shared.winner.data.clone(), loser.data.clone());
             let mut told = items::compared(room, winner, loser).await?;
             if let Some(told) = &mut told {
                 // An item keeps its own id whatever is decided.

@@ -1,6 +1,6 @@
 //! Why a feed is as it is, in one sentence.
 
-use super::operator::{Counts, FeedStatus, PollNote, PollOutcome};
+use super::operator::{Counts, FeedStatus, GatherNote, PollNote, PollOutcome};
 use crate::model::{FeedName, FeedState};
 
 /// How many sources of an aggregate a page names.
@@ -14,6 +14,9 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
         _ if status.url.is_empty() => {}
         None => parts.push("it has not been polled since the start".to_owned()),
         Some(note) => parts.push(last(note, status)),
+    }
+    if let Some(note) = &status.gathered {
+        parts.extend(ungathered(note));
     }
     let hold = state.and_then(|state| state.hold.as_ref());
     if let Some(hold) = hold {
@@ -32,6 +35,29 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
         n => parts.push(format!("{n} items are missing, and nothing is concluded from it yet")),
     }
     parts.join("; ")
+}
+
+/// What of an aggregate's sources it does not have.
+fn ungathered(note: &GatherNote) -> Vec<String> {
+    let mut parts = Vec::new();
+    let error = note.error.as_ref();
+    parts.extend(error.map(|error| format!("it could not be brought up to date: {error}")));
+    match note.troubles.first() {
+        Some((source, why)) if note.troubled == 1 => {
+            parts.push(format!("nothing new comes from {source}: {why}"));
+        }
+        Some((source, why)) => {
+            let others = note.troubled - 1;
+            parts.push(format!("nothing new comes from {source}: {why}; nor from {others} more"));
+        }
+        None => {}
+    }
+    match note.left_out.len() {
+        0 => {}
+        1 => parts.push("one item is not taken over as its source has it".to_owned()),
+        n => parts.push(format!("{n} items are not taken over as their sources have them")),
+    }
+    parts
 }
 
 /// Where items come from that no poll brings, in words; `None` for a feed that is only polled.

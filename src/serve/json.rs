@@ -2,12 +2,13 @@
 
 use super::address::without_credentials;
 use super::operator::{
-    Counts, DocumentNote, FeedStatus, HubNote, NextPoll, PollNote, PollReport, ProbeNote,
+    Counts, DocumentNote, FeedStatus, GatherNote, HubNote, NextPoll, PollNote, PollReport,
+    ProbeNote,
 };
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
     Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedSource,
-    FeedStanding, FeedState, Hold, Known, Probe, Tick, Time, Trail,
+    FeedStanding, FeedState, Hold, Known, Probe, SyncId, Tick, Time, Trail,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -148,11 +149,25 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "pending_absences": status.pending_absences,
         "backfill": status.backfill.as_ref().map(backfill),
         "hub": status.hub.as_ref().map(hub),
+        "gathered": status.gathered.as_ref().map(gathered),
     });
     match object {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// What an aggregate does not have of its sources.
+fn gathered(note: &GatherNote) -> Value {
+    let trouble =
+        |(source, why): &(FeedName, String)| json!({ "source": source.as_str(), "why": why });
+    let left_out = |(source, id, why): &(FeedName, SyncId, String)| json!({ "source": source.as_str(), "sync_id": id.as_str(), "why": why });
+    json!({
+        "troubles": note.troubles.iter().map(trouble).collect::<Vec<_>>(),
+        "troubled_sources": note.troubled,
+        "left_out": note.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        "error": note.error,
+    })
 }
 
 /// The subscription to the hub that the upstream names.

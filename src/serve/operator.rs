@@ -344,6 +344,28 @@ pub struct FeedStatus {
     pub backfill: Option<Backfill>,
     /// The subscription to the hub that the upstream names, where there is one.
     pub hub: Option<HubNote>,
+    /// What an aggregate could not gather; `None` for other feeds.
+    pub gathered: Option<GatherNote>,
+}
+
+/// What of its sources an aggregate does not have, and why. What it has of them stays.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct GatherNote {
+    /// Sources from which nothing new comes, in the operator's order, each with the reason; at most
+    /// [`GatherNote::LIMIT`].
+    pub troubles: Vec<(FeedName, String)>,
+    /// How many there are in all.
+    pub troubled: usize,
+    /// Items that were not taken over since the start, or not whole, the newest last: the source, the
+    /// item, and why; at most [`GatherNote::LIMIT`].
+    pub left_out: Vec<(FeedName, SyncId, String)>,
+    /// Why it could not be brought up to date when that was tried last.
+    pub error: Option<String>,
+}
+
+impl GatherNote {
+    /// The most of each that is shown.
+    pub const LIMIT: usize = 20;
 }
 
 /// A subscription to the hub of an upstream, without what only the two know.

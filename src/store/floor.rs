@@ -1,6 +1,9 @@
 //! What is left of a purged feed, so that one of the same name goes on above it.
 
-use crate::model::{Change, FeedState, Revision, Tick, Time};
+use crate::model::{
+    Change, Count, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
+    VERSIONS_PER_DAY,
+};
 use std::time::Duration;
 
 /// The marks that a purged feed had reached. A subscriber or a cache may still hold them, so they
@@ -15,16 +18,29 @@ pub struct Floor {
     pub render: u64,
     /// When what it showed last changed.
     pub shown: Time,
+    /// How often an item that was made in it was updated at most. Its ids will be minted again, and
+    /// whoever knows them takes in only what was updated more often (SSE 1.0 section 3.3).
+    pub updates: u32,
 }
 
+/// The most of it that is kept: items that begin far above it would be taken for a leap, and refused
+/// (DESIGN section 7).
+const UPDATES_LIMIT: u32 = 32_768;
+
 impl Floor {
-    /// The marks of a feed that is purged now, over those of a feed purged before it.
-    pub(super) fn under(state: &FeedState, older: Option<&Self>) -> Self {
+    /// The marks of a feed that is purged now, over those of a feed purged before it. `updates`: how
+    /// often an item made in it was updated at most.
+    pub(super) fn under(state: &FeedState, updates: u32, older: Option<&Self>) -> Self {
+        let before = older.map_or(0, |floor| floor.updates).max(state.updates_before);
+        // What a restore lost before the purge.
+        let lost = state.gap.map_or(0, |gap| gap.updates(VERSIONS_PER_DAY));
+        let updates = updates.saturating_add(lost);
         Self {
             revision: state.revision,
             tick: state.tick.max(older.and_then(|floor| floor.tick)),
             render: state.render,
             shown: state.shown,
+            updates: updates.max(before).min(UPDATES_LIMIT),
         }
     }
 
@@ -38,7 +54,11 @@ impl Floor {
             change.state.deltas_from = lifted(change.state.deltas_from);
             for entry in &mut change.known {
                 entry.touched = lifted(entry.touched);
+                if is_made_here(entry) {
+                    self.lift_updates(entry);
+                }
             }
+            change.state.updates_before = self.updates;
             change.state.shown = change.state.shown.max(self.shown.plus(second));
         }
         let Some(floor) = self.tick else { return };
@@ -60,5 +80,48 @@ impl Floor {
         for event in change.events.iter_mut().filter(|event| event.tick == Some(old)) {
             event.tick = Some(new);
         }
+    }
+
+    /// Counts on from the updates that an item of the same id may have had.
+    fn lift_updates(&self, entry: &mut Known) {
+        let above = |count: Count| Count::new(count.value().saturating_add(self.updates));
+        let history = entry.history.iter().map(|update| {
+            let sequence = above(update.sequence).unwrap_or(Count::MAX);
+            Update { sequence, stamp: update.stamp.clone() }
+        });
+        if let Some(history) = History::from_newest_first(history.collect::<Vec<_>>()) {
+            entry.history = history;
+        }
+        entry.updates = above(entry.updates).unwrap_or(Count::MAX);
+    }
+}
+
+/// The updates of the item that was updated most often, of those that were made here.
+pub(super) fn most_updates<'a>(ledger: impl Iterator<Item = &'a Known>) -> u32 {
+    ledger.filter(|known| is_made_here(known)).map(|known| known.updates.value()).max().unwrap_or(0)
+}
+
+const fn is_made_here(known: &Known) -> bool {
+    matches!(known.origin, Origin::Observed | Origin::Local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Format, Gap};
+
+    #[test]
+    fn what_begins_above_it_is_no_leap() {
+        let state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
+        let floor = |updates, older: Option<&Floor>| Floor::under(&state, updates, older).updates;
+        assert_eq!(floor(3, None), 3);
+        let older = Floor::under(&state, 5, None);
+        assert_eq!((floor(3, Some(&older)), floor(9, Some(&older))), (5, 9));
+        assert!(floor(u32::MAX, None) < crate::record::LEAP_LIMIT);
+        let purged = FeedState { updates_before: 7, ..state.clone() };
+        assert_eq!(Floor::under(&purged, 3, None).updates, 7);
+        let gap = Some(Gap { since: Time::from_unix(0), until: Time::from_unix(60) });
+        let restored = FeedState { gap, ..state };
+        assert_eq!(Floor::under(&restored, 3, None).updates, 3 + 2 * VERSIONS_PER_DAY);
     }
 }

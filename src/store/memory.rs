@@ -173,7 +173,7 @@ impl Store for MemoryStore {
         content.feeds.remove(feed);
         content.polls.remove(feed);
         if let Some(shelf) = content.shelves.remove(feed) {
-            let floor = Floor::under(&shelf.state, content.floors.get(feed));
+            let floor = Floor::under(&shelf.state, shelf.most_updates(), content.floors.get(feed));
             content.floors.insert(feed.clone(), floor);
         }
         Ok(())

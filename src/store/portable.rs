@@ -20,8 +20,8 @@ pub use writer::{Totals, Writer};
 pub use super::floor::Floor;
 use super::{KeptVersion, Sealed, lineage};
 use crate::model::{
-    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Kept, Known, Markup, PollState,
-    Skeleton, SyncId, Tick, Time, Version,
+    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, Kept, Known, Markup,
+    PollState, Skeleton, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use std::time::Duration;
@@ -70,6 +70,17 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// A moment at which the gateway that this was copied from did something, as far as it tells.
+    pub fn latest(&self) -> Option<Time> {
+        match self {
+            Self::Log(sealed) => Some(sealed.at),
+            Self::Poll(poll) => poll.refreshed,
+            Self::Event(_, event) => Some(event.at),
+            Self::State(_, state) => state.tick.map(Tick::time).max(Some(state.shown)),
+            _ => None,
+        }
+    }
+
     /// The feed that it is a part of; `None` for what stands by itself.
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {
@@ -86,12 +97,14 @@ impl Piece {
     }
 }
 
-/// The state of a feed that goes on from a copy, at the time `now`.
+/// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the
+/// copy knows of ([`Piece::latest`]).
 ///
 /// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
 /// tags that this one does not know. So a new window begins after all of them, and every subscriber
-/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1).
-pub fn restarted(mut state: FeedState, now: Time) -> FeedState {
+/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
+/// what was made since is noted ([`FeedState::gap`]).
+pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
     let second = Duration::from_secs(1);
     if let Some(last) = state.tick {
         let tick = Tick::next(now, Some(last));
@@ -99,6 +112,8 @@ pub fn restarted(mut state: FeedState, now: Time) -> FeedState {
         state.window_start = Some(tick);
         state.complete_start = state.complete_start.or(Some(tick));
     }
+    let until = state.tick.map_or(now, |tick| now.max(tick.time()));
+    state.gap = Some(Gap { since: known.min(until), until }.after(state.gap));
     let found = state.render;
     state.render = found.saturating_add(1);
     state.deltas_from = state.render;

@@ -11,7 +11,9 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Backfilled, BodyPrints, Redaction, Round, Verdict};
+use tidegate::store::portable::{self, Piece};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
+use tokio::sync::mpsc;
 
 /// 2026-01-01T00:00:00Z.
 pub const START: i64 = 1_767_225_600;
@@ -258,5 +260,33 @@ impl Gate {
     pub async fn store_events(&self) -> Vec<EventKind> {
         let events = self.store.events(&self.feed, 500).await.unwrap();
         events.iter().rev().map(|e| e.kind).collect()
+    }
+}
+
+impl Gate {
+    /// The store is lost now, and brought back from a copy that was made after the last commit.
+    pub async fn restore(&mut self) {
+        let (sender, mut carried) = mpsc::channel(100_000);
+        self.store.carry(sender).await.unwrap();
+        let (sender, pieces) = mpsc::channel(100_000);
+        let mut all = Vec::new();
+        while let Some(piece) = carried.recv().await {
+            all.push(piece);
+        }
+        let known = all.iter().filter_map(Piece::latest).max().unwrap();
+        for piece in all {
+            let piece = match piece {
+                Piece::State(feed, state) => {
+                    Piece::State(feed, Box::new(portable::restarted(*state, known, self.now)))
+                }
+                other => other,
+            };
+            sender.send(piece).await.unwrap();
+        }
+        drop(sender);
+        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
+        self.store = Arc::new(MemoryStore::new(self.store.endpoint().clone(), clock));
+        self.claim = self.store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        self.store.bring(&self.claim, pieces).await.unwrap();
     }
 }

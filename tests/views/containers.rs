@@ -69,7 +69,7 @@ fn differs(own: &Values, other: &Values) -> Option<String> {
 pub fn compare(window: &View, all: &mut Compared) {
     let addresses = page_addresses();
     let items = &window.items[..window.items.len().min(ITEMS)];
-    let own = Container::of(window.state.format.family());
+    let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
         render::document(&Page {
             kind: ViewKind::Complete,

@@ -28,7 +28,7 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, Ap
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     free(&target)?;
-    let (endpoint, _) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
+    let (endpoint, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| **wanted != endpoint) {
         let said = format!(
             "it is the state of the endpoint {endpoint}, and publish.endpoint says {wanted}; an endpoint id cannot change once it was used"
@@ -38,7 +38,7 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, Ap
     let fresh = beside(&target);
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
-    let filled = fill(file.to_owned(), &fresh, endpoint).await;
+    let filled = fill(file.to_owned(), &fresh, endpoint, known).await;
     let filled = match filled {
         Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
         Err(error) => Err(error),
@@ -75,17 +75,25 @@ fn beside(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads a file from beginning to end: whose it is, and what it has.
-async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Totals), PortableError>, AppError> {
+/// Reads a file from beginning to end: whose it is, and the last moment that it knows of.
+async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Time), PortableError>, AppError> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut reader = Reader::open(File::open(file)?)?;
-        while reader.next_piece()?.is_some() {}
-        Ok((reader.endpoint().clone(), reader.totals()))
+        let mut known = Time::from_unix(0);
+        while let Some(piece) = reader.next_piece()? {
+            known = piece.latest().map_or(known, |latest| known.max(latest));
+        }
+        Ok((reader.endpoint().clone(), known))
     });
     reading.await.map_err(|error| AppError::run("the file could not be read", error))
 }
 
-async fn fill(file: PathBuf, fresh: &Path, endpoint: EndpointId) -> Result<Totals, AppError> {
+async fn fill(
+    file: PathBuf,
+    fresh: &Path,
+    endpoint: EndpointId,
+    known: Time,
+) -> Result<Totals, AppError> {
     let failed = "the state could not be stored";
     let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, Some(endpoint), clock));
@@ -93,7 +101,7 @@ async fn fill(file: PathBuf, fresh: &Path, endpoint: EndpointId) -> Result<Total
     let store = opened.map_err(|error| AppError::run(failed, error))?;
     let (sender, pieces) = mpsc::channel(WAITING);
     let now = SystemClock.now();
-    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, now));
+    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, known, now));
     let brought = match store.claims(1, CLAIM).await {
         Ok(claims) => match claims.first() {
             Some(claim) => store.bring(claim, pieces).await,
@@ -112,11 +120,18 @@ async fn fill(file: PathBuf, fresh: &Path, endpoint: EndpointId) -> Result<Total
 }
 
 /// Sends the pieces on, each feed with a new window: its subscribers may be ahead of the copy.
-fn read(file: &Path, to: &mpsc::Sender<Piece>, now: Time) -> Result<Totals, PortableError> {
+fn read(
+    file: &Path,
+    to: &mpsc::Sender<Piece>,
+    known: Time,
+    now: Time,
+) -> Result<Totals, PortableError> {
     let mut reader = Reader::open(File::open(file)?)?;
     while let Some(piece) = reader.next_piece()? {
         let piece = match piece {
-            Piece::State(feed, state) => Piece::State(feed, Box::new(restarted(*state, now))),
+            Piece::State(feed, state) => {
+                Piece::State(feed, Box::new(restarted(*state, known, now)))
+            }
             other => other,
         };
         if to.blocking_send(piece).is_err() {

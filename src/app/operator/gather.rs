@@ -43,6 +43,16 @@ struct Found {
 }
 
 impl Desk {
+    /// Notes why an aggregate could not be stored; says whether that is news.
+    pub(in crate::app) fn gather_failed(&self, name: &FeedName, error: &CommitError) -> bool {
+        self.gathered.failed(name, error.to_string())
+    }
+
+    /// Forgets what was noted of aggregates that are none any more.
+    pub(in crate::app) fn gathers_only(&self, is_there: impl Fn(&FeedName) -> bool) {
+        self.gathered.retain(is_there);
+    }
+
     /// Takes over what is new in the sources of an aggregate.
     pub(in crate::app) async fn gather(
         &self,
@@ -57,6 +67,7 @@ impl Desk {
         let options: Vec<_> = sources.iter().chain([&record.name]).map(said).collect();
         if gathered.options != options {
             gathered.seen.clear();
+            self.gathered.begin(&record.name);
             gathered.options = options;
         }
         for _ in 0..DECIDE_ATTEMPTS {
@@ -66,21 +77,26 @@ impl Desk {
             }
             let is_news = |source: &Found| gathered.seen.get(&source.name).map(|(seen, _)| *seen);
             if found.iter().all(|source| is_news(source) == Some(source.state)) {
+                self.gathered.rests(&record.name);
                 return Ok(());
             }
             let snapshot = self.store.snapshot(&record.name).await?;
             let round = self.round(record, snapshot.as_ref());
             let offered: Vec<Source<'_>> = found.iter().map(Found::offered).collect();
-            let verdict = record::gather(&round, sources, &offered);
-            for note in &verdict.notes {
-                tracing::warn!(feed = %record.name, note, "an item was not taken over");
-            }
+            let (verdict, left_out) = record::gather(&round, sources, &offered);
             if let Some(change) = verdict.change {
                 match self.store.commit(&self.claim(), change).await {
                     Ok(_) => {}
                     Err(CommitError::Conflict(_)) => continue,
                     Err(error) => return Err(error),
                 }
+            }
+            let offered = found.iter().flat_map(|source| {
+                source.items.iter().map(|item| (&source.name, &item.shared.winner.id))
+            });
+            for news in self.gathered.took(&record.name, &offered.collect(), left_out) {
+                let (feed, source, why) = (&record.name, &news.source, &news.why);
+                tracing::warn!(%feed, %source, why, "an item was not taken over");
             }
             let seen = found.into_iter().map(|found| (found.name, (found.state, found.current)));
             gathered.seen.extend(seen);

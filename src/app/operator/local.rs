@@ -47,7 +47,10 @@ impl Desk {
             url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
         };
         let all = self.store.feeds().await.map_err(|e| internal(&e))?;
-        let unknown = |name: &&FeedName| *name == feed || !all.iter().any(|r| r.name == **name);
+        let is_there = |name: &FeedName| {
+            all.iter().any(|r| r.name == *name && r.standing != FeedStanding::Gone)
+        };
+        let unknown = |name: &&FeedName| *name == feed || !is_there(name);
         if let Some(name) = sharing.shares_with.iter().find(unknown) {
             let said = format!("shares_with: there is no other feed {name}");
             return Err(OperatorError::BadRequest(said));

@@ -169,3 +169,38 @@ fn a_local_item_in_another_dialect_is_written_in_the_documents() {
     let dialects: Vec<_> = feed.items.iter().map(|item| item.dialect).collect();
     assert_eq!(dialects, [Some(SseDialect::Sse), Some(SseDialect::Sse)]);
 }
+
+#[test]
+fn what_shares_nothing_and_broken_json_are_named() {
+    let shared = rss(&format!("<item>{}<title>a</title></item>", sync("i", 1, "A")));
+    let plain = rss("<item><title>a</title></item>");
+    let said = "incoming.xml: line 1: nothing in it is shared: no item has sx:sync, and there is no \
+                sx:sharing";
+    assert_eq!(printed(&shared, &plain), Err(said.to_owned()));
+    assert_eq!(printed(&plain, &plain), Err(said.to_owned()));
+    // A feed that begins to share, and one that has no items yet.
+    assert!(printed(&plain, &shared).unwrap().contains("<sx:sync id=\"i\""));
+    assert_eq!(printed(&shared, &rss("")), Ok(shared.clone()));
+    for (json, said) in [
+        (
+            "{\n\"items\": [{\"sync\": ",
+            "line 2: the document is not well-formed: it is broken JSON: EOF",
+        ),
+        (
+            "{}",
+            "line 1: the document is neither Atom 1.0, RSS nor a collection: it is JSON without",
+        ),
+        (
+            "[1]",
+            "line 1: the document is neither Atom 1.0, RSS nor a collection: it is JSON without",
+        ),
+        (
+            "{\"items\":[{\"title\":\"a\",\"sync\":{\"id\":\"i\",\"updates\":\"1\",\"history\":\
+             [{\"sequence\":\"1\",\"by\":\"A\"}]}},",
+            "line 1: the document is not well-formed: the collection is broken or ends early",
+        ),
+    ] {
+        let found = printed(&shared, json).unwrap_err();
+        assert!(found.starts_with(&format!("incoming.xml: {said}")), "{found}");
+    }
+}

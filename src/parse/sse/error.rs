@@ -70,6 +70,9 @@ pub enum SseFault {
         /// The item's id.
         wanted: String,
     },
+    /// Nothing in it takes part in synchronization.
+    #[error("nothing in it is shared: no item has sx:sync, and there is no sx:sharing")]
+    SharesNothing,
     /// A collection in JSON that cannot be read.
     #[error("{0}")]
     Collection(String),

@@ -3,6 +3,7 @@
 use super::{Desk, Feed, Running};
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{Looked, Wanted};
+use crate::poll::report::Outcome;
 use crate::poll::round::Found;
 use crate::poll::schedule::{Herald, Next, phase};
 use crate::websub::subscriber::Polled;
@@ -29,6 +30,39 @@ pub(super) struct Hearing {
     pub(super) expects: bool,
     /// Pushes in a row after which nothing was new.
     pub(super) futile: u32,
+    /// When a poll found a change that no document has listed yet, and that no push has told of yet.
+    unlisted: Option<Time>,
+    unpushed: Option<Time>,
+    /// The last poll was begun because a change was told of, and there is none that this could be.
+    pub(super) not_found: bool,
+}
+
+/// For how long what was found without being told of may be what is told of then: SUP documents of the
+/// usual periods list a change within an hour.
+const TOLD_LATER: Duration = Duration::from_secs(3600);
+
+impl Hearing {
+    /// Notes of a poll whether what was told of is still to be found. A document that lists what a push
+    /// has told of before, and the other way round, tells of nothing more.
+    fn weigh(&mut self, running: &Running, found: &Found, changed: bool) {
+        let is_new = found.outcome == Outcome::Changed;
+        let lacks = |told: bool, before: &mut Option<Time>| {
+            let known = if told { before.take() } else { *before };
+            if is_new && !told {
+                *before = Some(running.at);
+            }
+            let is_known = known.is_some_and(|known| known.plus(TOLD_LATER) >= running.at);
+            told && !is_new && !is_known
+        };
+        let unlisted = lacks(running.listed, &mut self.unlisted);
+        let unpushed = lacks(running.pushed, &mut self.unpushed);
+        self.not_found = unlisted || unpushed;
+        if changed {
+            self.futile = 0;
+        } else if unpushed {
+            self.futile = self.futile.saturating_add(1);
+        }
+    }
 }
 
 impl Desk {
@@ -117,11 +151,7 @@ impl Desk {
         let hearing = &mut feed.hearing;
         let retried = std::mem::take(&mut hearing.retried);
         let (listed, pushed) = (hearing.listed || running.listed, hearing.pushed || running.pushed);
-        if changed {
-            hearing.futile = 0;
-        } else if running.pushed {
-            hearing.futile = hearing.futile.saturating_add(1);
-        }
+        hearing.weigh(running, found, changed);
         let expected = hearing.expects;
         if changed && hearing.covered && !listed && !retried {
             self.announced.suspect(name);
@@ -146,21 +176,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(90);
 
 impl Feed {
     /// The poll that its SUP document or its hub makes of the one that was planned after a success.
-    /// `quiet`: it was polled because a change was told of, and nothing was new.
-    pub(super) fn replan(
-        &mut self,
-        planned: Next,
-        quiet: bool,
-        least: Duration,
-        now: Time,
-    ) -> Next {
+    pub(super) fn replan(&mut self, planned: Next, least: Duration, now: Time) -> Next {
         let polled = self.hearing.polled.unwrap_or(now);
         let (at, reason) = if self.hearing.pushed {
             let pause = self.push_pause(least);
             (now.max(polled.plus(pause)), "its hub told of a change while it was polled")
         } else if self.hearing.listed {
             (now.max(polled.plus(least)), "its SUP document listed a change while it was polled")
-        } else if quiet && (self.hearing.covered || self.hearing.by_hub) {
+        } else if self.hearing.not_found && (self.hearing.covered || self.hearing.by_hub) {
             self.hearing.retried = true;
             let reason = if self.hearing.covered {
                 "its SUP document listed a change that was not found"

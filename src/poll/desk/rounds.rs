@@ -94,9 +94,7 @@ impl Desk {
                     None => After::Read(found.look_again),
                 };
                 let planned = memory.plan(name, bounds, now).next(after, now);
-                let told = running.listed || running.pushed;
-                let quiet = told && found.outcome != Outcome::Changed;
-                feed.replan(planned, quiet, bounds.min(), now)
+                feed.replan(planned, bounds.min(), now)
             }
             Err(error) => {
                 memory.failed(&error.words());

@@ -46,6 +46,8 @@ fn blank() -> FeedState {
         archives: crate::model::Chain::default(),
         deltas_from: 0,
         upstream_until: None,
+        updates_before: 0,
+        gap: None,
         lineage: crate::model::Lineage::default(),
     }
 }

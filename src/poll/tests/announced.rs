@@ -135,6 +135,28 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
+    let (gateway, script) = left().await;
+    // Somebody asked for this poll, as a push might.
+    gateway.publisher.says("two", "2");
+    gateway.poll().await;
+    let polls = gateway.publisher.requests();
+    gateway.clock.set(later(1000));
+    script.lists("u-1");
+    // It may have changed once more, so it is polled; but no change is missing.
+    soon(|| gateway.publisher.requests() == polls + 1).await;
+    soon(|| why(&gateway) == LEFT).await;
+    gateway.clock.set(later(2000));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!((why(&gateway).as_str(), gateway.publisher.requests()), (LEFT, polls + 1));
+
+    // What is listed next is not what was found then.
+    script.lists("u-2");
+    soon(|| why(&gateway) == "its SUP document listed a change that was not found").await;
+    gateway.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_publisher_that_fails_keeps_its_pause() {
     let (gateway, script) = left().await;
     let wait = Some(Duration::from_secs(5000));

@@ -261,6 +261,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         archives: Chain::default(),
         deltas_from: 0,
         upstream_until: None,
+        updates_before: 0,
+        gap: None,
         lineage: crate::model::Lineage::default(),
     }
 }

@@ -3,6 +3,7 @@
 use super::super::draft::{Draft, Said};
 use super::super::newcomer::{describe, newcomer};
 use super::datum::{Datum, Place, bare, bear, history_words, reason};
+use super::gap::can_be_ours;
 use super::offer::{Body, Offer};
 use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
 use crate::diff;
@@ -12,6 +13,7 @@ use crate::model::{
     Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Update, Version,
 };
 use crate::record::ITEMS_LIMIT;
+use crate::record::kept_out::KeptOut;
 use crate::record::local::{self, Settled};
 use crate::sync;
 use std::cmp::Reverse;
@@ -101,6 +103,8 @@ pub(in crate::record) struct Merging<'m, 'd> {
     places: &'m HashMap<SyncId, usize>,
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
+    /// What was redacted, which must not come back in a conflict of another item.
+    kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -129,6 +133,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
+            kept_out: KeptOut::of(whole.known.iter(), Known::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -146,6 +151,9 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// Merges what is offered into the item of its id (section 3.3).
     pub(in crate::record) fn take(&mut self, offer: &Offer<'_>) {
+        if let Some(said) = self.kept_out.out_of(offer.said) {
+            return self.take(&Offer { said: &said, ..offer.clone() });
+        }
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
         let known = found.as_ref().map(|(_, known)| known);
         if known.is_some_and(Known::is_redacted) {
@@ -215,6 +223,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return false;
         };
         if elsewhere.is_some_and(|issued| claimed <= issued) {
+            return true;
+        }
+        let gap = self.draft.state.gap;
+        if can_be_ours(gap, own, here.max(*elsewhere), updates()) {
             return true;
         }
         // A list of our own comes back from those who share it.

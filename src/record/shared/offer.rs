@@ -5,6 +5,7 @@ use crate::model::{Entry, FeedDocument, Incoming, Markup, Origin};
 use std::borrow::Cow;
 
 /// A version that somebody offers.
+#[derive(Clone)]
 pub(in crate::record) struct Offer<'a> {
     /// What it says of itself.
     pub(in crate::record) said: &'a Incoming,

@@ -3,13 +3,14 @@
 //! The admin token comes in the body, over the page's own origin, and is kept nowhere. A form that
 //! another site sends is refused before anything of it is read.
 
-use super::{page, plain};
+use super::page;
 use crate::model::{Item, SyncId};
 use crate::record::local::{Act, Fields, Keep, Written};
 use crate::serve::Shared;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
+use crate::serve::plain;
 use crate::serve::problem::Problem;
 use axum::body::Bytes;
 use axum::extract::State;

@@ -1,10 +1,10 @@
 //! The HTML of conflicts. No scripts: what is chosen is sent as a form.
 
-use super::{Contest, Contests, LOSERS_SHOWN, plain};
+use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::diff::visible;
 use crate::model::{Markup as Bytes, SyncId, Version};
 use crate::serve::html::{moment, outward, text};
-use crate::serve::items;
+use crate::serve::{items, plain};
 use maud::{Markup, html};
 
 /// How much of a version's text is shown, in characters.
@@ -193,8 +193,12 @@ fn source(markup: &Bytes) -> Source {
     let fields = crate::parse::again(markup).unwrap_or_default();
     let find = |path: &&str| fields.iter().find(|field| field.path == **path);
     let Some(field) = TEXTS.iter().find_map(find) else { return Source::default() };
-    let text = if field.value.len() > PREFILLED { "" } else { field.value.as_ref() };
-    Source { text: text.to_owned(), is_html: plain::is_html(&field.path, &fields) }
+    let is_html = plain::is_html(&field.path, &fields);
+    if field.value.len() > PREFILLED {
+        return Source { text: String::new(), is_html };
+    }
+    let text = plain::written(markup, field).unwrap_or_else(|| field.value.clone().into_owned());
+    Source { text, is_html }
 }
 
 fn excerpt(markup: &Bytes) -> String {

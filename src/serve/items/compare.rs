@@ -3,6 +3,7 @@
 use super::words::{Budget, Compared, compare};
 use crate::diff::visible;
 use crate::model::{Field, Markup};
+use crate::serve::plain::is_html;
 use std::collections::BTreeMap;
 
 /// The most fields that a comparison shows.
@@ -91,6 +92,7 @@ fn by_path<'a>(fields: &'a [Field<'_>]) -> BTreeMap<&'a str, Vec<&'a str>> {
 }
 
 fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
+    let is_html = |path: &str| (is_html(path, old), is_html(path, new));
     let (old, new) = (by_path(old), by_path(new));
     let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
     paths.sort_unstable_by_key(|path| (kind(path).0, *path));
@@ -107,16 +109,25 @@ fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
         } else if differences.fields.len() >= FIELDS_LIMIT {
             differences.more += 1;
         } else {
-            differences.fields.push(field(path, &old, &new, &mut budget));
+            differences.fields.push(field(path, (&old, &new), is_html(path), &mut budget));
         }
     }
     differences
 }
 
-fn field(path: &str, old: &str, new: &str, budget: &mut Budget) -> Difference {
+/// A field that differs. `is_html`: whether each of the two values is HTML, where it is a text for
+/// people.
+fn field(
+    path: &str,
+    (old, new): (&str, &str),
+    is_html: (bool, bool),
+    budget: &mut Budget,
+) -> Difference {
     let (_, name, is_text) = kind(path);
-    let (seen_before, seen) =
-        if is_text { (visible(old), visible(new)) } else { (old.to_owned(), new.to_owned()) };
+    let read = |value: &str, is_html: bool| {
+        if is_text && is_html { visible(value) } else { value.to_owned() }
+    };
+    let (seen_before, seen) = (read(old, is_html.0), read(new, is_html.1));
     let is_markup = is_text && seen_before == seen;
     let (before, after) =
         if is_markup { (old, new) } else { (seen_before.as_str(), seen.as_str()) };
@@ -182,6 +193,19 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].starts_with("Text (markup): "), "{told:?}");
         assert!(told[0].contains("<div>a"), "{told:?}");
+    }
+
+    #[test]
+    fn plain_text_is_compared_as_it_is_written() {
+        let plain = |text: &str| format!("<content>{text}</content>");
+        assert_eq!(
+            told(&plain("if a &lt;b&gt; c"), &plain("if a &lt;d&gt; c")),
+            ["Text: if a [-<b>-][+<d>+] c"]
+        );
+        // What was HTML and is plain text now, or the other way round.
+        let html = "<content type='html'>&lt;p&gt;a b&lt;/p&gt;</content>";
+        let told = told(html, &plain("a c"));
+        assert!(told.contains(&"Text: a [-b-][+c+]".to_owned()), "{told:?}");
     }
 
     #[test]

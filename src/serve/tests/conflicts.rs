@@ -263,18 +263,23 @@ fn content(id: &str, content: &str) -> Markup {
 #[tokio::test]
 async fn plain_text_is_compared_and_shown_as_it_is() {
     let site = site(&["a"]);
-    let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop</content>");
-    let loser =
-        content("urn:2", "<content type='text'><![CDATA[if a<c then &amp; stop]]></content>");
+    let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop\n\nelse go</content>");
+    let loser = content(
+        "urn:2",
+        "<content type='text'><![CDATA[if a<c then &amp; stop else go]]></content>",
+    );
     site.store.edit("news", |feed| {
         let item = feed.items.last_mut().unwrap();
         item.shared.winner.data = winner.clone();
         item.shared.conflicts = vec![version("a", "other.example", 2, loser.clone())];
     });
     let page = text(site.get("/feeds/news/conflicts").await).await;
-    assert!(page.contains("if a&lt;b then &amp;amp; stop</p>"), "{page}");
-    assert!(page.contains("if a&lt;c then &amp;amp; stop</p>"), "{page}");
-    assert!(page.contains("rows=\"8\">if a&lt;b then &amp;amp; stop</textarea>"), "{page}");
+    assert!(page.contains("if a&lt;b then &amp;amp; stop\n\nelse go</p>"), "{page}");
+    assert!(page.contains("if a&lt;c then &amp;amp; stop else go</p>"), "{page}");
+    assert!(
+        page.contains("rows=\"8\">if a&lt;b then &amp;amp; stop\n\nelse go</textarea>"),
+        "{page}"
+    );
     assert!(!page.contains("value=\"yes\" checked"), "{page}");
     let (del, ins) = (page.split_once("<del>").unwrap().1, page.split_once("<ins>").unwrap().1);
     assert!(del.split("</del>").next().unwrap().contains('b'), "{page}");

@@ -124,6 +124,8 @@ pub(super) fn state(format: Format) -> FeedState {
         archives: Chain::default(),
         deltas_from: 0,
         upstream_until: None,
+        updates_before: 0,
+        gap: None,
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }

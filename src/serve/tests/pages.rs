@@ -1,9 +1,10 @@
 //! Pages for people and for machines that watch.
 
 use super::super::{explain, json};
-use super::doubles::status;
+use super::doubles::{id, status};
 use super::*;
 use crate::model::FeedName;
+use crate::serve::{FeedStatus, GatherNote};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -29,6 +30,69 @@ fn what_is_not_polled_is_not_said_to_be() {
     status.options.sharing.sources = sources(10);
     let said = explain::why(&status, None);
     assert_eq!(said, "it gathers s0, s1, s2, s3, s4, s5, s6, s7 and 2 more");
+}
+
+/// An aggregate of three feeds, of which two bring nothing, and one item is another's.
+fn aggregate() -> FeedStatus {
+    let name = |text: &str| FeedName::new(text).unwrap();
+    let mut status = status("news");
+    status.url = String::new();
+    status.last_polls.clear();
+    (status.failures, status.held) = (0, None);
+    status.options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
+    status.gathered = Some(GatherNote {
+        troubles: vec![
+            (name("a"), "its polls fail: <tt>404</tt>".to_owned()),
+            (name("c"), "it is paused".to_owned()),
+        ],
+        troubled: 2,
+        left_out: vec![(name("b"), id("x.1"), "the item <s>x.1</s> is another's".to_owned())],
+        error: Some("the disk is <q>full</q>".to_owned()),
+    });
+    status
+}
+
+#[test]
+fn what_an_aggregate_does_not_have_is_a_reason() {
+    let mut status = aggregate();
+    status.pending_absences = 0;
+    status.document = None;
+    assert_eq!(
+        explain::why(&status, None),
+        "it gathers a, b, c; it could not be brought up to date: the disk is <q>full</q>; nothing \
+         new comes from a: its polls fail: <tt>404</tt>; nor from 1 more; one item is not taken over \
+         as its source has it"
+    );
+    let told = &json::status(&status)["gathered"];
+    assert_eq!(told["troubles"][1]["source"], "c");
+    assert_eq!(told["troubled_sources"], 2);
+    assert_eq!(told["left_out"][0]["sync_id"], "x.1");
+    assert_eq!(told["error"], "the disk is <q>full</q>");
+    status.gathered = Some(GatherNote::default());
+    assert_eq!(explain::why(&status, None), "it gathers a, b, c");
+}
+
+#[tokio::test]
+async fn pages_tell_what_an_aggregate_does_not_have_and_escape_it() {
+    let site = Site::new();
+    *site.operator.said.lock().unwrap() = Some(aggregate());
+    let page = text(site.get("/").await).await;
+    for shown in [
+        "not up to date: the disk is &lt;q&gt;full&lt;/q&gt;",
+        "<a class=\"bad\" href=\"/feeds/news/about#sources\">nothing new from 2 of 3</a>",
+        "<a class=\"bad\" href=\"/feeds/news/about#left-out\">1 not taken over</a>",
+    ] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    let page = text(site.get("/feeds/news/about").await).await;
+    for shown in [
+        "which is tried again: the disk is &lt;q&gt;full&lt;/q&gt;.",
+        "<a href=\"/feeds/a/about\">a</a>: its polls fail: &lt;tt&gt;404&lt;/tt&gt;.",
+        "href=\"/feeds/b/items/x.1\"",
+        "the item &lt;s&gt;x.1&lt;/s&gt; is another's.",
+    ] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
 }
 
 #[tokio::test]

@@ -87,6 +87,10 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     assert!(snapshot.known.iter().all(|known| Some(known.tick) == state.tick));
     let events = store.events(&news, 9).await.unwrap();
     assert!(events.len() == 2 && events.iter().all(|event| event.tick == state.tick));
+    // The item a was at its first version; whoever knows that takes the next one.
+    let counts: Vec<_> = snapshot.known.iter().map(|known| known.updates.value()).collect();
+    assert_eq!((counts, state.updates_before), (vec![2, 2], 1));
+    assert!(snapshot.known.iter().all(|known| known.history.topmost().sequence == known.updates));
     let tail = store.tail(Epoch(2), 9).await.unwrap();
     assert_eq!(Some(tail[0].changes[0].tick), state.tick);
     let newest = store.versions(&news, &id("a"), 9).await.unwrap();
@@ -116,6 +120,7 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(4));
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
+    assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {

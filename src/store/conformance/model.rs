@@ -86,6 +86,8 @@ struct Told {
     archives: Vec<(ArchiveId, Archive)>,
     /// The revision that a purged predecessor had.
     floor: u64,
+    /// How often an item of a purged predecessor was updated at most.
+    updates_before: u32,
     /// The openings of the store that raised its render revision, with what each found.
     openings: Vec<(u32, u64)>,
 }
@@ -244,6 +246,17 @@ impl Model {
     fn accept(&mut self, mut change: Change) -> Committed {
         let told = self.feeds.get_mut(&change.feed).unwrap();
         let before = told.changes.last().map(|before| before.state.render);
+        if before.is_none() {
+            change.state.updates_before = told.updates_before;
+            let above = |count: Count| Count::new(count.value() + told.updates_before).unwrap();
+            for known in &mut change.known {
+                let only = known.history.topmost().clone();
+                assert_eq!(known.history.len(), 1);
+                known.updates = above(known.updates);
+                let sequence = above(only.sequence);
+                known.history = History::new(Update { sequence, ..only });
+            }
+        }
         let render = change.state.render;
         let found = before.unwrap_or(render.saturating_sub(1));
         if render > found && told.openings.last().is_none_or(|(last, _)| *last != self.opening) {
@@ -385,7 +398,12 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 model.records.remove(&name);
                 model.polls.remove(&name);
                 let told = model.feeds.entry(name).or_default();
-                *told = Told { floor: told.floor.max(told.revision()), ..Told::default() };
+                let updates = told.ledger().values().map(|known| known.updates.value()).max();
+                *told = Told {
+                    floor: told.floor.max(told.revision()),
+                    updates_before: updates.unwrap_or(0).max(told.updates_before),
+                    ..Told::default()
+                };
             }
             Step::Reopen => {
                 drop(store);

@@ -11,6 +11,7 @@ use crate::model::{
     Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
+use crate::store::floor;
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note, seals};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -71,6 +72,11 @@ impl Shelf {
         };
         shelf.apply(change);
         shelf
+    }
+
+    /// The updates of the item that was updated most often, of those made here.
+    pub(super) fn most_updates(&self) -> u32 {
+        floor::most_updates(self.items.values().map(|kept| &kept.known))
     }
 
     /// Whether an item is known.

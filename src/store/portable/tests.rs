@@ -40,6 +40,7 @@ fn sample() -> Vec<Piece> {
         Piece::Log(Sealed { epoch: crate::store::Epoch(epoch), at: Time::from_unix(9), changes })
     };
     let floor = Floor {
+        updates: 4,
         revision: crate::model::Revision(3),
         tick: None,
         render: 4,
@@ -117,21 +118,26 @@ fn other_files_are_told_apart() {
 fn a_copy_begins_a_new_window() {
     let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
     let mut state = FeedState::untouched(crate::model::Format::Atom10, at(0));
-    assert_eq!(restarted(state.clone(), at(50)).tick, None, "nothing was ever told");
+    assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
     (state.tick, state.window_start) = (Some(Tick::at(at(9))), Some(Tick::at(at(1))));
     state.complete_start = Some(Tick::at(at(1)));
     state.render = 7;
     state.lineage = Lineage::new([Stretch { mark: 5, after: 0 }]);
     for now in [at(50), at(-50)] {
-        let fresh = restarted(state.clone(), now);
+        let fresh = restarted(state.clone(), at(20), now);
+        let until = fresh.tick.unwrap().time();
+        assert_eq!(fresh.gap, Some(Gap { since: at(20).min(until), until }));
+        assert!(state.tick.unwrap().time() <= until, "all that the copy has is older");
         assert!(fresh.tick > state.tick && fresh.window_start == fresh.tick);
         assert_eq!(fresh.complete_start, state.complete_start);
         assert!(fresh.shown > state.shown && fresh.render == 8 && fresh.deltas_from == 8);
         assert!(fresh.lineage.made(5, 7, 8), "what the copy had is known");
         assert!(!fresh.lineage.made(5, 8, 8), "what the first store went on with is not");
     }
-    let later = restarted(state, at(50));
+    let later = restarted(state, at(20), at(50));
     assert_eq!(later.tick, Some(Tick::at(at(50))));
+    let again = restarted(later, at(70), at(90));
+    assert_eq!(again.gap, Some(Gap { since: at(20), until: at(90) }), "both times");
 }
 
 proptest! {

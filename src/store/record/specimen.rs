@@ -219,7 +219,9 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             bytes,
         },
     );
-    let deltas = (any::<u64>(), of(text()), vec((any::<u32>(), any::<u64>()), 0..4));
+    let gap = of((time(), time()).prop_map(|(since, until)| Gap { since, until }));
+    let until = (of(text()), any::<u32>(), gap);
+    let deltas = (any::<u64>(), until, vec((any::<u32>(), any::<u64>()), 0..4));
     let more = (deltas, chain);
     (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
         |(
@@ -229,7 +231,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            ((deltas_from, upstream_until, lineage), archives),
+            ((deltas_from, (upstream_until, updates_before, gap), lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
@@ -273,6 +275,8 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 archives,
                 deltas_from,
                 upstream_until,
+                updates_before,
+                gap,
                 lineage: Lineage::new(
                     lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
                 ),
@@ -442,9 +446,15 @@ pub(in crate::store) fn any_announced() -> impl Strategy<Value = Announced> {
 }
 
 pub(in crate::store) fn any_floor() -> impl Strategy<Value = Floor> {
-    (any::<u64>(), of(tick()), any::<u64>(), time()).prop_map(|(revision, tick, render, shown)| {
-        Floor { revision: Revision(revision), tick, render, shown }
-    })
+    (any::<u64>(), of(tick()), any::<u64>(), time(), any::<u32>()).prop_map(
+        |(revision, tick, render, shown, updates)| Floor {
+            revision: Revision(revision),
+            tick,
+            render,
+            shown,
+            updates,
+        },
+    )
 }
 
 pub(in crate::store) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {

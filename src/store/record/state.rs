@@ -5,7 +5,7 @@ use super::markup::FormatRecord;
 use super::noise::FeedNoiseRecord;
 use super::sharing::Seconds;
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Chain, Character, Decision, FeedState, Hold, Lineage, Revision, Stretch};
+use crate::model::{Chain, Character, Decision, FeedState, Gap, Hold, Lineage, Revision, Stretch};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -46,28 +46,40 @@ pub(in crate::store) struct StateRecord {
     free: u64,
     /// Up to where the upstream's shared items are known.
     upstream_until: Option<String>,
+    /// How often items of a purged feed of this name were updated at most.
+    updates_before: u32,
+    /// What is missing since the store was brought back from a copy: from when, until when.
+    gap: Option<(Seconds, Seconds)>,
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => {}
             // The second lacks what is known of archives and items that live.
-            2 => return fields_and(payload, &(0_u64, None::<String>)),
+            2 => return fields_and(payload, &(0_u64, (None::<String>, no_past()))),
             // The third lacks how far a sharing upstream is known.
-            3 => return fields_and(payload, &None::<String>),
+            3 => return fields_and(payload, &(None::<String>, no_past())),
+            // The fourth lacks what a purge or a copy left.
+            4 => return fields_and(payload, &no_past()),
             _ => return newest(version, payload),
         }
         // The first layout ends with the number of the next event.
         let judged = (FeedNoiseRecord::default(), SourcesRecord::default(), [0_u32; 4]);
         let shown = (0_u64, Vec::<(u32, u64)>::new(), ChainRecord::default());
-        let mut first: Self = fields_and(payload, &(judged, shown, (0_u64, None::<String>)))?;
+        let mut first: Self =
+            fields_and(payload, &(judged, shown, (0_u64, None::<String>, no_past())))?;
         // Everything that is known is to be sealed.
         first.archives.unsealed = first.living.saturating_add(first.tombstones);
         Ok(first)
     }
+}
+
+/// What a purge and a copy left, where there was none.
+const fn no_past() -> (u32, Option<(Seconds, Seconds)>) {
+    (0, None)
 }
 
 /// A [`Chain`].
@@ -252,6 +264,8 @@ impl StateRecord {
             archives: (&state.archives).into(),
             free: state.archives.free,
             upstream_until: state.upstream_until.clone(),
+            updates_before: state.updates_before,
+            gap: state.gap.map(|gap| (gap.since.into(), gap.until.into())),
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
@@ -286,6 +300,8 @@ impl TryFrom<StateRecord> for FeedState {
             minted: record.minted,
             deltas_from: record.deltas_from,
             upstream_until: record.upstream_until,
+            updates_before: record.updates_before,
+            gap: record.gap.map(|(since, until)| Gap { since: since.into(), until: until.into() }),
             lineage: Lineage::new(
                 record.lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
             ),
@@ -303,9 +319,21 @@ pub(in crate::store) struct FloorRecord {
     shown: Seconds,
     /// Some of the purged feed's data may still be there.
     pub(in crate::store) sweeping: bool,
+    /// How often an item of it was updated at most.
+    updates: u32,
 }
 
-impl Record for FloorRecord {}
+impl Record for FloorRecord {
+    const VERSION: u8 = 2;
+
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            // The first lacks how often items were updated.
+            1 => fields_and(payload, &0_u32),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 impl FloorRecord {
     /// The marks of a purged feed.
@@ -316,6 +344,7 @@ impl FloorRecord {
             render: floor.render,
             shown: floor.shown.into(),
             sweeping,
+            updates: floor.updates,
         }
     }
 
@@ -326,6 +355,7 @@ impl FloorRecord {
             tick: self.tick.map(Into::into),
             render: self.render,
             shown: self.shown.into(),
+            updates: self.updates,
         }
     }
 }

@@ -359,7 +359,10 @@ impl Committer {
 
     fn purge(&mut self, feed: &FeedName, round: &mut Round) -> Result<(), StoreError> {
         let state = self.held.get(feed).map(|held| &held.state);
-        let floor = state.map(|state| Floor::under(state, self.floors.get(feed)));
+        let floor = state.map(|state| {
+            let updates = super::read::most_updates(&self.trees, feed);
+            Floor::under(state, updates, self.floors.get(feed))
+        });
         let writes = purge::forget(&self.trees, feed, floor.as_ref())?;
         self.write(&writes, round)?;
         let Some(floor) = floor else { return Ok(()) };

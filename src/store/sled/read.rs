@@ -8,6 +8,7 @@ use crate::model::{
     Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState, Skeleton,
     Snapshot, SyncId, Time,
 };
+use crate::store::floor;
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
     EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
@@ -51,6 +52,13 @@ pub(super) fn poll_states(trees: &Trees) -> Result<Vec<PollState>, StoreError> {
 /// All subscriptions of the hub.
 pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreError> {
     values::<SubscriptionRecord, _>(trees, Class::Subscriptions, Vec::new()).collect()
+}
+
+/// The updates of the item that was updated most often, of those made in the feed. What cannot be read
+/// does not count: it is about to go.
+pub(super) fn most_updates(trees: &Trees, feed: &FeedName) -> u32 {
+    let known = values::<KnownRecord, Known>(trees, Class::Ledger, keys::feed(feed)).flatten();
+    known.map(|known| floor::most_updates(std::iter::once(&known))).max().unwrap_or(0)
 }
 
 /// Everything that judging a document needs.

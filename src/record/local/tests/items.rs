@@ -78,6 +78,39 @@ async fn two_items_of_one_title_are_two_and_of_one_id_are_not() {
     assert!(matches!(refused, Err(ActError::Taken { item, .. }) if item == one));
 }
 
+/// Whoever knows an id takes only what was updated more often than what they have.
+#[tokio::test]
+async fn after_a_purge_and_a_restore_updates_are_counted_on() {
+    let bench = Bench::new().await;
+    let id = bench.create("first").await;
+    for title in ["second", "third"] {
+        let update = Act::Update { id: id.clone(), entry: written(title), expected: None };
+        bench.act(update).await.unwrap();
+    }
+    bench.store.purge_feed(&bench.feed).await.unwrap();
+    bench.commit(open).await;
+    let made = Act::Create { entry: written("first"), noconflicts: None };
+    let made = bench.act(made).await.unwrap();
+    assert_eq!((&made.id, made.updates.value()), (&id, 4), "the same id");
+    assert_eq!(bench.known(&id).await.history.topmost().sequence.value(), 4);
+
+    let mut snapshot = bench.snapshot().await.unwrap();
+    let until = made.tick.time();
+    snapshot.state.gap = Some(Gap { since: until.minus(Duration::from_secs(60)), until });
+    let lost = 2 * VERSIONS_PER_DAY;
+    let round = bench.round(Some(&snapshot));
+    for act in [
+        Act::Update { id: id.clone(), entry: written("second"), expected: Some(made.updates) },
+        Act::Delete { id: id.clone(), expected: None },
+    ] {
+        let (verdict, acted) = super::act(&round, &act).unwrap();
+        assert_eq!(acted.updates.value(), 4 + lost + 1);
+        let known = &verdict.change.unwrap().known[0];
+        let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
+        assert_eq!((known.updates, sequences), (acted.updates, vec![4 + lost + 1, 4]));
+    }
+}
+
 /// Section 3.2.
 #[tokio::test]
 async fn each_change_is_one_update_with_its_reason() {

@@ -9,11 +9,17 @@ pub(in crate::serve::tests) struct TestOperator {
     pub(in crate::serve::tests) idle: AtomicBool,
     /// An action gives way this often before it is done.
     pub(in crate::serve::tests) slow: AtomicUsize,
+    /// What is said of `news`, where that is not the usual.
+    pub(in crate::serve::tests) said: Mutex<Option<FeedStatus>>,
 }
 
 impl TestOperator {
     fn note(&self, what: String) {
         self.asked.lock().unwrap().push(what);
+    }
+
+    fn of(&self, feed: &str) -> FeedStatus {
+        self.said.lock().unwrap().clone().unwrap_or_else(|| status(feed))
     }
 
     fn known(feed: &FeedName) -> Result<(), OperatorError> {
@@ -108,6 +114,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             disbelieved: 2,
             last_disbelieved: Some((at(-80), "the <cite>signature</cite>".to_owned())),
         }),
+        gathered: None,
     }
 }
 
@@ -124,11 +131,11 @@ impl Operator for TestOperator {
         Totals { failed: 11, commits: 12, ..Totals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        Ok(vec![status("news")])
+        Ok(vec![self.of("news")])
     }
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         Self::known(feed)?;
-        Ok(status(feed.as_str()))
+        Ok(self.of(feed.as_str()))
     }
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
         self.note(format!("put {feed} {} {:?}", put.url, put.options.deletions));

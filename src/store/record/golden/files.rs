@@ -7,6 +7,7 @@
 use super::super::sharing::Seconds;
 use super::admin::{history_record, hub, poll, poll_and_hub, shared_feed, subscription, walk};
 use super::*;
+use crate::store::floor::Floor;
 use std::path::Path;
 
 pub(super) const URL: &str = "https://example.org/";
@@ -239,11 +240,17 @@ pub(super) fn state(noise: FeedNoise) -> FeedState {
         },
         deltas_from: 8,
         upstream_until: None,
+        updates_before: 0,
+        gap: None,
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
             Stretch { mark: u32::MAX, after: 5 },
         ]),
     }
+}
+
+fn floor(updates: u32) -> FloorRecord {
+    FloorRecord::new(&Floor::under(&state(FeedNoise::default()), updates, None), true)
 }
 
 fn kept() -> KeptRecord {
@@ -354,8 +361,7 @@ specimens! {
     subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
-    floor_1: "floor-1.hex",
-        FloorRecord::new(&crate::store::floor::Floor::under(&state(FeedNoise::default()), None), true), FloorRecord;
+    floor_2: "floor-2.hex", floor(6), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
     history_1: "history-1.hex", history_record(), HistoryRecord;
     identity_1: "identity-1.hex",
@@ -385,6 +391,8 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-4.hex", &[]);
     let fourth = poll(URL, Some(u128::MAX - 1), Some(walk()));
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), fourth);
+    let stored = golden("floor-1.hex", &[]);
+    assert_eq!(decode::<FloorRecord>(&stored).unwrap(), floor(0));
     let stored = golden("event-1.hex", &[]);
     assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
     let stored = golden("state-2.hex", &[]);

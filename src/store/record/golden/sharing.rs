@@ -18,6 +18,13 @@ fn caught_up() -> StateRecord {
     StateRecord::new(&FeedState { upstream_until: until, ..files::state(files::feed_noise()) }, 40)
 }
 
+fn purged_once() -> StateRecord {
+    let until = Some("2026-11-20T16:20:05Z".to_owned());
+    let gap = Some(Gap { since: at(70), until: at(80) });
+    let state = files::state(files::feed_noise());
+    StateRecord::new(&FeedState { upstream_until: until, updates_before: 300, gap, ..state }, 40)
+}
+
 fn conflicts() -> ConflictsRecord {
     let by = EndpointId::new("JEO2000").unwrap();
     let update = Update { sequence: Count::ONE, stamp: Stamp::Both { when: at(1), by } };
@@ -33,7 +40,7 @@ fn conflicts() -> ConflictsRecord {
 
 specimens! {
     known_5: "known-5.hex", contested(), KnownRecord;
-    state_4: "state-4.hex", caught_up(), StateRecord;
+    state_5: "state-5.hex", purged_once(), StateRecord;
     conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
 }
 
@@ -46,6 +53,8 @@ fn what_nobody_shared_is_read() {
     let stored = golden("state-3.hex", &[]);
     let third = StateRecord::new(&files::state(files::feed_noise()), 40);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), third);
+    let stored = golden("state-4.hex", &[]);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), caught_up());
 }
 
 /// The number of each origin is part of the layout.

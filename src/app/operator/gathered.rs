@@ -1,0 +1,182 @@
+//! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
+
+use super::hold::in_words;
+use super::{Desk, internal};
+use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
+use crate::record::LeftOut;
+use crate::serve::{FeedStatus, GatherNote, OperatorError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{PoisonError, RwLock};
+
+/// What was noted of each aggregate since the start.
+#[derive(Debug, Default)]
+pub(super) struct Board(RwLock<HashMap<FeedName, Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// The newest last.
+    left_out: Vec<LeftOut>,
+    /// Why it could not be stored when that was tried last.
+    error: Option<String>,
+}
+
+impl Board {
+    fn change(&self, name: &FeedName, how: impl FnOnce(&mut Noted)) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        how(all.entry(name.clone()).or_default());
+    }
+
+    /// Everything is about to be looked at anew.
+    pub(super) fn begin(&self, name: &FeedName) {
+        self.change(name, |noted| noted.left_out.clear());
+    }
+
+    /// Notes what was not taken over of what was offered; says what of it is news.
+    pub(super) fn took(
+        &self,
+        name: &FeedName,
+        offered: &HashSet<(&FeedName, &SyncId)>,
+        left_out: Vec<LeftOut>,
+    ) -> Vec<LeftOut> {
+        let mut news = Vec::new();
+        self.change(name, |noted| {
+            noted.error = None;
+            let before = std::mem::take(&mut noted.left_out);
+            news = left_out.iter().filter(|one| !before.contains(one)).cloned().collect();
+            let is_offered = |one: &LeftOut| offered.contains(&(&one.source, &one.id));
+            noted.left_out = before.into_iter().filter(|one| !is_offered(one)).collect();
+            noted.left_out.extend(left_out);
+            let excess = noted.left_out.len().saturating_sub(GatherNote::LIMIT);
+            noted.left_out.drain(..excess);
+        });
+        news
+    }
+
+    /// Notes that there is nothing to take over, and so nothing that failed.
+    pub(super) fn rests(&self, name: &FeedName) {
+        self.change(name, |noted| noted.error = None);
+    }
+
+    /// Notes why an aggregate could not be stored. Says whether that is news.
+    pub(super) fn failed(&self, name: &FeedName, error: String) -> bool {
+        let mut is_news = false;
+        self.change(name, |noted| is_news = noted.error.replace(error.clone()) != Some(error));
+        is_news
+    }
+
+    /// Forgets what is no feed any more.
+    pub(super) fn retain(&self, is_there: impl Fn(&FeedName) -> bool) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|name, _| is_there(name));
+    }
+
+    fn note(&self, name: &FeedName) -> GatherNote {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(noted) = all.get(name) else { return GatherNote::default() };
+        let left_out = noted.left_out.iter();
+        GatherNote {
+            left_out: left_out.map(|o| (o.source.clone(), o.id.clone(), o.why.clone())).collect(),
+            error: noted.error.clone(),
+            ..GatherNote::default()
+        }
+    }
+}
+
+impl Desk {
+    /// Says of those that are aggregates what they could not gather. `feeds`: all that there are.
+    pub(super) async fn tell_of_gathering(
+        &self,
+        all: &mut [FeedStatus],
+        feeds: &[FeedRecord],
+    ) -> Result<(), OperatorError> {
+        if !all.iter().any(|status| status.options.sharing.is_aggregate()) {
+            return Ok(());
+        }
+        let feeds: HashMap<&FeedName, &FeedRecord> =
+            feeds.iter().map(|record| (&record.name, record)).collect();
+        for status in all.iter_mut().filter(|status| status.options.sharing.is_aggregate()) {
+            let mut note = self.gathered.note(&status.name);
+            for source in &status.options.sharing.sources {
+                let Some(why) = self.trouble(source, feeds.get(source).copied()).await? else {
+                    continue;
+                };
+                note.troubled += 1;
+                if note.troubles.len() < GatherNote::LIMIT {
+                    note.troubles.push((source.clone(), why));
+                }
+            }
+            status.gathered = Some(note);
+        }
+        Ok(())
+    }
+
+    /// Why nothing new comes from a source, where that is so.
+    async fn trouble(
+        &self,
+        source: &FeedName,
+        record: Option<&FeedRecord>,
+    ) -> Result<Option<String>, OperatorError> {
+        let record = record.filter(|record| record.standing != FeedStanding::Gone);
+        let Some(record) = record else {
+            return Ok(Some("there is no such feed any more".to_owned()));
+        };
+        if record.standing == FeedStanding::Paused {
+            return Ok(Some("it is paused".to_owned()));
+        }
+        let polled = self.poller.status(source).unwrap_or_default();
+        if polled.failures > 0 {
+            let why = polled.failure.map(|failure| failure.error).unwrap_or_default();
+            let times = polled.failures;
+            return Ok(Some(format!("its polls fail, {times} in a row: {why}")));
+        }
+        let state = self.store.state(source).await.map_err(|e| internal(&e))?;
+        Ok(match state {
+            None => Some("it has nothing yet".to_owned()),
+            Some(state) => state
+                .hold
+                .as_ref()
+                .map(|hold| format!("a document of it is held: {}", in_words(hold))),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_again_is_judged_anew() {
+        let name = |text: &str| FeedName::new(text).unwrap();
+        let (all, one, other) = (name("all"), name("one"), name("other"));
+        let ids: Vec<SyncId> = (0..30).map(|n| SyncId::new(&format!("x.{n}")).unwrap()).collect();
+        let left = |source: &FeedName, id: &SyncId| LeftOut {
+            source: source.clone(),
+            id: id.clone(),
+            why: format!("the item {id} is another's"),
+        };
+        let board = Board::default();
+        let shown =
+            || board.note(&all).left_out.into_iter().map(|(_, id, _)| id).collect::<Vec<_>>();
+        let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];
+        let offered = HashSet::from([(&one, &ids[1]), (&other, &ids[10])]);
+        assert_eq!(board.took(&all, &offered, both.clone()), both);
+        assert_eq!(shown(), [ids[1].clone(), ids[10].clone()]);
+        assert!(board.took(&all, &offered, both).is_empty(), "it is logged once");
+        assert_eq!(shown().len(), 2);
+        // The one is taken now; nothing is said of the other.
+        assert!(board.took(&all, &HashSet::from([(&one, &ids[1])]), Vec::new()).is_empty());
+        assert_eq!(shown(), [ids[10].clone()]);
+        let many: Vec<LeftOut> = ids.iter().map(|id| left(&one, id)).collect();
+        board.took(&all, &HashSet::new(), many);
+        assert_eq!(shown().len(), GatherNote::LIMIT);
+        assert_eq!(shown().last(), ids.last());
+        board.begin(&all);
+        assert!(shown().is_empty());
+
+        assert!(board.failed(&all, "full".to_owned()));
+        assert!(!board.failed(&all, "full".to_owned()), "it is logged once");
+        assert_eq!(board.note(&all).error.as_deref(), Some("full"));
+        board.rests(&all);
+        assert_eq!(board.note(&all), GatherNote::default());
+    }
+}
