@@ -196,6 +196,12 @@ fn collections() {
             r#"<?xml version="1.0"?><collection xmlns:sx="http://feedsync.org/2007/feedsync">
                 <sx:sharing since="a" until="b"/>{pox}</collection>"#
         ),
+        r#"<opml xmlns:sx="http://www.microsoft.com/schemas/rss/sse"><head><title>T</title>
+           <sx:sharing version="0.91"/></head><body><outline text="F"><outline text="A"
+           xmlUrl="http://a.example/" x="1"><sx:sync id="a" version="2" conflict="true"><sx:history
+           by="x"/><sx:conflicts><sx:conflict version="1" by="y"><outline text="B"/></sx:conflict>
+           </sx:conflicts></sx:sync></outline></outline><outline text="C"/></body></opml>"#
+            .to_owned(),
     ];
     run(targets::document, &seeds.map(String::into_bytes), 8);
 }

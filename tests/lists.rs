@@ -227,7 +227,7 @@ async fn a_list_that_is_cut_off_deletes_nothing() {
     poll(&gate).await;
     let before = texts(&get(&gate, "").await);
     for end in ["</body>", "<outline text=\"Deep\"", "Gamma", "<outline text=\"Tech\""] {
-        paper.print(&whole[..whole.find(end).unwrap()]);
+        paper.print(whole.split_once(end).unwrap().0);
         poll(&gate).await;
         assert_eq!(texts(&get(&gate, "").await), before, "up to {end}");
     }
