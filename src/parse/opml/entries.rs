@@ -31,6 +31,11 @@ const SX: &str = "sx";
 /// How many problems are told as warnings; the rest are counted.
 const WARNINGS: usize = 32;
 
+/// What the start tag of an Atom feed bears whose entries are the outlines of a list.
+pub fn mark() -> String {
+    format!(" xmlns:{OUTLINE_PREFIX}=\"{OUTLINE_NAMESPACE}\" {OUTLINE_PREFIX}:{MARK}=\"OPML\"")
+}
+
 /// A list as an Atom document with sync markup; `None` for whatever is no list.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     Ok(within(text, &Limits::default())?.map(|(text, _)| text))
@@ -117,8 +122,7 @@ impl Writer<'_> {
         self.out.push("<feed xmlns=\"");
         self.out.push(ATOM);
         self.out.push("\"");
-        self.out.attribute(&format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
-        self.out.attribute(&format!("{OUTLINE_PREFIX}:{MARK}"), "OPML");
+        self.out.push(&mark());
         self.out.push(">");
         self.head();
         let places = places(list, self.namespaces);
