@@ -84,9 +84,8 @@ fn every_address_is_found() {
 fn said(list: &OutlineList) -> Vec<(usize, BTreeMap<String, String>)> {
     // What is no name in XML cannot be written, and is told as a warning.
     let is_name = |name: &str| name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    let plain = |name: &str| {
-        is_name(name) && !name.contains(':') && !name.eq_ignore_ascii_case("text")
-    };
+    let plain =
+        |name: &str| is_name(name) && !name.contains(':') && !name.eq_ignore_ascii_case("text");
     let outlines = list.outlines.iter().map(|outline| {
         let own = outline.attributes.iter().filter(|(name, _)| plain(name));
         let mut own: BTreeMap<String, String> = own
