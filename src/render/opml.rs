@@ -28,6 +28,20 @@ struct Said {
     other: Vec<Element>,
 }
 
+impl Said {
+    fn of(attributes: &[(&str, &str)]) -> Self {
+        let mut said = Self::default();
+        for (name, value) in attributes {
+            said.put(name, value);
+        }
+        said
+    }
+
+    fn put(&mut self, name: &str, value: &str) {
+        self.attributes.extend(Element::default().with(name, value).attributes);
+    }
+}
+
 type Outline<'a> = Node<Said, &'a Version<Markup>>;
 
 /// Renders a page. There is one dialect of sync markup for lists.
@@ -125,47 +139,61 @@ fn ids(item: &Item) -> impl Iterator<Item = (&str, &SyncId)> {
 
 /// What an item says as an outline, and the id of the entry that it stands in.
 fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
-    let markup = shown.markup(page);
-    let neutral = Neutral::of(&markup);
-    let entry = tree::read(&markup.xml, &markup.context).unwrap_or_default();
-    let mut said = Said::default();
-    let mut put = |name: &str, value: &str| {
-        said.attributes.extend(Element::default().with(name, value).attributes);
+    let data = &shown.version.data;
+    let entry = (!shown.version.deleted && data.xml.contains("outline"))
+        .then(|| tree::read(&data.xml, &data.context))
+        .flatten();
+    let own =
+        entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE_NAMESPACE, "outline")?)));
+    let (parent, said) = match own {
+        Some((entry, own)) => (parent(entry), outline(entry, own, data.card.link.as_deref())),
+        None if shown.version.deleted => {
+            let title = shown.markup(page).card.title.clone();
+            (None, Said::of(&[("text", &title)]))
+        }
+        None => (None, link(&Neutral::of(&shown.markup(page)))),
     };
-    let title = entry.find(&entry.namespace, "title").map(Element::content);
-    let own = entry.find(OUTLINE_NAMESPACE, "outline").filter(|_| !shown.version.deleted);
-    let title = title.filter(|_| own.is_some()).unwrap_or(neutral.title);
-    if shown.version.deleted {
-        put("text", &title);
-        return (None, with_id(said, shown.published_id));
-    }
-    let Some(own) = own else {
-        let text = if title.trim().is_empty() { neutral.link.clone() } else { Some(title) };
-        put("text", text.as_deref().unwrap_or_default());
-        if let Some(link) = &neutral.link {
-            put("type", "link");
-            put("url", link);
-        }
-        if let Some(published) = neutral.published {
-            put("created", &published.rfc822());
-        }
-        if !neutral.categories.is_empty() {
-            put("category", &neutral.categories.join(",").replace('/', "\u{2044}"));
-        }
-        return (None, with_id(said, shown.published_id));
-    };
-    put("text", &title);
-    let address = address(&own.attributes);
-    let site = neutral.link.filter(|link| Some(link.as_str()) != address);
-    let is_said = own.attributes.iter().any(|a| a.name.eq_ignore_ascii_case("htmlUrl"));
-    if let Some(site) = site.filter(|_| !is_said) {
-        put("htmlUrl", &site);
+    (parent, with_id(said, shown.published_id))
+}
+
+/// The id of the entry that an outline stands in.
+fn parent(entry: &Element) -> Option<String> {
+    let parent = entry.find(OUTLINE_NAMESPACE, "parent")?;
+    parent.attribute("ref").map(str::to_owned)
+}
+
+/// What the entry of an outline says. `link`: where it leads.
+fn outline(entry: &Element, own: &Element, link: Option<&str>) -> Said {
+    let title = entry.find(&entry.namespace, "title").map(Element::content).unwrap_or_default();
+    let mut said = Said::of(&[("text", &title)]);
+    let has_site = own.attributes.iter().any(|a| a.name.eq_ignore_ascii_case("htmlUrl"));
+    if let Some(site) = link.filter(|link| !has_site && Some(*link) != address(&own.attributes)) {
+        said.put("htmlUrl", site);
     }
     let is_text = |a: &&Attribute| !a.namespace.is_empty() || a.name != "text";
     said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
     said.other = own.elements().cloned().collect();
-    let parent = entry.find(OUTLINE_NAMESPACE, "parent").and_then(|parent| parent.attribute("ref"));
-    (parent.map(str::to_owned), with_id(said, shown.published_id))
+    said
+}
+
+/// What an item says that is no outline.
+fn link(item: &Neutral) -> Said {
+    let has_title = !item.title.trim().is_empty();
+    let text = Some(item.title.as_str()).filter(|_| has_title).or(item.link.as_deref());
+    let mut said = Said::of(&[("text", text.unwrap_or_default())]);
+    if let Some(link) = &item.link {
+        said.put("type", "link");
+        said.put("url", link);
+    }
+    if let Some(published) = item.published {
+        said.put("created", &published.rfc822());
+    }
+    if !item.categories.is_empty() {
+        // A slash would make a hierarchy of a name (OPML 2.0, `category`), and a comma two of one.
+        let name = |name: &String| name.replace('/', "\u{2044}").replace(',', "\u{201A}");
+        said.put("category", &item.categories.iter().map(name).collect::<Vec<_>>().join(","));
+    }
+    said
 }
 
 /// The address that an outline is known by.

@@ -42,7 +42,7 @@ fn range() -> impl Strategy<Value = Range<usize>> {
 
 fn format() -> impl Strategy<Value = Format> {
     use Format::*;
-    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed])
+    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml])
 }
 
 fn count() -> impl Strategy<Value = Count> {
