@@ -12,7 +12,8 @@ use super::escape::{self, push_attribute};
 use super::head::push_sharing;
 use super::{Dialect, Page, sx091};
 use crate::model::{
-    Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, Shared, SyncId, Version,
+    Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
+    SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
 use std::collections::HashMap;
@@ -97,7 +98,8 @@ fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
     }
     let mut outlines = Outlines::new();
     for ((item, parent, data), position) in items.iter().zip(0..) {
-        let parent = parent.as_deref().and_then(|id| ids.get(id)).map(|id| (*id).clone());
+        let parent = parent.as_deref().filter(|id| *id != OUTLINE_ROOT);
+        let parent = parent.and_then(|id| ids.get(id)).map(|id| (*id).clone());
         let shared = Shared {
             winner: borrowed(&item.shared.winner),
             conflicts: page.conflicts(item).iter().map(borrowed).collect(),
@@ -166,9 +168,17 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
     }
     let is_text = |a: &&Attribute| !a.namespace.is_empty() || a.name != "text";
     said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
-    said.other = own.elements().cloned().collect();
+    // What only looks like an outline would be read as one that nobody listed.
+    let is_other = |element: &&Element| !has_outlines(element);
+    said.other = own.elements().filter(is_other).cloned().collect();
     let parent = entry.find(OUTLINE_NAMESPACE, "parent").and_then(|parent| parent.attribute("ref"));
     (parent.map(str::to_owned), with_id(said, shown.published_id))
+}
+
+/// Whether an element would be read as an outline or as sync markup, or has any in it.
+fn has_outlines(element: &Element) -> bool {
+    ["outline", "sync"].iter().any(|name| element.name.eq_ignore_ascii_case(name))
+        || element.elements().any(has_outlines)
 }
 
 /// The address that an outline is known by.
