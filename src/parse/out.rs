@@ -35,13 +35,6 @@ impl Out {
         self.counted = self.text.len();
     }
 
-    /// Adds text that is no markup.
-    pub(in crate::parse) fn characters(&mut self, text: &str) {
-        if self.text.len() <= self.limit {
-            sx::text(&mut self.text, text);
-        }
-    }
-
     /// Adds an attribute.
     pub(in crate::parse) fn attribute(&mut self, name: &str, value: &str) {
         if self.text.len() <= self.limit {
@@ -54,7 +47,9 @@ impl Out {
         for piece in ["<", name, attributes, ">"] {
             self.push(piece);
         }
-        self.characters(text);
+        if self.text.len() <= self.limit {
+            sx::text(&mut self.text, text);
+        }
         for piece in ["</", name, ">"] {
             self.push(piece);
         }

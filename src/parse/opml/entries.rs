@@ -100,20 +100,11 @@ struct Writer<'a> {
 }
 
 /// The entry of an outline.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Place<'a> {
-    id: String,
-    /// Whether that is made of its text and those around it alone.
-    goes_by_text: bool,
-    /// Of the one that it stands in.
-    parent: Option<Parent<'a>>,
-}
-
-#[derive(Debug, Clone)]
-struct Parent<'a> {
-    id: String,
-    /// Its text, where that is what it goes by.
-    label: Option<&'a str>,
+    id: &'a str,
+    /// The id of the one that it stands in.
+    parent: Option<&'a str>,
 }
 
 impl Writer<'_> {
@@ -136,11 +127,12 @@ impl Writer<'_> {
         self.out.attribute(&format!("{OUTLINE_PREFIX}:{MARK}"), "OPML");
         self.out.push(">");
         self.head();
-        let places = places(list, self.namespaces);
+        let ids = ids(list, self.namespaces);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
-        for (outline, place) in list.outlines.iter().zip(&places).take(whole) {
+        for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
             self.out.at(outline.line);
-            self.entry(outline, place, None);
+            let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
+            self.entry(outline, Place { id, parent }, None);
         }
         // What ends early ends early in Atom, too.
         if list.is_whole {
@@ -203,18 +195,13 @@ impl Writer<'_> {
     }
 
     /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
-    fn entry(&mut self, outline: &Outline, place: &Place<'_>, updated: Option<&Stamp>) {
+    fn entry(&mut self, outline: &Outline, place: Place<'_>, updated: Option<&Stamp>) {
         let text = outline.text().unwrap_or_default();
         self.out.push("<entry>");
-        self.out.element("id", "", &place.id);
+        self.out.element("id", "", place.id);
         self.out.element("title", "", text);
         let site = outline.site().filter(|site| is_web(site));
-        let address = match outline.kind() {
-            OutlineKind::Feed(address)
-            | OutlineKind::Include(address)
-            | OutlineKind::Link(address) => Some(address).filter(|address| is_web(address)),
-            OutlineKind::Text => None,
-        };
+        let address = address(outline).filter(|address| is_web(address));
         let is_link = matches!(outline.kind(), OutlineKind::Link(_));
         match (site, address) {
             (Some(site), _) => self.out.link(&[("rel", "alternate"), ("href", site)]),
@@ -244,15 +231,10 @@ impl Writer<'_> {
         }
         // A site at the address of the feed itself is told from no site by its attribute.
         self.own(outline, text, site.is_some() && site != address);
-        let (id, label) = match &place.parent {
-            Some(Parent { id, label }) => (id.as_str(), *label),
-            None => (OUTLINE_ROOT, None),
-        };
+        // Its text is not told: what an operator redacts must not stay in those within it.
         self.out.push("<outline:parent");
-        self.out.attribute("ref", id);
-        self.out.push(">");
-        self.out.characters(label.unwrap_or_default());
-        self.out.push("</outline:parent>");
+        self.out.attribute("ref", place.parent.unwrap_or(OUTLINE_ROOT));
+        self.out.push("/>");
         self.sync(outline, place);
         self.out.push("</entry>");
     }
@@ -332,7 +314,7 @@ impl Writer<'_> {
     }
 
     /// Adds the outline's `sx:sync`.
-    fn sync(&mut self, outline: &Outline, place: &Place<'_>) {
+    fn sync(&mut self, outline: &Outline, place: Place<'_>) {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
@@ -352,7 +334,7 @@ impl Writer<'_> {
     }
 
     /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
-    fn lost(&self, markup: &str, place: &Place<'_>, edit: &Stamp) -> Option<String> {
+    fn lost(&self, markup: &str, place: Place<'_>, edit: &Stamp) -> Option<String> {
         let mut text = String::from("<opml");
         for (prefix, uri) in self.used_in(markup) {
             crate::render::sx::attribute(&mut text, &format!("xmlns:{prefix}"), uri);
@@ -376,10 +358,8 @@ impl Writer<'_> {
             more: 0,
         };
         let parent = given(&outline, "parent", &list.namespaces);
-        let parent = parent.map(|id| Parent { id: id.to_owned(), label: None });
-        let parent = parent.or_else(|| place.parent.clone());
-        let place = Place { id: place.id.clone(), goes_by_text: false, parent };
-        writer.entry(&outline, &place, Some(edit));
+        let place = Place { id: place.id, parent: parent.or(place.parent) };
+        writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
     }
 }
@@ -413,26 +393,33 @@ fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) 
     found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// The ids of the entries and what each stands in. An id is the one that the list says, else the
-/// outline's address, else made of the texts on the way to it; each stands once.
-fn places<'a>(list: &'a OutlineList, namespaces: &[(String, String)]) -> Vec<Place<'a>> {
-    let mut places: Vec<Place<'a>> = Vec::with_capacity(list.outlines.len());
+/// The ids of the entries. An id is the one that the list says, else the outline's address, else made
+/// of the texts on the way to it; each stands once. Of outlines of one address the one whose own made id
+/// is the least goes by it, whatever their order is: lists are sorted anew.
+fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
+    let mut holders: HashMap<&str, (String, usize)> = HashMap::new();
+    for (outline, at) in list.outlines.iter().zip(0..) {
+        let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
+        let path = around.with(outline.text().unwrap_or_default());
+        if let Some(address) = address(outline)
+            && given(outline, ID, namespaces).is_none()
+        {
+            let own = (path.with(address).id(0), at);
+            let holder = holders.entry(address).or_insert_with(|| own.clone());
+            *holder = own.min(std::mem::take(holder));
+        }
+        paths.push(path);
+    }
+    let mut ids: Vec<String> = Vec::with_capacity(list.outlines.len());
     // What stands in no other is said to stand in that.
     let mut used: HashSet<String> = HashSet::from([OUTLINE_ROOT.to_owned()]);
     let mut ordinals: HashMap<String, u64> = HashMap::new();
-    for outline in &list.outlines {
-        let address = match outline.kind() {
-            OutlineKind::Feed(address)
-            | OutlineKind::Include(address)
-            | OutlineKind::Link(address) => Some(address),
-            OutlineKind::Text => None,
-        };
-        let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
-        let path = around.with(outline.text().unwrap_or_default());
-        let wanted = given(outline, ID, namespaces).or(address);
+    for ((outline, path), at) in list.outlines.iter().zip(&paths).zip(0..) {
+        let address = address(outline);
+        let holds = |address: &&str| holders.get(address).is_some_and(|(_, holder)| *holder == at);
+        let wanted = given(outline, ID, namespaces).or(address.filter(holds));
         let id = wanted.map(str::to_owned).filter(|id| !used.contains(id));
-        let goes_by_text = id.is_none() && address.is_none();
         let id = id.unwrap_or_else(|| {
             let path = address.map_or_else(|| path.clone(), |address| path.with(address));
             let ordinal = ordinals.entry(path.id(0)).or_insert(0);
@@ -445,17 +432,20 @@ fn places<'a>(list: &'a OutlineList, namespaces: &[(String, String)]) -> Vec<Pla
                 }
             }
         });
-        paths.push(path);
         used.insert(id.clone());
-        let around = outline.parent.and_then(|at| Some((places.get(at)?, list.outlines.get(at)?)));
-        let parent = around.map(|(place, around)| Parent {
-            id: place.id.clone(),
-            // One that goes by something else keeps its id when its text changes.
-            label: around.text().filter(|_| place.goes_by_text && around.sync.is_none()),
-        });
-        places.push(Place { id, goes_by_text, parent });
+        ids.push(id);
     }
-    places
+    ids
+}
+
+/// The address of what an outline is, where it is more than a text.
+fn address(outline: &Outline) -> Option<&str> {
+    match outline.kind() {
+        OutlineKind::Feed(address) | OutlineKind::Include(address) | OutlineKind::Link(address) => {
+            Some(address)
+        }
+        OutlineKind::Text => None,
+    }
 }
 
 /// A date as lists write it (RFC 822), and as they should not.

@@ -50,7 +50,6 @@ fn an_outline_is_an_entry() {
             "outline:outline@type=rss",
             "outline:outline@{urn:x}rank=3",
             "outline:outline/{urn:x}note=n",
-            "outline:parent=News",
         ] {
             assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
         }
@@ -74,8 +73,12 @@ fn each_id_stands_once_and_stays() {
     };
     let folder = |name: &str, inside: &str| format!("<outline text='{name}'>{inside}</outline>");
     let first = ids(&(folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
-    assert_eq!(first[1], "http://a.example/f");
-    assert!(first[4].starts_with("x-outline:"), "{first:?}");
+    let by_address = |id: &String| id == "http://a.example/f";
+    assert_eq!(first.iter().filter(|id| by_address(id)).count(), 1, "{first:?}");
+    assert!(first.iter().all(|id| id.starts_with("http:") || id.starts_with("x-outline:")));
+    // In another order they are the same.
+    let turned = ids(&(folder("G", &feed("a")) + &folder("F", &(feed("a") + &feed("b")))));
+    assert_eq!((&turned[..2], &turned[2..]), (&first[3..], &first[..3]));
     // What comes in front of them changes none of them.
     let more = folder("E", &feed("c")) + &feed("d");
     let second = ids(&(more + &folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
@@ -206,10 +209,8 @@ fn no_outline_is_called_the_root() {
 fn nothing_of_a_list_is_repeated_without_bound() {
     let much = "u".repeat(1 << 20);
     let folder = opml("", &format!("<outline text='{much}'>{}</outline>", "<outline/>".repeat(20)));
-    // Twenty labels of a megabyte fit; the paths of all of them are no longer than that.
-    assert!(within(&folder, &Limits::default()).is_ok());
-    let limits = Limits { decoded: 4 << 20, ..Limits::default() };
-    assert!(matches!(within(&folder, &limits), Err(ParseError::TooLarge { .. })));
+    let (atom, _) = within(&folder, &Limits::default()).unwrap().unwrap();
+    assert!(atom.len() < much.len() + 10_000, "{}", atom.len());
     let inside = "<q:n/>".repeat(40);
     let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
     let (atom, _) = within(&opml("", &named), &Limits::default()).unwrap().unwrap();
@@ -246,7 +247,7 @@ fn outlines_in_other_markup_stand_once() {
     });
 }
 
-/// A folder that says its id keeps its contents where they are when its text changes.
+/// What stands in a folder says nothing of its text: not when that changes, and not when it must go.
 #[test]
 fn a_folder_with_an_id_is_no_other_for_its_text() {
     let inside = |folder: &str| {
