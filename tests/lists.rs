@@ -373,3 +373,44 @@ async fn a_list_sorted_anew_loses_and_makes_nothing() {
     assert!(changed <= 2, "only folders moved");
     gate.stop().await.unwrap();
 }
+
+/// One list out of two: their outlines one behind the other, each where it stood, though both have a
+/// folder of the same name.
+#[tokio::test]
+async fn lists_are_merged_to_one() {
+    let first = Paper::start("text/x-opml", &list(&two_folders())).await;
+    let more = [Feed("Eta"), Folder("News", vec![Feed("Theta"), Feed("Alpha")])];
+    let second = Paper::start("text/x-opml", &list(&more)).await;
+    let config = format!(
+        "[[feed]]\nname = \"more\"\nurl = \"{}\"\n[[aggregate]]\nname = \"both\"\n\
+         sources = [\"news\", \"more\"]\n",
+        second.url
+    );
+    let gate = gateway("one.example", &first.url, &config).await;
+    poll(&gate).await;
+    let more_name = tidegate::model::FeedName::new("more").unwrap();
+    gate.operator().poll_now(&more_name).await.unwrap();
+    let wanted = list(&[two_folders(), more.to_vec()].concat());
+    let both = async || {
+        let url = format!("http://{}/feeds/both", gate.address());
+        let answer = reqwest::get(url).await.unwrap();
+        let media = answer.headers()["content-type"].to_str().unwrap().to_owned();
+        (media, answer.text().await.unwrap())
+    };
+    let mut told = both().await;
+    // It follows its sources by itself, within a second or two.
+    for _ in 0..100 {
+        if texts_or_none(&told.1) == texts(&wanted) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        told = both().await;
+    }
+    assert_eq!(outlines(&told.1), outlines(&wanted), "{}", told.1);
+    assert_eq!(told.0, "text/x-opml; charset=utf-8");
+    gate.stop().await.unwrap();
+}
+
+fn texts_or_none(text: &str) -> Vec<String> {
+    if text.contains("<opml") { texts(text) } else { Vec::new() }
+}

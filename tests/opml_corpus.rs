@@ -5,11 +5,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tidegate::parse::opml::{OpmlLimits, OutlineKind, read};
-use tidegate::parse::{Limits, decode};
+use support::Gate;
+use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate::parse::{Limits, characters};
+use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate::store::{Select, Store};
 
 /// The fewest lists, and the fewest of them that are ill-formed.
 const LISTS_WANTED: usize = 48;
@@ -50,7 +55,7 @@ fn every_address_is_found() {
     for path in &lists {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let bytes = std::fs::read(path).unwrap();
-        let decoded = decode(&bytes, None, &Limits::default()).unwrap();
+        let decoded = characters(&bytes, None, &Limits::default()).unwrap();
         let list = read(&decoded.text, &OpmlLimits::default()).unwrap();
         let mut found: Vec<String> = Vec::new();
         for outline in &list.outlines {
@@ -73,4 +78,83 @@ fn every_address_is_found() {
         "{} lists, {addresses} addresses, {problems} problems in {ill_formed} lists",
         lists.len()
     );
+}
+
+/// What a list says of each outline, in their order: how deep it stands, and its attributes.
+fn said(list: &OutlineList) -> Vec<(usize, BTreeMap<String, String>)> {
+    // What is no name in XML cannot be written, and is told as a warning.
+    let is_name = |name: &str| name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let plain =
+        |name: &str| is_name(name) && !name.contains(':') && !name.eq_ignore_ascii_case("text");
+    let outlines = list.outlines.iter().map(|outline| {
+        let own = outline.attributes.iter().filter(|(name, _)| plain(name));
+        let mut own: BTreeMap<String, String> = own
+            .map(|(name, value)| {
+                // The address of the site is written as OPML 2.0 writes it.
+                let is_site = name.eq_ignore_ascii_case("htmlUrl");
+                let name = if is_site { "htmlUrl" } else { name };
+                let value = if is_site { value.trim() } else { value };
+                // Control characters cannot stand in XML.
+                let value = value.chars().filter(|c| !c.is_control() || c.is_whitespace());
+                (name.to_owned(), value.collect())
+            })
+            .collect();
+        own.insert("text".to_owned(), outline.text().unwrap_or_default().to_owned());
+        (list.folder(outline).len(), own)
+    });
+    outlines.collect()
+}
+
+/// Every list, as an upstream, is served as the list that it is, and read again it is the same.
+#[tokio::test]
+async fn every_list_comes_through() {
+    let Some(lists) = lists() else { return };
+    let address = |view: &str| format!("https://gate.example/feeds/news{view}");
+    let addresses = Addresses {
+        reader: address(""),
+        sync: address("/sync"),
+        complete: address("/complete"),
+        upstream: "https://publisher.example/list.opml".to_owned(),
+        sup: None,
+        hub: None,
+        aggregated: Vec::new(),
+        cloud: None,
+    };
+    let mut outlines = 0;
+    for path in &lists {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path).unwrap();
+        let text = characters(&bytes, None, &Limits::default()).unwrap().text.into_owned();
+        let own = read(&text, &OpmlLimits::default()).unwrap();
+        if own.outlines.is_empty() {
+            continue;
+        }
+        let mut gate = Gate::new().await;
+        gate.take(&text).await;
+        let view = gate.store.view(&gate.feed, Select::Current).await.unwrap().unwrap();
+        let told = render::document(&Page {
+            container: Container::of(view.state.format),
+            window: None,
+            kind: ViewKind::Reader,
+            dialect: Dialect::Sse091,
+            addresses: &addresses,
+            state: &view.state,
+            skeleton: &view.skeleton,
+            items: &view.items,
+            deleted: &[],
+            history: &HistoryPlace::default(),
+            since: None,
+            until: None,
+            expires: None,
+        });
+        let again = read(&told, &OpmlLimits::default()).unwrap();
+        assert!(again.problems.is_empty() && again.is_whole, "{name}: {:?}", again.problems);
+        let (own, again) = (said(&own), said(&again));
+        for (at, (one, two)) in own.iter().zip(&again).enumerate() {
+            assert_eq!(one, two, "{name}: the outline {at}");
+        }
+        assert_eq!(own.len(), again.len(), "{name}");
+        outlines += own.len();
+    }
+    println!("{} lists, {outlines} outlines", lists.len());
 }

@@ -277,6 +277,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
             minted,
             redacted,
             may_change,
+            format: tidegate::model::Format::Atom10,
         })
         .collect();
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();

@@ -14,7 +14,7 @@ mod tests;
 
 pub use sync::OutlineSync;
 
-pub use entries::transcoded;
+pub use entries::{mark, transcoded};
 
 pub(super) use entries::{MARK, within};
 

@@ -5,7 +5,7 @@ use super::draft::{Draft, Said};
 use super::redact::forget_in;
 use super::shared::{Body, Merging, Offer, by_update};
 use super::{Round, Verdict, local};
-use crate::model::{EventKind, FeedName, Incoming, Item, Known, Origin, Standing, SyncId};
+use crate::model::{EventKind, FeedName, Format, Incoming, Item, Known, Origin, Standing, SyncId};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +30,8 @@ pub struct Source<'a> {
     pub redacted: &'a [SyncId],
     /// The feeds whose items it may change.
     pub may_change: &'a [FeedName],
+    /// Its format.
+    pub format: Format,
 }
 
 impl Source<'_> {
@@ -85,7 +87,18 @@ pub fn gather(
         }
     }
     retire(&mut draft, all, sources);
-    arrange(&mut draft);
+    // Of lists alone comes a list.
+    let is_list = match sources {
+        [] => draft.state.format == Format::Opml,
+        some => some.iter().all(|source| source.format == Format::Opml),
+    };
+    if is_list {
+        draft.state.format = Format::Opml;
+        arrange_lists(&mut draft, sources);
+    } else {
+        draft.state.format = Format::Atom10;
+        arrange(&mut draft);
+    }
     local::begin(&mut draft);
     if draft.advance_window() {
         draft.shown_changed = true;
@@ -164,5 +177,16 @@ fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
 /// The order of the reader view: by update, the newest first.
 fn arrange(draft: &mut Draft<'_>) {
     let order = by_update(draft).into_iter().map(|known| known.id.clone()).collect();
+    draft.set_order(order);
+}
+
+/// That of a list made of lists: one behind the other, each in its own order, so that everything
+/// stands where it stood.
+fn arrange_lists(draft: &mut Draft<'_>, sources: &[Source<'_>]) {
+    let newest = by_update(draft).into_iter().map(|known| known.id.clone());
+    let newest: Vec<SyncId> = newest.collect();
+    let mut left: HashSet<&SyncId> = newest.iter().collect();
+    let listed = sources.iter().flat_map(|source| source.current);
+    let order = listed.chain(&newest).filter(|id| left.remove(*id)).cloned().collect();
     draft.set_order(order);
 }

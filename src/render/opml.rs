@@ -88,18 +88,20 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 
 /// The outlines of a page by their ids.
 fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
-    let items: Vec<(&Item, Option<String>, Said)> =
-        page.shown().map(|item| said_of(page, &Shown::of(page, item), item)).collect();
-    let mut ids: HashMap<&str, &SyncId> = HashMap::new();
-    for (item, ..) in items.iter().filter(|(item, ..)| !item.shared.winner.deleted) {
-        let winner = &item.shared.winner;
-        ids.entry(item.published_id.as_str()).or_insert(&winner.id);
-        ids.extend(own_id(&winner.data).map(|id| (id, &winner.id)));
+    let shown = page.shown().map(|item| (item, said(page, &Shown::of(page, item))));
+    let items: Vec<(&Item, (Option<String>, Said))> = shown.collect();
+    // Two lists may call their folders alike: the nearest in front is meant, else the first behind.
+    let mut behind: HashMap<&str, &SyncId> = HashMap::new();
+    for (item, _) in items.iter().rev() {
+        behind.extend(ids(item));
     }
+    let mut before: HashMap<&str, &SyncId> = HashMap::new();
     let mut outlines = Outlines::new();
-    for ((item, parent, data), position) in items.iter().zip(0..) {
+    for ((item, (parent, data)), position) in items.iter().zip(0..) {
         let parent = parent.as_deref().filter(|id| *id != OUTLINE_ROOT);
-        let parent = parent.and_then(|id| ids.get(id)).map(|id| (*id).clone());
+        let found = parent.and_then(|id| before.get(id).or_else(|| behind.get(id)));
+        let parent = found.map(|id| (*id).clone());
+        before.extend(ids(item));
         let shared = Shared {
             winner: borrowed(&item.shared.winner),
             conflicts: page.conflicts(item).iter().map(borrowed).collect(),
@@ -114,21 +116,16 @@ fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
     outlines
 }
 
-/// The native id that an entry's own markup names.
-fn own_id(markup: &Markup) -> Option<&str> {
-    markup.xml.get(markup.slots.id.clone()?).map(str::trim)
+/// The ids that an entry is known by, those of the outlines in it name one of them; a tombstone has
+/// nothing in it.
+fn ids(item: &Item) -> impl Iterator<Item = (&str, &SyncId)> {
+    let winner = &item.shared.winner;
+    let own = || winner.data.xml.get(winner.data.slots.id.clone()?).map(str::trim);
+    let names = own().into_iter().chain([item.published_id.as_str()]);
+    names.filter(|_| !winner.deleted).map(|name| (name, &winner.id))
 }
 
 /// What an item says as an outline, and the id of the entry that it stands in.
-fn said_of<'a>(
-    page: &Page<'_>,
-    shown: &Shown<'_>,
-    item: &'a Item,
-) -> (&'a Item, Option<String>, Said) {
-    let (parent, said) = said(page, shown);
-    (item, parent, said)
-}
-
 fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
     let markup = shown.markup(page);
     let neutral = Neutral::of(&markup);

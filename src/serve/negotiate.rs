@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_own_container_unless_it_is_not_admitted() {
-        use Container::{Atom, JsonFeed, Rss};
+        use Container::{Atom, JsonFeed, Opml, Rss};
         for (asked, own, chosen) in [
             ("", Atom, Atom),
             ("*/*", Rss, Rss),
@@ -136,6 +136,11 @@ mod tests {
             ("application/atom+xml, application/feed+json", Rss, Atom),
             ("application/atom+xml;q=0, application/rss+xml, */*", Atom, Rss),
             ("application/feed+json;q=0", Atom, Atom),
+            ("text/x-opml", Atom, Opml),
+            ("text/x-opml, */*;q=0.1", Atom, Atom),
+            ("*/*", Opml, Opml),
+            ("text/xml", Opml, Opml),
+            ("application/rss+xml", Opml, Rss),
             // Nothing that there is: the feed as it is, rather than a refusal.
             ("text/html, image/png", Rss, Rss),
             ("application/json", Atom, Atom),

@@ -2,7 +2,7 @@
 
 use super::{DECIDE_ATTEMPTS, Desk};
 use crate::model::{
-    FeedName, FeedRecord, Item, Known, Origin, Revision, SharingOptions, SyncId, Tick,
+    FeedName, FeedRecord, Format, Item, Known, Origin, Revision, SharingOptions, SyncId, Tick,
 };
 use crate::record::{self, Credit, Source};
 use crate::render;
@@ -24,6 +24,7 @@ struct Seen {
     revision: Revision,
     tick: Option<Tick>,
     render: u64,
+    format: Format,
 }
 
 /// A source as it stands, and what of it may be news.
@@ -127,6 +128,7 @@ impl Desk {
             revision: state.revision.min(shown.state.revision),
             tick: state.tick.min(shown.state.tick),
             render: state.render.min(shown.state.render),
+            format: state.format,
         };
         let known = self.store.snapshot(name).await?.map(|snapshot| snapshot.known);
         let known = known.unwrap_or_default();
@@ -211,6 +213,7 @@ impl Found {
             minted: &self.minted,
             redacted: &self.redacted,
             may_change: &self.may_change,
+            format: self.state.format,
         }
     }
 }

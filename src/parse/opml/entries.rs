@@ -33,6 +33,11 @@ const WARNINGS: usize = 32;
 /// The bytes of the longest namespace that counts: each is written wherever it is used.
 const NAMESPACE: usize = 256;
 
+/// What the start tag of an Atom feed bears whose entries are the outlines of a list.
+pub fn mark() -> String {
+    format!(" xmlns:{OUTLINE_PREFIX}=\"{OUTLINE_NAMESPACE}\" {OUTLINE_PREFIX}:{MARK}=\"OPML\"")
+}
+
 /// A list as an Atom document with sync markup; `None` for whatever is no list.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     Ok(within(text, &Limits::default())?.map(|(text, _)| text))
@@ -123,8 +128,7 @@ impl Writer<'_> {
         self.out.push("<feed xmlns=\"");
         self.out.push(ATOM);
         self.out.push("\"");
-        self.out.attribute(&format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
-        self.out.attribute(&format!("{OUTLINE_PREFIX}:{MARK}"), "OPML");
+        self.out.push(&mark());
         self.out.push(">");
         self.head();
         let ids = ids(list, self.namespaces);

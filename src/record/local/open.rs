@@ -22,9 +22,9 @@ pub(in crate::record) fn nothing(round: &Round<'_>) -> Snapshot {
     Snapshot::untouched(Format::Atom10, round.now)
 }
 
-/// Puts our document around the items, where it is not there yet.
+/// Puts our document around the items, where it is not there yet: that of a list where the feed is one.
 pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
-    let text = document(draft.round);
+    let text = document(draft.round, draft.state.format == Format::Opml);
     // Only a fault of this program can bring about that it cannot be read.
     let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };
     let print = head_print(&document);
@@ -42,17 +42,18 @@ pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
 
 /// An Atom feed without entries (RFC 4287 section 4.1.1). Its author is there for entries that
 /// name none (section 4.1.2).
-fn document(round: &Round<'_>) -> String {
+fn document(round: &Round<'_>, is_list: bool) -> String {
     let title = round.options.sharing.title.as_deref().unwrap_or(round.feed.as_str());
     let mut shown = String::new();
     super::written::escape_into(&mut shown, title);
+    let mark = if is_list { parse::opml::mark() } else { String::new() };
     let (endpoint, feed, stamp) = (round.endpoint, round.feed, Time::from_unix(0));
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write!(
         text,
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
-         <feed xmlns=\"http://www.w3.org/2005/Atom\">\n<id>urn:x-tidegate:{endpoint}:{feed}</id>\n\
+         <feed xmlns=\"http://www.w3.org/2005/Atom\"{mark}>\n<id>urn:x-tidegate:{endpoint}:{feed}</id>\n\
          <title>{shown}</title>\n<updated>{stamp}</updated>\n\
          <author><name>{shown}</name></author>\n</feed>\n"
     );

@@ -230,4 +230,49 @@ async fn what_a_million_feeds_cost() {
         assert_eq!(site.get("/sup.json").await.status(), 200);
     }
     println!("from memory, one task: {:.0} requests/s", 20_000.0 / begun.elapsed().as_secs_f64());
+    // In turn with nothing beside it, and while one document after the other is made as it is made for
+    // an answer: off the threads that serve.
+    let windows = std::sync::Arc::new(windows);
+    for building in [false, true, false, true] {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(!building));
+        let (held, ends) = (std::sync::Arc::clone(&windows), std::sync::Arc::clone(&stop));
+        let builder = tokio::task::spawn_blocking(move || {
+            let mut built = 0;
+            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                let address =
+                    |period| format!("https://feeds.example.org/sup.json?seconds={period}");
+                let text = held.window(60).write(&crate::sup::PERIODS, address);
+                let about = super::super::rendition::About {
+                    media_type: "application/json",
+                    shown: at(0),
+                    revision: crate::model::Revision(0),
+                    token: None,
+                };
+                super::super::rendition::Rendition::build_quickly(text, about).unwrap();
+                built += 1;
+            }
+            built
+        });
+        let mut took = Vec::new();
+        let begun = Instant::now();
+        while begun.elapsed() < std::time::Duration::from_secs(3) {
+            let asked = Instant::now();
+            assert_eq!(site.get("/sup.json").await.status(), 200);
+            took.push(asked.elapsed());
+            // As many as can be would leave nothing for anybody beside them on a small machine.
+            tokio::time::sleep(std::time::Duration::from_micros(200)).await;
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let built = builder.await.unwrap();
+        took.sort_unstable();
+        let share = |part: usize| took[(took.len() * part / 1000).min(took.len() - 1)];
+        println!(
+            "{built} documents made beside it: {} answers, half within {:?}, 99 % within {:?}, \
+             99.9 % within {:?}",
+            took.len(),
+            share(500),
+            share(990),
+            share(999)
+        );
+    }
 }
