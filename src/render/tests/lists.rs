@@ -195,5 +195,5 @@ fn an_entry_is_one_outline_and_stands_where_it_says() {
     let extra = "<z xmlns=''><outline text='y'/></z><outline xmlns='' text='z'/></outline:outline>";
     markup.xml = markup.xml.replace("</outline:outline>", extra).into();
     let list = shown(&feed, ViewKind::Reader);
-    assert_eq!(tree(&list), "a b c");
+    assert_eq!(tree(&list), "a a/b c");
 }
