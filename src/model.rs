@@ -49,7 +49,7 @@ pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
     Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
 };
-pub use outline::{OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, outline_id};
+pub use outline::{OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath};
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};

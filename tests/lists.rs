@@ -124,7 +124,8 @@ async fn a_list_is_served_as_the_list_that_it_is() {
         ["News", "Alpha", "Beta", "R&D", "Delta", "Tech", "Gamma", "Alpha", "Deep", "Epsilon"];
     assert_eq!(titles, all);
     assert_eq!(feed.entries[1].links[0].href, "http://alpha.example/");
-    assert_eq!(feed.entries[1].id, "http://alpha.example/feed");
+    assert_eq!(feed.entries[2].id, "http://beta.example/feed");
+    assert!([1, 7].iter().any(|at| feed.entries[*at].id == "http://alpha.example/feed"));
     let ids: std::collections::HashSet<_> = feed.entries.iter().map(|entry| &entry.id).collect();
     assert_eq!(ids.len(), all.len());
     for form in ["?as=rss", "?as=pox", "?as=json", "?as=jsonfeed"] {
@@ -294,6 +295,83 @@ async fn lists_pass_through_gateways() {
     for (_, other) in others {
         other.stop().await.unwrap();
     }
+}
+
+/// What a person decides about an outline leaves it one: with its address, and where it stands.
+#[tokio::test]
+async fn a_conflict_of_outlines_is_decided_without_loss() {
+    let outline = |by: &str, text: &str| {
+        format!(
+            "<opml version=\"2.0\" xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><head/>\
+             <body><outline text=\"F\"><outline text=\"{text}\" type=\"rss\" \
+             xmlUrl=\"http://a.example/feed\"><sx:sync id=\"q.1\" version=\"2\"><sx:history \
+             when=\"Sat, 21 May 2005 09:43:32 GMT\" by=\"{by}\"/></sx:sync></outline></outline>\
+             </body></opml>"
+        )
+    };
+    let paper = Paper::start("text/x-opml", &outline("A", "One")).await;
+    let gate = deciding(&paper.url).await;
+    poll(&gate).await;
+    paper.print(&outline("B", "Two"));
+    poll(&gate).await;
+    let page = get(&gate, "/conflicts").await;
+    assert!(page.contains("Take number 0") && !page.contains("Write a new one"), "{page}");
+    let tag = page.split_once("name=\"etag\" value=\"").unwrap().1.split_once('"').unwrap().0;
+    let decide = async |keep: &str| {
+        let form = format!("token={TOKEN}&item=q.1&etag={tag}&keep={keep}&title=Three&content=");
+        let sent = reqwest::Client::new()
+            .post(address(&gate, "/conflicts"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("sec-fetch-site", "same-origin")
+            .body(form);
+        sent.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(decide("new").await, 400);
+    assert_eq!(versions(&get(&gate, "").await)["F/Two"], "2");
+    assert_eq!(decide("0").await, 200);
+    let text = get(&gate, "").await;
+    assert_eq!(versions(&text)["F/One"], "3", "{text}");
+    assert!(text.contains("xmlUrl=\"http://a.example/feed\""), "{text}");
+    gate.stop().await.unwrap();
+}
+
+const TOKEN: &str = "0123456789abcdef0123";
+
+/// A gateway of which a test knows the token.
+async fn deciding(url: &str) -> Gateway {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\nkind = \"memory\"\n\
+         [publish]\nendpoint = \"one.example\"\n[polling]\nallow_private = true\n\
+         host_spacing = \"0s\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
+         name = \"news\"\nurl = \"{url}\"\n"
+    );
+    let config = tidegate::config::check("t.toml", &text).unwrap().config;
+    Gateway::start(&config, tidegate::app::Outside::default()).await.unwrap()
+}
+
+/// A list that is sorted anew has the same outlines, in another order: nothing is new, and nothing gone.
+#[tokio::test]
+async fn a_list_sorted_anew_loses_and_makes_nothing() {
+    let folders = [
+        Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("Eta")]),
+        Folder("Tech", vec![Feed("Gamma"), Feed("Alpha"), Feed("Delta")]),
+    ];
+    let [one, other] = folders.clone();
+    let paper = Paper::start("text/x-opml", &list(&folders)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let before = items(&gate).await;
+    for nodes in [vec![other, one], folders.to_vec()] {
+        paper.print(&list(&nodes));
+        poll(&gate).await;
+        let after = items(&gate).await;
+        assert!(before.keys().eq(after.keys()), "{after:?}");
+        assert!(after.values().all(|said| !said.1), "{after:?}");
+        assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    }
+    let changed = items(&gate).await.into_iter().filter(|(id, said)| before[id] != *said).count();
+    assert!(changed <= 2, "only folders moved");
+    gate.stop().await.unwrap();
 }
 
 /// One list out of two: their outlines one behind the other, each where it stood, though both have a

@@ -11,25 +11,40 @@ pub const OUTLINE_NAMESPACE: &str = "urn:tidegate:outline";
 /// The prefix that is bound to it.
 pub const OUTLINE_PREFIX: &str = "outline";
 
+/// What an outline is said to stand in that stands in no other. No outline bears it as its id.
+pub const OUTLINE_ROOT: &str = "body";
+
 /// How deep outlines stand in each other, in lists that are read and in those that are written.
 pub const OUTLINE_DEPTH: usize = 256;
 
 /// The bytes of a hash that an id is made of.
 const HASH_BYTES: usize = 20;
 
-/// The id of an outline that has no address: made of the texts of those around it, outermost first,
-/// and its own. It gives none of them away. `ordinal` tells apart those of the same texts.
-pub fn outline_id<'a>(path: impl IntoIterator<Item = &'a str>, ordinal: u64) -> String {
-    let mut hash = Sha256::new();
-    for text in path {
+/// The way to an outline: the texts of those around it, outermost first, and its own. Each step costs
+/// what its own text is long.
+#[derive(Debug, Clone, Default)]
+pub struct OutlinePath(Sha256);
+
+impl OutlinePath {
+    /// The way to one of these texts in this outline.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Self {
+        let mut hash = self.0.clone();
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
+        Self(hash)
     }
-    hash.update(ordinal.to_be_bytes());
-    let digest = hash.finalize();
-    let digest: &[u8] = digest.as_ref();
-    let short = digest.get(..HASH_BYTES).unwrap_or(digest);
-    format!("x-outline:{}", BASE32_NOPAD.encode(short).to_lowercase())
+
+    /// The id of the outline, where it has no address. It gives none of the texts away. `ordinal` tells
+    /// apart those of the same texts.
+    pub fn id(&self, ordinal: u64) -> String {
+        let mut hash = self.0.clone();
+        hash.update(ordinal.to_be_bytes());
+        let digest = hash.finalize();
+        let digest: &[u8] = digest.as_ref();
+        let short = digest.get(..HASH_BYTES).unwrap_or(digest);
+        format!("x-outline:{}", BASE32_NOPAD.encode(short).to_lowercase())
+    }
 }
 
 #[cfg(test)]
@@ -38,17 +53,20 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_their_place() {
+        let outline_id = |path: &[&str], ordinal| {
+            path.iter().fold(OutlinePath::default(), |path, text| path.with(text)).id(ordinal)
+        };
         let ids = [
-            outline_id(["News"], 0),
-            outline_id(["News"], 1),
-            outline_id(["", "News"], 0),
-            outline_id(["Ne", "ws"], 0),
-            outline_id([], 0),
+            outline_id(&["News"], 0),
+            outline_id(&["News"], 1),
+            outline_id(&["", "News"], 0),
+            outline_id(&["Ne", "ws"], 0),
+            outline_id(&[], 0),
         ];
         for (at, id) in ids.iter().enumerate() {
             assert!(id.starts_with("x-outline:") && !id.contains("News"), "{id}");
             assert!(!ids.iter().skip(at + 1).any(|other| other == id), "{id}");
         }
-        assert_eq!(outline_id(["News"], 0), ids[0]);
+        assert_eq!(outline_id(&["News"], 0), ids[0]);
     }
 }

@@ -12,7 +12,8 @@ use super::escape::{self, push_attribute};
 use super::head::push_sharing;
 use super::{Dialect, Page, sx091};
 use crate::model::{
-    Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, Shared, SyncId, Version,
+    Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
+    SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
 use std::collections::HashMap;
@@ -102,18 +103,21 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 /// The outlines of a page by their ids.
 fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
     let shown = page.shown().map(|item| (item, said(page, &Shown::of(page, item))));
-    let items: Vec<(&Item, (Option<String>, Said))> = shown.collect();
-    // Two lists may call their folders alike: the nearest in front is meant, else the first behind.
-    let mut behind: HashMap<&str, &SyncId> = HashMap::new();
-    for (item, _) in items.iter().rev() {
-        behind.extend(ids(item));
+    let items: Vec<(&Item, (Place, Said))> = shown.collect();
+    // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
+    // the first behind.
+    let mut behind: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
+    for (item, (place, _)) in items.iter().rev() {
+        behind.extend(ids(item).map(|(name, id)| ((place.list.as_deref(), name), id)));
     }
-    let mut before: HashMap<&str, &SyncId> = HashMap::new();
+    let mut before: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
     let mut outlines = Outlines::new();
-    for ((item, (parent, data)), position) in items.iter().zip(0..) {
-        let found = parent.as_deref().and_then(|id| before.get(id).or_else(|| behind.get(id)));
+    for ((item, (place, data)), position) in items.iter().zip(0..) {
+        let list = place.list.as_deref();
+        let parent = place.parent.as_deref().filter(|id| *id != OUTLINE_ROOT).map(|id| (list, id));
+        let found = parent.and_then(|key| before.get(&key).or_else(|| behind.get(&key)));
         let parent = found.map(|id| (*id).clone());
-        before.extend(ids(item));
+        before.extend(ids(item).map(|(name, id)| ((list, name), id)));
         let shared = Shared {
             winner: borrowed(&item.shared.winner),
             conflicts: page.conflicts(item).iter().map(borrowed).collect(),
@@ -137,29 +141,44 @@ fn ids(item: &Item) -> impl Iterator<Item = (&str, &SyncId)> {
     names.filter(|_| !winner.deleted).map(|name| (name, &winner.id))
 }
 
-/// What an item says as an outline, and the id of the entry that it stands in.
-fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
+/// Where an outline stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Place {
+    /// The list that it was taken over from, in an aggregate.
+    list: Option<String>,
+    /// The id of the entry that it stands in.
+    parent: Option<String>,
+}
+
+/// What an item says as an outline, and where it stands.
+fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Place, Said) {
     let data = &shown.version.data;
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
         .then(|| tree::read(&data.xml, &data.context))
         .flatten();
     let own =
         entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE_NAMESPACE, "outline")?)));
-    let (parent, said) = match own {
-        Some((entry, own)) => (parent(entry), outline(entry, own, data.card.link.as_deref())),
+    let (place, said) = match own {
+        Some((entry, own)) => (Place::of(entry), outline(entry, own, data.card.link.as_deref())),
         None if shown.version.deleted => {
             let title = shown.markup(page).card.title.clone();
-            (None, Said::of(&[("text", &title)]))
+            (Place::default(), Said::of(&[("text", &title)]))
         }
-        None => (None, link(&Neutral::of(&shown.markup(page)))),
+        None => (Place::default(), link(&Neutral::of(&shown.markup(page)))),
     };
-    (parent, with_id(said, shown.published_id))
+    (place, with_id(said, shown.published_id))
 }
 
-/// The id of the entry that an outline stands in.
-fn parent(entry: &Element) -> Option<String> {
-    let parent = entry.find(OUTLINE_NAMESPACE, "parent")?;
-    parent.attribute("ref").map(str::to_owned)
+impl Place {
+    fn of(entry: &Element) -> Self {
+        let source = entry.find(&entry.namespace, "source");
+        let list = source.and_then(|source| source.find(&entry.namespace, "id"));
+        let parent = entry.find(OUTLINE_NAMESPACE, "parent");
+        Self {
+            list: list.map(Element::content),
+            parent: parent.and_then(|parent| parent.attribute("ref")).map(str::to_owned),
+        }
+    }
 }
 
 /// What the entry of an outline says. `link`: where it leads.
@@ -172,7 +191,8 @@ fn outline(entry: &Element, own: &Element, link: Option<&str>) -> Said {
     }
     let is_text = |a: &&Attribute| !a.namespace.is_empty() || a.name != "text";
     said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
-    said.other = own.elements().cloned().collect();
+    // What only looks like an outline would be read as one that nobody listed.
+    said.other = own.elements().filter(|other| !has_outlines(other)).cloned().collect();
     said
 }
 
@@ -196,6 +216,12 @@ fn link(item: &Neutral) -> Said {
     said
 }
 
+/// Whether an element would be read as an outline or as sync markup, or has any in it.
+fn has_outlines(element: &Element) -> bool {
+    ["outline", "sync"].iter().any(|name| element.name.eq_ignore_ascii_case(name))
+        || element.elements().any(has_outlines)
+}
+
 /// The address that an outline is known by.
 fn address(attributes: &[Attribute]) -> Option<&str> {
     let names = ["xmlUrl", "url"];
@@ -205,7 +231,7 @@ fn address(attributes: &[Attribute]) -> Option<&str> {
 
 /// With the id that its entry has in feeds, where nothing else tells it.
 fn with_id(mut said: Said, published: &str) -> Said {
-    if address(&said.attributes) != Some(published) {
+    if !published.is_empty() && address(&said.attributes) != Some(published) {
         said.attributes.push(Attribute {
             prefix: OUTLINE_PREFIX.to_owned(),
             namespace: OUTLINE_NAMESPACE.to_owned(),
@@ -225,8 +251,8 @@ fn push(out: &mut String, page: &Page<'_>, outline: &Outline<'_>) {
         let item =
             to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
         let shown = Shown::alone(lost);
-        let (parent, said) = said(page, &shown);
-        push_said(out, &said, parent.as_deref());
+        let (place, said) = said(page, &shown);
+        push_said(out, &said, place.parent.as_deref());
         sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
         out.push_str("</outline>");
     });

@@ -13,6 +13,11 @@ pub(super) fn begins(item: &Item) -> Option<&Version<Markup>> {
     std::iter::once(&shared.winner).chain(&shared.conflicts).find(|version| !version.deleted)
 }
 
+/// Whether an item is an outline of a list: its address and its place are none of what a form asks for.
+pub(super) fn is_outline(item: &Item) -> bool {
+    begins(item).is_some_and(|version| version.data.format == Format::Opml)
+}
+
 /// Whether the text at a path is HTML, as its format or its `type` says.
 pub(super) fn is_html(path: &str, fields: &[Field<'_>]) -> bool {
     match path {

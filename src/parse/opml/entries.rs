@@ -13,9 +13,11 @@
 mod tests;
 
 use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, read};
-use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, Stamp, Time, Warning, outline_id};
+use crate::model::{
+    OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Time, Warning,
+};
 use crate::parse::out::{Out, root};
-use crate::parse::sse::{ATOM, SseDialect, Tree, rfc822};
+use crate::parse::sse::{ATOM, Id, SseDialect, Tree, rfc822};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx091;
 use std::collections::{HashMap, HashSet};
@@ -24,12 +26,12 @@ use std::collections::{HashMap, HashSet};
 pub(in crate::parse) const MARK: &str = "list";
 /// The attribute of an outline that says the id which its entry has elsewhere.
 const ID: &str = "id";
-/// What an outline stands in that stands in no other.
-const ROOT: &str = "body";
 /// The prefix of sync markup.
 const SX: &str = "sx";
 /// How many problems are told as warnings; the rest are counted.
 const WARNINGS: usize = 32;
+/// The bytes of the longest namespace that counts: each is written wherever it is used.
+const NAMESPACE: usize = 256;
 
 /// What the start tag of an Atom feed bears whose entries are the outlines of a list.
 pub fn mark() -> String {
@@ -53,23 +55,21 @@ pub(in crate::parse) fn within(
     }
     let most =
         OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
-    let list = read(text, &most).map_err(|error| refused(text, &error))?;
+    let mut list = read(text, &most).map_err(|error| refused(text, &error))?;
+    list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
     let mut writer = Writer {
         out: Out::new(limits),
         list: &list,
         text,
         namespaces: &list.namespaces,
         warnings: Vec::new(),
+        more: list.unnamed,
     };
     writer.list();
-    let Writer { out, mut warnings, .. } = writer;
-    let problems = list.problems.iter().map(|Problem { line, message }| Warning {
-        offset: offset(text, *line),
-        message: format!("line {line}: {message}"),
-    });
-    warnings.extend(problems);
-    let more = (warnings.len().saturating_sub(WARNINGS)).saturating_add(list.unnamed);
-    warnings.truncate(WARNINGS);
+    for Problem { line, message } in &list.problems {
+        writer.warn(*line, message);
+    }
+    let Writer { out, mut warnings, more, .. } = writer;
     if more > 0 {
         let message = format!("{more} more problems are not named");
         warnings.push(Warning { offset: 0, message });
@@ -89,7 +89,8 @@ fn refused(text: &str, error: &OpmlError) -> ParseError {
 
 /// Where a line begins.
 fn offset(text: &str, line: usize) -> usize {
-    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+    let Some(before) = line.checked_sub(2) else { return 0 };
+    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
 }
 
 struct Writer<'a> {
@@ -99,24 +100,29 @@ struct Writer<'a> {
     /// What prefixes mean.
     namespaces: &'a [(String, String)],
     warnings: Vec<Warning>,
+    /// How many problems are not named.
+    more: usize,
 }
 
 /// The entry of an outline.
-#[derive(Debug, Clone)]
-struct Place {
-    id: String,
-    /// Of the one that it stands in.
-    parent: Option<Parent>,
-}
-
-#[derive(Debug, Clone)]
-struct Parent {
-    id: String,
-    /// Its text, where that is what it goes by.
-    label: Option<String>,
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    id: &'a str,
+    /// The id of the one that it stands in.
+    parent: Option<&'a str>,
 }
 
 impl Writer<'_> {
+    /// Tells of a problem. Where a line begins costs a look at all before it.
+    fn warn(&mut self, line: usize, message: &str) {
+        if self.warnings.len() < WARNINGS {
+            let message = format!("line {line}: {message}");
+            self.warnings.push(Warning { offset: offset(self.text, line), message });
+        } else {
+            self.more = self.more.saturating_add(1);
+        }
+    }
+
     fn list(&mut self) {
         let list = self.list;
         self.out.push("<feed xmlns=\"");
@@ -125,11 +131,12 @@ impl Writer<'_> {
         self.out.push(&mark());
         self.out.push(">");
         self.head();
-        let places = places(list, self.namespaces);
+        let ids = ids(list, self.namespaces);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
-        for (outline, place) in list.outlines.iter().zip(&places).take(whole) {
+        for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
             self.out.at(outline.line);
-            self.entry(outline, place, None);
+            let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
+            self.entry(outline, Place { id, parent }, None);
         }
         // What ends early ends early in Atom, too.
         if list.is_whole {
@@ -192,18 +199,13 @@ impl Writer<'_> {
     }
 
     /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
-    fn entry(&mut self, outline: &Outline, place: &Place, updated: Option<&Stamp>) {
+    fn entry(&mut self, outline: &Outline, place: Place<'_>, updated: Option<&Stamp>) {
         let text = outline.text().unwrap_or_default();
         self.out.push("<entry>");
-        self.out.element("id", "", &place.id);
+        self.out.element("id", "", place.id);
         self.out.element("title", "", text);
         let site = outline.site().filter(|site| is_web(site));
-        let address = match outline.kind() {
-            OutlineKind::Feed(address)
-            | OutlineKind::Include(address)
-            | OutlineKind::Link(address) => Some(address).filter(|address| is_web(address)),
-            OutlineKind::Text => None,
-        };
+        let address = address(outline).filter(|address| is_web(address));
         let is_link = matches!(outline.kind(), OutlineKind::Link(_));
         match (site, address) {
             (Some(site), _) => self.out.link(&[("rel", "alternate"), ("href", site)]),
@@ -233,17 +235,10 @@ impl Writer<'_> {
         }
         // A site at the address of the feed itself is told from no site by its attribute.
         self.own(outline, text, site.is_some() && site != address);
-        let (id, label) = match &place.parent {
-            Some(Parent { id, label }) => (id.as_str(), label.as_deref()),
-            None => (ROOT, None),
-        };
+        // Its text is not told: what an operator redacts must not stay in those within it.
         self.out.push("<outline:parent");
-        self.out.attribute("ref", id);
-        self.out.push(">");
-        let mut shown = String::new();
-        crate::render::sx::text(&mut shown, label.unwrap_or_default());
-        self.out.push(&shown);
-        self.out.push("</outline:parent>");
+        self.out.attribute("ref", place.parent.unwrap_or(OUTLINE_ROOT));
+        self.out.push("/>");
         self.sync(outline, place);
         self.out.push("</entry>");
     }
@@ -269,14 +264,8 @@ impl Writer<'_> {
                     self.out.attribute(name, value);
                 }
                 _ => {
-                    let message = format!(
-                        "line {}: an attribute whose name is none in XML is left out",
-                        outline.line
-                    );
-                    let offset = offset(self.text, outline.line);
-                    if self.warnings.len() < WARNINGS {
-                        self.warnings.push(Warning { offset, message });
-                    }
+                    let message = "an attribute whose name is none in XML is left out";
+                    self.warn(outline.line, message);
                 }
             }
         }
@@ -303,8 +292,8 @@ impl Writer<'_> {
     /// Adds markup that stands in an outline, where it is well-formed.
     fn other(&mut self, markup: &str) {
         let mut around = String::from("<around");
-        for (prefix, uri) in self.namespaces {
-            if is_name(prefix) && !prefix.starts_with("xml") && !uri.is_empty() {
+        for (prefix, uri) in self.used_in(markup) {
+            if is_name(prefix) && !prefix.starts_with("xml") {
                 crate::render::sx::attribute(&mut around, &format!("xmlns:{prefix}"), uri);
             }
         }
@@ -312,14 +301,24 @@ impl Writer<'_> {
         let Ok(tree) = Tree::read(&text) else { return };
         for (id, _) in tree.children(0) {
             let (namespace, _) = tree.name(id);
-            if SseDialect::of(namespace).is_none() && namespace != OUTLINE_NAMESPACE {
+            let is_ours = SseDialect::of(namespace).is_some() || namespace == OUTLINE_NAMESPACE;
+            // Outlines within it are entries of their own.
+            if !is_ours && !has_outlines(&tree, id) {
                 self.out.copy(&tree, id);
             }
         }
     }
 
+    /// The prefixes that a piece of markup may use.
+    fn used_in(&self, markup: &str) -> impl Iterator<Item = &(String, String)> {
+        let used: HashSet<&str> = markup.split(':').filter_map(last_name).collect();
+        self.namespaces.iter().filter(move |(prefix, uri)| {
+            !prefix.is_empty() && !uri.is_empty() && used.contains(prefix.as_str())
+        })
+    }
+
     /// Adds the outline's `sx:sync`.
-    fn sync(&mut self, outline: &Outline, place: &Place) {
+    fn sync(&mut self, outline: &Outline, place: Place<'_>) {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
@@ -339,12 +338,10 @@ impl Writer<'_> {
     }
 
     /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
-    fn lost(&self, markup: &str, place: &Place, edit: &Stamp) -> Option<String> {
+    fn lost(&self, markup: &str, place: Place<'_>, edit: &Stamp) -> Option<String> {
         let mut text = String::from("<opml");
-        for (prefix, uri) in self.namespaces {
-            if !prefix.is_empty() {
-                crate::render::sx::attribute(&mut text, &format!("xmlns:{prefix}"), uri);
-            }
+        for (prefix, uri) in self.used_in(markup) {
+            crate::render::sx::attribute(&mut text, &format!("xmlns:{prefix}"), uri);
         }
         text.push_str("><body>");
         text.push_str(markup);
@@ -362,13 +359,26 @@ impl Writer<'_> {
             text: &text,
             namespaces: &list.namespaces,
             warnings: Vec::new(),
+            more: 0,
         };
         let parent = given(&outline, "parent", &list.namespaces);
-        let parent = parent.map(|id| Parent { id: id.to_owned(), label: None });
-        let place = Place { id: place.id.clone(), parent: parent.or_else(|| place.parent.clone()) };
-        writer.entry(&outline, &place, Some(edit));
+        let place = Place { id: place.id, parent: parent.or(place.parent) };
+        writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
     }
+}
+
+/// Whether an element is an outline or has any in it.
+fn has_outlines(tree: &Tree<'_>, of: Id) -> bool {
+    // As deep as elements are read.
+    tree.name(of).1.eq_ignore_ascii_case("outline")
+        || tree.children(of).any(|(child, _)| has_outlines(tree, child))
+}
+
+/// The name that a text ends with.
+fn last_name(text: &str) -> Option<&str> {
+    text.rsplit(|c: char| c.is_ascii_whitespace() || matches!(c, '<' | '/' | '\'' | '"' | '>'))
+        .next()
 }
 
 /// What a prefix is bound to.
@@ -387,41 +397,59 @@ fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) 
     found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// The ids of the entries and what each stands in. An id is the one that the list says, else the
-/// outline's address, else made of the texts on the way to it; each stands once.
-fn places(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::with_capacity(list.outlines.len());
-    let mut used: HashSet<String> = HashSet::new();
+/// The ids of the entries. An id is the one that the list says, else the outline's address, else made
+/// of the texts on the way to it; each stands once. Of outlines of one address the one whose own made id
+/// is the least goes by it, whatever their order is: lists are sorted anew.
+fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
+    let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
+    let mut holders: HashMap<&str, (String, usize)> = HashMap::new();
+    for (outline, at) in list.outlines.iter().zip(0..) {
+        let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
+        let path = around.with(outline.text().unwrap_or_default());
+        if let Some(address) = address(outline)
+            && given(outline, ID, namespaces).is_none()
+        {
+            let own = (path.with(address).id(0), at);
+            let holder = holders.entry(address).or_insert_with(|| own.clone());
+            *holder = own.min(std::mem::take(holder));
+        }
+        paths.push(path);
+    }
+    let mut ids: Vec<String> = Vec::with_capacity(list.outlines.len());
+    // What stands in no other is said to stand in that.
+    let mut used: HashSet<String> = HashSet::from([OUTLINE_ROOT.to_owned()]);
     let mut ordinals: HashMap<String, u64> = HashMap::new();
-    for outline in &list.outlines {
-        let address = match outline.kind() {
-            OutlineKind::Feed(address)
-            | OutlineKind::Include(address)
-            | OutlineKind::Link(address) => Some(address),
-            OutlineKind::Text => None,
-        };
-        let wanted = given(outline, ID, namespaces).or(address);
+    for ((outline, path), at) in list.outlines.iter().zip(&paths).zip(0..) {
+        let address = address(outline);
+        let holds = |address: &&str| holders.get(address).is_some_and(|(_, holder)| *holder == at);
+        let wanted = given(outline, ID, namespaces).or(address.filter(holds));
         let id = wanted.map(str::to_owned).filter(|id| !used.contains(id));
         let id = id.unwrap_or_else(|| {
-            let mut path = list.folder(outline);
-            path.push(outline.text().unwrap_or_default());
-            path.extend(address);
-            let first = outline_id(path.iter().copied(), 0);
-            let ordinal = ordinals.entry(first).or_insert(0);
-            let id = outline_id(path, *ordinal);
-            *ordinal = ordinal.saturating_add(1);
-            id
+            let path = address.map_or_else(|| path.clone(), |address| path.with(address));
+            let ordinal = ordinals.entry(path.id(0)).or_insert(0);
+            // Each turn passes over one of the ids that the list says.
+            loop {
+                let id = path.id(*ordinal);
+                *ordinal = ordinal.saturating_add(1);
+                if !used.contains(&id) {
+                    break id;
+                }
+            }
         });
         used.insert(id.clone());
-        let around = outline.parent.and_then(|at| Some((places.get(at)?, list.outlines.get(at)?)));
-        let parent = around.map(|(place, around)| Parent {
-            id: place.id.clone(),
-            // One that is shared keeps its id when its text changes.
-            label: around.text().filter(|_| around.sync.is_none()).map(str::to_owned),
-        });
-        places.push(Place { id, parent });
+        ids.push(id);
     }
-    places
+    ids
+}
+
+/// The address of what an outline is, where it is more than a text.
+fn address(outline: &Outline) -> Option<&str> {
+    match outline.kind() {
+        OutlineKind::Feed(address) | OutlineKind::Include(address) | OutlineKind::Link(address) => {
+            Some(address)
+        }
+        OutlineKind::Text => None,
+    }
 }
 
 /// A date as lists write it (RFC 822), and as they should not.
@@ -435,9 +463,22 @@ fn is_web(address: &str) -> bool {
     scheme.is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"))
 }
 
-/// Whether a name is one in XML, without a prefix.
+/// Whether a name is one in XML, without a prefix (XML 1.0 section 2.3, and Namespaces in XML).
 fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
-    let begins = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    begins && letters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    letters.next().is_some_and(begins_a_name) && letters.all(is_in_names)
+}
+
+const fn begins_a_name(c: char) -> bool {
+    matches!(c, 'A'..='Z' | '_' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}'
+        | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}'
+        | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}'
+        | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
+        | '\u{10000}'..='\u{EFFFF}')
+}
+
+const fn is_in_names(c: char) -> bool {
+    begins_a_name(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}'
+            | '\u{203F}'..='\u{2040}')
 }

@@ -185,3 +185,15 @@ fn what_stands_too_deep_stands_beside() {
     let list = read(&text, &OpmlLimits::default()).unwrap();
     assert_eq!(list.outlines.len(), OUTLINE_DEPTH + 20);
 }
+
+/// A publisher of entries can say anything: it makes no outline of what nobody listed.
+#[test]
+fn an_entry_is_one_outline_and_stands_where_it_says() {
+    let mut feed = feed("<outline text='a'><outline text='b'/></outline><outline text='c'/>");
+    feed.items[0].published_id = "body".to_owned();
+    let markup = &mut feed.items[2].shared.winner.data;
+    let extra = "<z xmlns=''><outline text='y'/></z><outline xmlns='' text='z'/></outline:outline>";
+    markup.xml = markup.xml.replace("</outline:outline>", extra).into();
+    let list = shown(&feed, ViewKind::Reader);
+    assert_eq!(tree(&list), "a a/b c");
+}

@@ -104,6 +104,10 @@ async fn chosen(
         "winner" => Keep::Winner,
         "new" => {
             let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
+            if plain::is_outline(&item) {
+                let said = "an outline says more than a title and a text, which would be lost";
+                return Err(Problem::parameter("keep", said));
+            }
             let written = Written::fields(&fields(&form, &item));
             Keep::New(written.map_err(|error| edit::unwritten(&error))?)
         }

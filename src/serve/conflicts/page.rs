@@ -156,16 +156,18 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
                 "Either way a new version is made that knows of all of them, so that no endpoint sees a \
                  conflict in them any more. What the others said is not kept here."
             }
-            details {
-                summary { "Write a new one" }
-                label { span { "Title" } input type="text" name="title" value=(called); }
-                label { span { "Text" } textarea name="content" rows="8" { (written.text) } }
-                label.inline {
-                    input type="checkbox" name="html" value="yes" checked[written.is_html];
-                    span { "The text is HTML" }
+            @if !plain::is_outline(&contest.item) {
+                details {
+                    summary { "Write a new one" }
+                    label { span { "Title" } input type="text" name="title" value=(called); }
+                    label { span { "Text" } textarea name="content" rows="8" { (written.text) } }
+                    label.inline {
+                        input type="checkbox" name="html" value="yes" checked[written.is_html];
+                        span { "The text is HTML" }
+                    }
+                    p.quiet { "The item says this from now on; its link, author and date stay." }
+                    button name="keep" value="new" { "Publish this" }
                 }
-                p.quiet { "The item says this from now on; its link, author and date stay." }
-                button name="keep" value="new" { "Publish this" }
             }
         }
     }

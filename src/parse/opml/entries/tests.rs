@@ -50,7 +50,6 @@ fn an_outline_is_an_entry() {
             "outline:outline@type=rss",
             "outline:outline@{urn:x}rank=3",
             "outline:outline/{urn:x}note=n",
-            "outline:parent=News",
         ] {
             assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
         }
@@ -74,8 +73,12 @@ fn each_id_stands_once_and_stays() {
     };
     let folder = |name: &str, inside: &str| format!("<outline text='{name}'>{inside}</outline>");
     let first = ids(&(folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
-    assert_eq!(first[1], "http://a.example/f");
-    assert!(first[4].starts_with("x-outline:"), "{first:?}");
+    let by_address = |id: &String| id == "http://a.example/f";
+    assert_eq!(first.iter().filter(|id| by_address(id)).count(), 1, "{first:?}");
+    assert!(first.iter().all(|id| id.starts_with("http:") || id.starts_with("x-outline:")));
+    // In another order they are the same.
+    let turned = ids(&(folder("G", &feed("a")) + &folder("F", &(feed("a") + &feed("b")))));
+    assert_eq!((&turned[..2], &turned[2..]), (&first[3..], &first[..3]));
     // What comes in front of them changes none of them.
     let more = folder("E", &feed("c")) + &feed("d");
     let second = ids(&(more + &folder("F", &(feed("a") + &feed("b"))) + &folder("G", &feed("a"))));
@@ -172,4 +175,90 @@ proptest::proptest! {
         let ended = if atom.ends_with("</feed>") { atom.clone() } else { format!("{atom}</feed>") };
         proptest::prop_assert!(Tree::read(&ended).is_ok(), "{text} became {atom}");
     }
+}
+
+fn ids_and_parents(text: &str) -> Vec<(String, String)> {
+    of(text, |document, _| {
+        let entries = document.entries.iter().map(|entry| {
+            let parent = entry.fields.iter().find(|field| field.path == "outline:parent@ref");
+            let id = entry.native_id.clone().unwrap().into_owned();
+            (id, parent.unwrap().value.clone().into_owned())
+        });
+        entries.collect()
+    })
+}
+
+/// What stands in no other says so by a word that no outline can be called.
+#[test]
+fn no_outline_is_called_the_root() {
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='body'/>");
+    for outline in ["<outline text='t' xmlUrl='body'/>", &told] {
+        let text = opml("", &format!("<outline text='a'/>{outline}"));
+        let said = ids_and_parents(&text);
+        assert!(said.iter().all(|(id, parent)| id != "body" && parent == "body"), "{said:?}");
+    }
+    // Nor as another one by the id that this one would be made.
+    let made = ids_and_parents(&opml("", "<outline text='a'/>"))[0].0.clone();
+    let told = format!("<outline text='t' xmlns:o='{OUTLINE_NAMESPACE}' o:id='{made}'/>");
+    let said = ids_and_parents(&opml("", &format!("{told}<outline text='a'/>")));
+    assert_ne!(said[0].0, said[1].0);
+}
+
+/// What is said many times of few bytes stays bounded.
+#[test]
+fn nothing_of_a_list_is_repeated_without_bound() {
+    let much = "u".repeat(1 << 20);
+    let folder = opml("", &format!("<outline text='{much}'>{}</outline>", "<outline/>".repeat(20)));
+    let (atom, _) = within(&folder, &Limits::default()).unwrap().unwrap();
+    assert!(atom.len() < much.len() + 10_000, "{}", atom.len());
+    let inside = "<q:n/>".repeat(40);
+    let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
+    let (atom, _) = within(&opml("", &named), &Limits::default()).unwrap().unwrap();
+    assert!(atom.len() < 10_000, "{}", atom.len());
+    let (_, warnings) = {
+        let text = opml("", &"<outline text='a' 9x='1'/>\n".repeat(100));
+        within(&text, &Limits::default()).unwrap().unwrap()
+    };
+    assert_eq!(warnings.len(), WARNINGS + 1);
+    assert!(warnings[WARNINGS].message.starts_with("68 more"), "{:?}", warnings[WARNINGS]);
+}
+
+/// One odd name costs itself, and none of the other attributes.
+#[test]
+fn names_are_those_of_xml() {
+    let text = opml("", "<outline text='a' \u{ba}='b' a\u{b2}='c' \u{e9}='d' ok='e'/>");
+    of(&text, |document, warnings| {
+        let fields = said(document, 0);
+        for wanted in ["outline:outline@\u{e9}=d", "outline:outline@ok=e"] {
+            assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
+        }
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+    });
+}
+
+/// An outline within other markup is an entry, and no part of the one around that.
+#[test]
+fn outlines_in_other_markup_stand_once() {
+    let inside = "<x:z><outline text='inner'/></x:z><x:n>n</x:n>";
+    of(&opml("", &format!("<outline text='a'>{inside}</outline>")), |document, _| {
+        assert_eq!(document.text.matches("inner").count(), 1, "{}", document.text);
+        assert_eq!(document.entries.len(), 2);
+        assert!(document.text.contains("<x:n"));
+    });
+}
+
+/// What stands in a folder says nothing of its text: not when that changes, and not when it must go.
+#[test]
+fn a_folder_with_an_id_is_no_other_for_its_text() {
+    let inside = |folder: &str| {
+        let attributes = format!("xmlns:o='{OUTLINE_NAMESPACE}' o:id='urn:f'");
+        let text = format!("<outline text='{folder}' {attributes}><outline text='a'/></outline>");
+        of(&opml("", &text), |document, _| {
+            let fields = said(document, 1);
+            fields.into_iter().filter(|field| field.starts_with("outline:parent")).collect()
+        })
+    };
+    let fields: Vec<String> = inside("News");
+    assert_eq!(fields, ["outline:parent@ref=urn:f"]);
+    assert_eq!(inside("Tidings"), fields);
 }
