@@ -3,8 +3,8 @@
 //!
 //! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
 //! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
-//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it is. An entry begins in the line of
-//! its outline, as far as that can be.
+//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it
+//! is. An entry begins in the line of its outline, as far as that can be.
 //!
 //! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
 //! not makes an Atom document that is cut off, too.
@@ -14,11 +14,13 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, read};
 use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, Stamp, Time, Warning, outline_id};
+use crate::parse::names::{XML_URI, is_name};
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, SseDialect, Tree, rfc822};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx091;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
 pub(in crate::parse) const MARK: &str = "list";
@@ -30,6 +32,8 @@ const ROOT: &str = "body";
 const SX: &str = "sx";
 /// How many problems are told as warnings; the rest are counted.
 const WARNINGS: usize = 32;
+/// The longest name of a namespace that is taken over, in bytes.
+const NAMESPACE_BYTES: usize = 256;
 
 /// A list as an Atom document with sync markup; `None` for whatever is no list.
 pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
@@ -54,17 +58,19 @@ pub(in crate::parse) fn within(
         list: &list,
         text,
         namespaces: &list.namespaces,
-        warnings: Vec::new(),
+        unnamable: Vec::new(),
+        unnamed: list.unnamed,
     };
     writer.list();
-    let Writer { out, mut warnings, .. } = writer;
-    let problems = list.problems.iter().map(|Problem { line, message }| Warning {
+    let Writer { out, unnamable, unnamed, .. } = writer;
+    let problems = list.problems.len() + unnamable.len();
+    let told = unnamable.iter().chain(&list.problems).take(WARNINGS);
+    let told = told.map(|Problem { line, message }| Warning {
         offset: offset(text, *line),
         message: format!("line {line}: {message}"),
     });
-    warnings.extend(problems);
-    let more = (warnings.len().saturating_sub(WARNINGS)).saturating_add(list.unnamed);
-    warnings.truncate(WARNINGS);
+    let mut warnings: Vec<Warning> = told.collect();
+    let more = problems.saturating_sub(WARNINGS).saturating_add(unnamed);
     if more > 0 {
         let message = format!("{more} more problems are not named");
         warnings.push(Warning { offset: 0, message });
@@ -93,25 +99,30 @@ struct Writer<'a> {
     text: &'a str,
     /// What prefixes mean.
     namespaces: &'a [(String, String)],
-    warnings: Vec<Warning>,
+    /// Attributes whose names are none in XML.
+    unnamable: Vec<Problem>,
+    /// How many problems are not named.
+    unnamed: usize,
 }
 
-/// The entry of an outline.
+/// The entry of an outline. Texts are borrowed: one may have many outlines in it.
 #[derive(Debug, Clone)]
-struct Place {
-    id: String,
+struct Place<'a> {
+    id: Rc<str>,
     /// Of the one that it stands in.
-    parent: Option<Parent>,
+    parent: Option<Parent<'a>>,
+    /// Stands for the texts on the way to it.
+    path: Rc<str>,
 }
 
 #[derive(Debug, Clone)]
-struct Parent {
-    id: String,
+struct Parent<'a> {
+    id: Rc<str>,
     /// Its text, where that is what it goes by.
-    label: Option<String>,
+    label: Option<&'a str>,
 }
 
-impl Writer<'_> {
+impl<'w> Writer<'w> {
     fn list(&mut self) {
         let list = self.list;
         self.out.push("<feed xmlns=\"");
@@ -124,6 +135,9 @@ impl Writer<'_> {
         let places = places(list, self.namespaces);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
         for (outline, place) in list.outlines.iter().zip(&places).take(whole) {
+            if self.out.is_full() {
+                return;
+            }
             self.out.at(outline.line);
             self.entry(outline, place, None);
         }
@@ -188,7 +202,7 @@ impl Writer<'_> {
     }
 
     /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
-    fn entry(&mut self, outline: &Outline, place: &Place, updated: Option<&Stamp>) {
+    fn entry(&mut self, outline: &Outline, place: &Place<'_>, updated: Option<&Stamp>) {
         let text = outline.text().unwrap_or_default();
         self.out.push("<entry>");
         self.out.element("id", "", &place.id);
@@ -230,15 +244,13 @@ impl Writer<'_> {
         // A site at the address of the feed itself is told from no site by its attribute.
         self.own(outline, text, site.is_some() && site != address);
         let (id, label) = match &place.parent {
-            Some(Parent { id, label }) => (id.as_str(), label.as_deref()),
+            Some(Parent { id, label }) => (&**id, *label),
             None => (ROOT, None),
         };
         self.out.push("<outline:parent");
         self.out.attribute("ref", id);
         self.out.push(">");
-        let mut shown = String::new();
-        crate::render::sx::text(&mut shown, label.unwrap_or_default());
-        self.out.push(&shown);
+        self.out.text(label.unwrap_or_default());
         self.out.push("</outline:parent>");
         self.sync(outline, place);
         self.out.push("</entry>");
@@ -247,34 +259,32 @@ impl Writer<'_> {
     /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
-        let mut names: HashSet<&str> = HashSet::new();
+        let mut names: HashSet<(&str, &str)> = HashSet::new();
         let mut bound: HashSet<&str> = HashSet::new();
         for (name, value) in &outline.attributes {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             let is_said = is("text") && value.trim() == text || is("htmlUrl") && has_site;
-            if is_said || !names.insert(name) {
+            if is_said {
                 continue;
             }
-            match name.split_once(':') {
-                None if is_name(name) => self.out.attribute(name, value),
-                Some((prefix, local)) if is_name(prefix) && is_name(local) => {
-                    let Some(uri) = self.foreign(prefix) else { continue };
-                    if prefix != "xml" && bound.insert(prefix) {
-                        self.out.attribute(&format!("xmlns:{prefix}"), &uri);
-                    }
+            if !is_name(name) {
+                self.unnamable(outline.line);
+                continue;
+            }
+            let Some((prefix, local)) = name.split_once(':') else {
+                if names.insert(("", name)) {
                     self.out.attribute(name, value);
                 }
-                _ => {
-                    let message = format!(
-                        "line {}: an attribute whose name is none in XML is left out",
-                        outline.line
-                    );
-                    let offset = offset(self.text, outline.line);
-                    if self.warnings.len() < WARNINGS {
-                        self.warnings.push(Warning { offset, message });
-                    }
-                }
+                continue;
+            };
+            // Names are told apart by what their prefixes mean (Namespaces in XML 1.0 section 6.3).
+            let Some(uri) = self.foreign(prefix).filter(|uri| names.insert((uri, local))) else {
+                continue;
+            };
+            if prefix != "xml" && bound.insert(prefix) {
+                self.out.attribute(&format!("xmlns:{prefix}"), uri);
             }
+            self.out.attribute(name, value);
         }
         self.out.push(">");
         for place in &outline.other {
@@ -283,28 +293,37 @@ impl Writer<'_> {
         self.out.push("</outline:outline>");
     }
 
+    /// Notes an attribute that nobody can write.
+    fn unnamable(&mut self, line: usize) {
+        if self.unnamable.len() < WARNINGS {
+            let message = "an attribute whose name is none in XML is left out".to_owned();
+            self.unnamable.push(Problem { line, message });
+        } else {
+            self.unnamed = self.unnamed.saturating_add(1);
+        }
+    }
+
     /// What a prefix means that is neither ours nor that of sync markup.
-    fn foreign(&self, prefix: &str) -> Option<String> {
+    fn foreign(&self, prefix: &str) -> Option<&'w str> {
         if prefix == "xml" {
-            return Some(String::new());
+            return Some(XML_URI);
         }
         let uri = bound(self.namespaces, prefix)?;
         let is_taken = uri == OUTLINE_NAMESPACE
             || uri.is_empty()
+            || uri.len() > NAMESPACE_BYTES
             || SseDialect::of(uri).is_some()
             || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
-        (!is_taken).then(|| uri.to_owned())
+        (!is_taken).then_some(uri)
     }
 
     /// Adds markup that stands in an outline, where it is well-formed.
     fn other(&mut self, markup: &str) {
-        let mut around = String::from("<around");
-        for (prefix, uri) in self.namespaces {
-            if is_name(prefix) && !prefix.starts_with("xml") && !uri.is_empty() {
-                crate::render::sx::attribute(&mut around, &format!("xmlns:{prefix}"), uri);
-            }
-        }
-        let text = format!("{around}>{markup}</around>");
+        let mut text = String::from("<around");
+        self.bind(&mut text, markup);
+        text.push('>');
+        text.push_str(markup);
+        text.push_str("</around>");
         let Ok(tree) = Tree::read(&text) else { return };
         for (id, _) in tree.children(0) {
             let (namespace, _) = tree.name(id);
@@ -314,8 +333,23 @@ impl Writer<'_> {
         }
     }
 
+    /// Adds declarations of the prefixes that a piece of the list may use.
+    fn bind(&self, out: &mut String, markup: &str) {
+        for (prefix, uri) in self.namespaces {
+            let is_used = || markup.contains(&format!("{prefix}:"));
+            if is_name(prefix)
+                && !prefix.starts_with("xml")
+                && !uri.is_empty()
+                && uri.len() <= NAMESPACE_BYTES
+                && is_used()
+            {
+                crate::render::sx::attribute(out, &format!("xmlns:{prefix}"), uri);
+            }
+        }
+    }
+
     /// Adds the outline's `sx:sync`.
-    fn sync(&mut self, outline: &Outline, place: &Place) {
+    fn sync(&mut self, outline: &Outline, place: &Place<'_>) {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
@@ -335,13 +369,9 @@ impl Writer<'_> {
     }
 
     /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
-    fn lost(&self, markup: &str, place: &Place, edit: &Stamp) -> Option<String> {
+    fn lost(&self, markup: &str, place: &Place<'_>, edit: &Stamp) -> Option<String> {
         let mut text = String::from("<opml");
-        for (prefix, uri) in self.namespaces {
-            if !prefix.is_empty() {
-                crate::render::sx::attribute(&mut text, &format!("xmlns:{prefix}"), uri);
-            }
-        }
+        self.bind(&mut text, markup);
         text.push_str("><body>");
         text.push_str(markup);
         text.push_str("</body></opml>");
@@ -357,11 +387,12 @@ impl Writer<'_> {
             list: &list,
             text: &text,
             namespaces: &list.namespaces,
-            warnings: Vec::new(),
+            unnamable: Vec::new(),
+            unnamed: 0,
         };
         let parent = given(&outline, "parent", &list.namespaces);
-        let parent = parent.map(|id| Parent { id: id.to_owned(), label: None });
-        let place = Place { id: place.id.clone(), parent: parent.or_else(|| place.parent.clone()) };
+        let parent = parent.map(|id| Parent { id: id.into(), label: None });
+        let place = Place { parent: parent.or_else(|| place.parent.clone()), ..place.clone() };
         writer.entry(&outline, &place, Some(edit));
         writer.out.finish().ok()
     }
@@ -385,11 +416,20 @@ fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) 
 
 /// The ids of the entries and what each stands in. An id is the one that the list says, else the
 /// outline's address, else made of the texts on the way to it; each stands once.
-fn places(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::with_capacity(list.outlines.len());
-    let mut used: HashSet<String> = HashSet::new();
+fn places<'a>(list: &'a OutlineList, namespaces: &[(String, String)]) -> Vec<Place<'a>> {
+    let mut places: Vec<Place<'a>> = Vec::with_capacity(list.outlines.len());
+    let mut used: HashSet<Rc<str>> = HashSet::new();
     let mut ordinals: HashMap<String, u64> = HashMap::new();
     for outline in &list.outlines {
+        let around = outline.parent.and_then(|at| Some((places.get(at)?, list.outlines.get(at)?)));
+        let above = around.map(|(place, _)| Rc::clone(&place.path)).unwrap_or_default();
+        let text = outline.text().unwrap_or_default();
+        let path: Rc<str> = outline_id([&*above, text], 0).into();
+        let parent = around.map(|(place, around)| Parent {
+            id: Rc::clone(&place.id),
+            // One that is shared keeps its id when its text changes.
+            label: around.text().filter(|_| around.sync.is_none()),
+        });
         let address = match outline.kind() {
             OutlineKind::Feed(address)
             | OutlineKind::Include(address)
@@ -397,25 +437,18 @@ fn places(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<Place> {
             OutlineKind::Text => None,
         };
         let wanted = given(outline, ID, namespaces).or(address);
-        let id = wanted.map(str::to_owned).filter(|id| !used.contains(id));
-        let id = id.unwrap_or_else(|| {
-            let mut path = list.folder(outline);
-            path.push(outline.text().unwrap_or_default());
-            path.extend(address);
-            let first = outline_id(path.iter().copied(), 0);
-            let ordinal = ordinals.entry(first).or_insert(0);
-            let id = outline_id(path, *ordinal);
-            *ordinal = ordinal.saturating_add(1);
-            id
-        });
-        used.insert(id.clone());
-        let around = outline.parent.and_then(|at| Some((places.get(at)?, list.outlines.get(at)?)));
-        let parent = around.map(|(place, around)| Parent {
-            id: place.id.clone(),
-            // One that is shared keeps its id when its text changes.
-            label: around.text().filter(|_| around.sync.is_none()).map(str::to_owned),
-        });
-        places.push(Place { id, parent });
+        let id: Rc<str> = match wanted.filter(|id| !used.contains(*id)) {
+            Some(id) => id.into(),
+            None => {
+                let way = || [&*above, text].into_iter().chain(address);
+                let ordinal = ordinals.entry(outline_id(way(), 0)).or_insert(0);
+                let id = outline_id(way(), *ordinal);
+                *ordinal = ordinal.saturating_add(1);
+                id.into()
+            }
+        };
+        used.insert(Rc::clone(&id));
+        places.push(Place { id, parent, path });
     }
     places
 }
@@ -429,11 +462,4 @@ fn date(text: &str) -> Option<Time> {
 fn is_web(address: &str) -> bool {
     let scheme = address.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"))
-}
-
-/// Whether a name is one in XML, without a prefix.
-fn is_name(name: &str) -> bool {
-    let mut letters = name.chars();
-    let begins = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    begins && letters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
