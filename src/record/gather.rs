@@ -52,8 +52,8 @@ pub struct LeftOut {
 }
 
 /// Takes over what the sources have. `all`: the names of all sources, those among them that have
-/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at most as much as a merge
-/// notes.
+/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at
+/// most as much as a merge notes.
 pub fn gather(
     round: &Round<'_>,
     all: &[FeedName],

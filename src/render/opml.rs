@@ -15,7 +15,7 @@ use crate::model::{
     Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, Shared, SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The prefix of sync markup.
 const SX: &str = "sx";
@@ -87,17 +87,23 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 
 /// The outlines of a page by their ids.
 fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
-    let items: Vec<(&Item, Option<String>, Said)> =
-        page.shown().map(|item| said_of(page, &Shown::of(page, item), item)).collect();
-    let mut ids: HashMap<&str, &SyncId> = HashMap::new();
-    for (item, ..) in items.iter().filter(|(item, ..)| !item.shared.winner.deleted) {
-        let winner = &item.shared.winner;
-        ids.entry(item.published_id.as_str()).or_insert(&winner.id);
-        ids.extend(own_id(&winner.data).map(|id| (id, &winner.id)));
+    let items: Vec<(&Item, Place, Said)> = page
+        .shown()
+        .map(|item| {
+            let (place, said) = said(page, &Shown::of(page, item));
+            (item, place, said)
+        })
+        .collect();
+    let mut ids: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
+    for (item, place, _) in items.iter().filter(|(item, ..)| !item.shared.winner.deleted) {
+        let (winner, list) = (&item.shared.winner, place.list.as_deref());
+        ids.entry((list, item.published_id.as_str())).or_insert(&winner.id);
+        ids.extend(own_id(&winner.data).map(|id| ((list, id), &winner.id)));
     }
     let mut outlines = Outlines::new();
-    for ((item, parent, data), position) in items.iter().zip(0..) {
-        let parent = parent.as_deref().and_then(|id| ids.get(id)).map(|id| (*id).clone());
+    for ((item, place, data), position) in items.iter().zip(0..) {
+        let parent = place.parent.as_deref().map(|id| (place.list.as_deref(), id));
+        let parent = parent.and_then(|parent| ids.get(&parent)).map(|id| (*id).clone());
         let shared = Shared {
             winner: borrowed(&item.shared.winner),
             conflicts: page.conflicts(item).iter().map(borrowed).collect(),
@@ -117,17 +123,17 @@ fn own_id(markup: &Markup) -> Option<&str> {
     markup.xml.get(markup.slots.id.clone()?).map(str::trim)
 }
 
-/// What an item says as an outline, and the id of the entry that it stands in.
-fn said_of<'a>(
-    page: &Page<'_>,
-    shown: &Shown<'_>,
-    item: &'a Item,
-) -> (&'a Item, Option<String>, Said) {
-    let (parent, said) = said(page, shown);
-    (item, parent, said)
+/// Where an outline stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Place {
+    /// The list that it was taken over from, in an aggregate: folders of two lists may have one name.
+    list: Option<String>,
+    /// The id of the entry that it stands in.
+    parent: Option<String>,
 }
 
-fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
+/// What an item says as an outline, and where it stands.
+fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Place, Said) {
     let markup = shown.markup(page);
     let neutral = Neutral::of(&markup);
     let entry = tree::read(&markup.xml, &markup.context).unwrap_or_default();
@@ -140,7 +146,7 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
     let title = title.filter(|_| own.is_some()).unwrap_or(neutral.title);
     if shown.version.deleted {
         put("text", &title);
-        return (None, with_id(said, shown.published_id));
+        return (Place::default(), with_id(said, shown.published_id));
     }
     let Some(own) = own else {
         let text = if title.trim().is_empty() { neutral.link.clone() } else { Some(title) };
@@ -155,7 +161,7 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
         if !neutral.categories.is_empty() {
             put("category", &neutral.categories.join(",").replace('/', "\u{2044}"));
         }
-        return (None, with_id(said, shown.published_id));
+        return (Place::default(), with_id(said, shown.published_id));
     };
     put("text", &title);
     let address = address(&own.attributes);
@@ -168,7 +174,9 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Option<String>, Said) {
     said.attributes.extend(own.attributes.iter().filter(is_text).cloned());
     said.other = own.elements().cloned().collect();
     let parent = entry.find(OUTLINE_NAMESPACE, "parent").and_then(|parent| parent.attribute("ref"));
-    (parent.map(str::to_owned), with_id(said, shown.published_id))
+    let source = entry.find(&entry.namespace, "source");
+    let list = source.and_then(|source| source.find(&entry.namespace, "id")).map(Element::content);
+    (Place { list, parent: parent.map(str::to_owned) }, with_id(said, shown.published_id))
 }
 
 /// The address that an outline is known by.
@@ -178,9 +186,10 @@ fn address(attributes: &[Attribute]) -> Option<&str> {
     names.iter().find_map(find).map(|attribute| attribute.value.trim())
 }
 
-/// With the id that its entry has in feeds, where nothing else tells it.
+/// With the id that its entry has in feeds, where nothing else tells it. A version that lost has none of
+/// its own.
 fn with_id(mut said: Said, published: &str) -> Said {
-    if address(&said.attributes) != Some(published) {
+    if !published.is_empty() && address(&said.attributes) != Some(published) {
         said.attributes.push(Attribute {
             prefix: OUTLINE_PREFIX.to_owned(),
             namespace: OUTLINE_NAMESPACE.to_owned(),
@@ -200,8 +209,8 @@ fn push(out: &mut String, page: &Page<'_>, outline: &Outline<'_>) {
         let item =
             to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
         let shown = Shown::alone(lost);
-        let (parent, said) = said(page, &shown);
-        push_said(out, &said, parent.as_deref());
+        let (place, said) = said(page, &shown);
+        push_said(out, &said, place.parent.as_deref());
         sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
         out.push_str("</outline>");
     });
@@ -222,8 +231,12 @@ fn scope() -> Vec<(String, String)> {
 fn push_said(out: &mut String, said: &Said, parent: Option<&str>) {
     out.push_str("<outline");
     let mut bound = scope();
+    let mut names = HashSet::new();
     for attribute in &said.attributes {
         let Attribute { prefix, namespace, name, value } = attribute;
+        if !names.insert((namespace, name)) {
+            continue;
+        }
         if namespace.is_empty() {
             push_attribute(out, name, value);
             continue;
