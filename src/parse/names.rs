@@ -125,7 +125,7 @@ const KNOWN: &[(&str, Ns)] = &[
 ];
 
 /// The URI of the `xml` prefix.
-const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+pub(super) const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 
 fn known(uri: &str) -> Option<Ns> {
@@ -315,7 +315,12 @@ pub(super) fn split(name: &str) -> (&str, &str) {
 /// both sides, and no character that names exclude.
 pub(super) fn is_name(name: &str) -> bool {
     fn part(part: &str) -> bool {
-        let start = |c: char| c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && fits(c));
+        // Not every one of them begins a name (`NameStartChar`).
+        let behind =
+            |c: char| matches!(c, '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}');
+        let start = |c: char| {
+            c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && fits(c) && !behind(c))
+        };
         part.starts_with(start)
             && part.chars().all(|c| {
                 c.is_ascii_alphanumeric()

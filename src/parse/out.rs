@@ -20,8 +20,20 @@ impl Out {
 
     /// Adds text as it is. What is too much is left out and refused at the end.
     pub(in crate::parse) fn push(&mut self, text: &str) {
-        if self.text.len() <= self.limit {
+        if !self.is_full() {
             self.text.push_str(text);
+        }
+    }
+
+    /// Whether it is longer than may be, so that it will be refused whatever comes.
+    pub(in crate::parse) const fn is_full(&self) -> bool {
+        self.text.len() > self.limit
+    }
+
+    /// Adds text, escaped.
+    pub(in crate::parse) fn text(&mut self, text: &str) {
+        if !self.is_full() {
+            sx::text(&mut self.text, text);
         }
     }
 
@@ -37,7 +49,7 @@ impl Out {
 
     /// Adds an attribute.
     pub(in crate::parse) fn attribute(&mut self, name: &str, value: &str) {
-        if self.text.len() <= self.limit {
+        if !self.is_full() {
             sx::attribute(&mut self.text, name, value);
         }
     }
@@ -47,9 +59,7 @@ impl Out {
         for piece in ["<", name, attributes, ">"] {
             self.push(piece);
         }
-        if self.text.len() <= self.limit {
-            sx::text(&mut self.text, text);
-        }
+        self.text(text);
         for piece in ["</", name, ">"] {
             self.push(piece);
         }

@@ -163,7 +163,8 @@ fn plain(
     is_delta: bool,
     walked: Option<Older>,
 ) -> Result<Document, PullError> {
-    let is_kept = matches!(document.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
+    let is_kept =
+        matches!(document.format, Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml);
     if !is_kept {
         return Err(PullError::Format { url: url.to_string(), found: document.format.name() });
     }

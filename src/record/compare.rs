@@ -49,6 +49,12 @@ impl Compared {
         !self.names.is_empty()
     }
 
+    /// Whether it says something else, and not only stands in something else of a list: what a folder is
+    /// called is said by all in it.
+    pub(super) fn is_edit(&self) -> bool {
+        self.names.iter().any(|name| !name.starts_with("outline:parent"))
+    }
+
     /// What changed, in words; empty where a reader sees no change.
     pub(super) fn words(&self) -> String {
         let names = self.names.join(", ");

@@ -54,8 +54,8 @@ pub struct LeftOut {
 }
 
 /// Takes over what the sources have. `all`: the names of all sources, those among them that have
-/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at most as much as a merge
-/// notes.
+/// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at
+/// most as much as a merge notes.
 pub fn gather(
     round: &Round<'_>,
     all: &[FeedName],
@@ -87,11 +87,10 @@ pub fn gather(
         }
     }
     retire(&mut draft, all, sources);
-    // Of lists alone comes a list.
-    let is_list = match sources {
-        [] => draft.state.format == Format::Opml,
-        some => some.iter().all(|source| source.format == Format::Opml),
-    };
+    // Of lists alone comes a list. What has nothing yet may become anything.
+    let was_list = draft.state.format == Format::Opml;
+    let is_list = (sources.len() == all.len() || was_list)
+        && sources.iter().all(|source| source.format == Format::Opml);
     if is_list {
         draft.state.format = Format::Opml;
         arrange_lists(&mut draft, sources);

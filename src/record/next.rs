@@ -127,7 +127,7 @@ fn judge_plain<'a>(
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
-        compared.iter().map(|c| c.as_ref().is_some_and(Compared::is_change)).collect();
+        compared.iter().map(|c| c.as_ref().is_some_and(Compared::is_edit)).collect();
     let scene = Scene {
         snapshot,
         document,

@@ -16,7 +16,7 @@ use crate::model::{
     SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The prefix of sync markup.
 const SX: &str = "sx";
@@ -273,8 +273,12 @@ fn scope() -> Vec<(String, String)> {
 fn push_said(out: &mut String, said: &Said, parent: Option<&str>) {
     out.push_str("<outline");
     let mut bound = scope();
+    let mut names: HashSet<(&str, &str)> = HashSet::new();
     for attribute in &said.attributes {
         let Attribute { prefix, namespace, name, value } = attribute;
+        if !names.insert((namespace, name)) {
+            continue;
+        }
         if namespace.is_empty() {
             push_attribute(out, name, value);
             continue;

@@ -9,12 +9,12 @@
 //! another subscription there, and its outline has another id.
 
 use super::Shared;
-use super::address::{followable, without_credentials};
+use super::address::{Form, followable, without_credentials};
 use super::conditional::{http_date, not_modified};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
-use crate::model::{EndpointId, FeedName, FeedRecord, Revision, SyncId, Time};
+use crate::model::{EndpointId, FeedName, FeedRecord, Format, Revision, SyncId, Time};
 use crate::render::{Container, ViewKind, sx, sx091};
 use crate::sync::Item091;
 use axum::extract::{RawQuery, State};
@@ -121,12 +121,17 @@ pub(super) async fn document(
         if asked.kind == Kind::Upstream && !record.has_upstream() {
             continue;
         }
-        let site = match record.is_unlisted() {
+        let state = match record.is_unlisted() {
             true => None,
-            false => room.store.state(&record.name).await?.and_then(|state| state.site),
+            false => room.store.state(&record.name).await?,
         };
+        // Who subscribes to a feed wants one, whatever it is made of.
+        let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);
+        let site = state.and_then(|state| state.site);
+        let container = is_list.then_some(Container::Atom);
+        let form = Form { dialect: room.site.dialect(), container };
         let address = match asked.kind {
-            Kind::Here => room.site.view(&record.name, ViewKind::Reader, room.site.dialect()),
+            Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
             Kind::Upstream => without_credentials(&record.url),
         };
         entries.push(Entry { record: Arc::clone(record), address, site });

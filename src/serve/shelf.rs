@@ -9,7 +9,9 @@ use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
-use crate::model::{Deletion, FeedName, FeedRecord, FeedState, Item, Revision, SyncId, Tick};
+use crate::model::{
+    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, SyncId, Tick,
+};
 use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
@@ -361,7 +363,9 @@ impl Shelf {
                 continue;
             }
             let container = wish.form(&state).container(state.format);
-            if container == Container::Opml && wish.kind != ViewKind::Reader {
+            // Of other feeds what changed stands in nothing.
+            let is_list = state.format == Format::Opml && container == Container::Opml;
+            if is_list && wish.kind != ViewKind::Reader {
                 match self.listed(record, revision).await? {
                     Listed::At(items) => return Ok((plan, View { items, ..view }, Vec::new())),
                     Listed::Moved(now) => state = *now,

@@ -16,10 +16,12 @@ use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, r
 use crate::model::{
     OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Time, Warning,
 };
+use crate::parse::names::{XML_URI, is_name};
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, Id, SseDialect, Tree, rfc822};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx091;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
@@ -134,6 +136,9 @@ impl Writer<'_> {
         let ids = ids(list, self.namespaces);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
         for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
+            if self.out.is_full() {
+                return;
+            }
             self.out.at(outline.line);
             let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
             self.entry(outline, Place { id, parent }, None);
@@ -246,28 +251,26 @@ impl Writer<'_> {
     /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
-        let mut names: HashSet<&str> = HashSet::new();
+        let mut names: HashSet<(String, &str)> = HashSet::new();
         let mut bound: HashSet<&str> = HashSet::new();
         for (name, value) in &outline.attributes {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             let is_said = is("text") && value.trim() == text || is("htmlUrl") && has_site;
-            if is_said || !names.insert(name) {
+            if is_said {
                 continue;
             }
-            match name.split_once(':') {
-                None if is_name(name) => self.out.attribute(name, value),
-                Some((prefix, local)) if is_name(prefix) && is_name(local) => {
-                    let Some(uri) = self.foreign(prefix) else { continue };
-                    if prefix != "xml" && bound.insert(prefix) {
-                        self.out.attribute(&format!("xmlns:{prefix}"), &uri);
-                    }
-                    self.out.attribute(name, value);
-                }
-                _ => {
-                    let message = "an attribute whose name is none in XML is left out";
-                    self.warn(outline.line, message);
-                }
+            if !is_name(name) {
+                self.warn(outline.line, "an attribute whose name is none in XML is left out");
+                continue;
             }
+            let (prefix, local) = name.split_once(':').unwrap_or(("", name));
+            let uri = if prefix.is_empty() { Some(String::new()) } else { self.foreign(prefix) };
+            // Names are told apart by what their prefixes mean (Namespaces in XML 1.0 section 6.3).
+            let Some(uri) = uri.filter(|uri| names.insert((uri.clone(), local))) else { continue };
+            if !prefix.is_empty() && prefix != "xml" && bound.insert(prefix) {
+                self.out.attribute(&format!("xmlns:{prefix}"), &uri);
+            }
+            self.out.attribute(name, value);
         }
         self.out.push(">");
         for place in &outline.other {
@@ -279,7 +282,7 @@ impl Writer<'_> {
     /// What a prefix means that is neither ours nor that of sync markup.
     fn foreign(&self, prefix: &str) -> Option<String> {
         if prefix == "xml" {
-            return Some(String::new());
+            return Some(XML_URI.to_owned());
         }
         let uri = bound(self.namespaces, prefix)?;
         let is_taken = uri == OUTLINE_NAMESPACE
@@ -398,19 +401,18 @@ fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) 
 }
 
 /// The ids of the entries. An id is the one that the list says, else the outline's address, else made
-/// of the texts on the way to it; each stands once. Of outlines of one address the one whose own made id
-/// is the least goes by it, whatever their order is: lists are sorted anew.
+/// of its text, so that what is moved keeps it; each stands once. Of outlines of one address or text the
+/// one goes by it whose id by the texts on the way to it is the least, whatever their order is: lists
+/// are sorted anew.
 fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
-    let mut holders: HashMap<&str, (String, usize)> = HashMap::new();
+    let mut holders: HashMap<Cow<'_, str>, (String, usize)> = HashMap::new();
     for (outline, at) in list.outlines.iter().zip(0..) {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
         let path = around.with(outline.text().unwrap_or_default());
-        if let Some(address) = address(outline)
-            && given(outline, ID, namespaces).is_none()
-        {
-            let own = (path.with(address).id(0), at);
-            let holder = holders.entry(address).or_insert_with(|| own.clone());
+        if given(outline, ID, namespaces).is_none() {
+            let own = (way(outline, &path).id(0), at);
+            let holder = holders.entry(name(outline)).or_insert_with(|| own.clone());
             *holder = own.min(std::mem::take(holder));
         }
         paths.push(path);
@@ -420,16 +422,17 @@ fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
     let mut used: HashSet<String> = HashSet::from([OUTLINE_ROOT.to_owned()]);
     let mut ordinals: HashMap<String, u64> = HashMap::new();
     for ((outline, path), at) in list.outlines.iter().zip(&paths).zip(0..) {
-        let address = address(outline);
-        let holds = |address: &&str| holders.get(address).is_some_and(|(_, holder)| *holder == at);
-        let wanted = given(outline, ID, namespaces).or(address.filter(holds));
-        let id = wanted.map(str::to_owned).filter(|id| !used.contains(id));
+        let own = name(outline);
+        let holds = holders.get(&own).is_some_and(|(_, holder)| *holder == at);
+        let wanted = given(outline, ID, namespaces).map(str::to_owned);
+        let wanted = wanted.or_else(|| holds.then(|| own.into_owned()));
+        let id = wanted.filter(|id| !used.contains(id));
         let id = id.unwrap_or_else(|| {
-            let path = address.map_or_else(|| path.clone(), |address| path.with(address));
-            let ordinal = ordinals.entry(path.id(0)).or_insert(0);
+            let way = way(outline, path);
+            let ordinal = ordinals.entry(way.id(0)).or_insert(0);
             // Each turn passes over one of the ids that the list says.
             loop {
-                let id = path.id(*ordinal);
+                let id = way.id(*ordinal);
                 *ordinal = ordinal.saturating_add(1);
                 if !used.contains(&id) {
                     break id;
@@ -440,6 +443,22 @@ fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
         ids.push(id);
     }
     ids
+}
+
+/// What an outline goes by, wherever it stands: its address, else an id made of its text.
+fn name(outline: &Outline) -> Cow<'_, str> {
+    match address(outline) {
+        Some(address) => Cow::Borrowed(address),
+        None => {
+            let text = outline.text().unwrap_or_default();
+            Cow::Owned(OutlinePath::default().with(text).id(0))
+        }
+    }
+}
+
+/// The way to an outline, its address included; `path`: by the texts.
+fn way(outline: &Outline, path: &OutlinePath) -> OutlinePath {
+    address(outline).map_or_else(|| path.clone(), |address| path.with(address))
 }
 
 /// The address of what an outline is, where it is more than a text.
@@ -461,24 +480,4 @@ fn date(text: &str) -> Option<Time> {
 fn is_web(address: &str) -> bool {
     let scheme = address.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"))
-}
-
-/// Whether a name is one in XML, without a prefix (XML 1.0 section 2.3, and Namespaces in XML).
-fn is_name(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters.next().is_some_and(begins_a_name) && letters.all(is_in_names)
-}
-
-const fn begins_a_name(c: char) -> bool {
-    matches!(c, 'A'..='Z' | '_' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}'
-        | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}'
-        | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}'
-        | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
-        | '\u{10000}'..='\u{EFFFF}')
-}
-
-const fn is_in_names(c: char) -> bool {
-    begins_a_name(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}'
-            | '\u{203F}'..='\u{2040}')
 }

@@ -122,6 +122,7 @@ fn versions_in_conflict_are_kept_whole() {
     };
     let text = feed.render(ViewKind::Complete);
     assert_eq!(tree(&shown(&feed, ViewKind::Complete)), "f f/a!");
+    assert!(!text.contains("outline:id=\"\""), "{text}");
     // Read again, it is the same item with the same version in conflict, in the same place.
     let decoded = parse::decode(text.as_bytes(), None, &Limits::default()).unwrap();
     let document = parse::document(&decoded.text, None, &Limits::default()).unwrap();
@@ -135,6 +136,41 @@ fn versions_in_conflict_are_kept_whole() {
     };
     assert_eq!(parent(&markup.xml), parent(&document.entries[1].markup));
     assert_eq!(tree(&shown(&feed, ViewKind::Reader)), "f f/a", "readers are shown none");
+}
+
+/// Folders of one name stand apart in an aggregate of two lists.
+#[test]
+fn folders_of_two_lists_do_not_mix() {
+    let lists = ["one", "two"].map(|name| {
+        let mut list = feed(&format!(
+            "<outline text='f'><outline text='{name}' xmlUrl='http://{name}/'/></outline>"
+        ));
+        for item in &mut list.items {
+            let source = format!("<source><id>http://{name}.example/</id></source></entry>");
+            let data = &mut item.shared.winner.data;
+            data.xml = data.xml.replace("</entry>", &source);
+        }
+        list.items[0].shared.winner.id = id(&format!("f.{name}"));
+        list
+    });
+    let [mut both, two] = lists;
+    both.items.extend(two.items);
+    assert_eq!(tree(&shown(&both, ViewKind::Reader)), "f f/one f f/two");
+    let folder = |at: usize| {
+        let list = shown(&both, ViewKind::Reader);
+        let around = list.outlines[at].parent.unwrap();
+        list.outlines[around].sync.as_ref().unwrap().id.clone()
+    };
+    assert_eq!((folder(1), folder(3)), (id("f.one"), id("f.two")));
+}
+
+#[test]
+fn attributes_that_mean_the_same_stand_once() {
+    let mut feed = feed("<outline text='a' xmlns:x='urn:x' x:n='1'/>");
+    let data = &mut feed.items[0].shared.winner.data;
+    data.xml = data.xml.replace(" x:n=", " xmlns:y=\"urn:x\" y:n=\"2\" x:n=");
+    let text = feed.render(ViewKind::Reader);
+    assert_eq!(text.matches(":n=").count(), 1, "{text}");
 }
 
 fn feed_item(outlines: &str, at: usize) -> Item {

@@ -150,9 +150,56 @@ fn what_nobody_can_write_is_left_out_and_told() {
         let fields = said(document, 0);
         assert!(fields.iter().any(|field| field == "outline:outline@o=q"), "{fields:?}");
         assert!(!fields.iter().any(|field| field.contains("@id") || field.contains("9x")));
-        assert!(warnings.iter().any(|w| w.message.contains("no")), "{warnings:?}");
+        assert!(warnings.iter().any(|w| w.message.contains("none in XML")), "{warnings:?}");
         assert_eq!(document.completeness, Completeness::Full);
     });
+}
+
+/// What nobody can write costs an outline nothing else, and of two attributes that mean the same one
+/// counts.
+#[test]
+fn attributes_are_those_of_xml() {
+    let text = opml(
+        "",
+        "<outline text='a' xmlUrl='http://a/' \u{b5}='1' \u{aa}:k='2' \u{b7}z='3' \u{e9}='4' \
+         xmlns:y='urn:x' x:n='5' y:n='6' z='7'/>",
+    );
+    of(&text, |document, warnings| {
+        let fields = said(document, 0);
+        for wanted in ["@xmlUrl=http://a/", "@\u{e9}=4", "@{urn:x}n=5", "@z=7"] {
+            assert!(fields.iter().any(|field| field.ends_with(wanted)), "{wanted} of {fields:?}");
+        }
+        let own: Vec<_> = fields.iter().filter(|field| field.contains("outline@")).collect();
+        assert_eq!(own.len(), 4, "{own:?}");
+        assert!(warnings[0].message.ends_with("whose name is none in XML is left out"));
+        Tree::read(document.text).unwrap();
+    });
+}
+
+/// A text that thousands stand in is not written thousands of times, or only until it is too much, and
+/// what is wrong thousands of times is told some times.
+#[test]
+fn what_is_short_does_not_become_long() {
+    let limits = Limits { decoded: 8 << 20, ..Limits::default() };
+    let long = "A".repeat(1 << 18);
+    let inside = "<outline/>".repeat(10_000);
+    for (address, fits) in [
+        (String::new(), true),
+        ("xmlUrl='http://a/'".to_owned(), true),
+        (format!("xmlUrl='http://{long}/'"), false),
+    ] {
+        let text = opml("", &format!("<outline text='{long}' {address}>{inside}</outline>"));
+        let read = within(&text, &limits);
+        match fits {
+            true => assert!(read.unwrap().unwrap().0.len() < 4 << 20),
+            false => assert!(matches!(read, Err(ParseError::TooLarge { .. }))),
+        }
+    }
+    let text = opml("", &"<outline 9x='1'/>\n".repeat(10_000));
+    let (_, warnings) = within(&text, &Limits::default()).unwrap().unwrap();
+    assert_eq!(warnings.len(), WARNINGS + 1);
+    let more = (10_000 - WARNINGS).to_string();
+    assert!(warnings[WARNINGS].message.starts_with(&more), "{}", warnings[WARNINGS].message);
 }
 
 #[test]
