@@ -414,3 +414,34 @@ async fn lists_are_merged_to_one() {
 fn texts_or_none(text: &str) -> Vec<String> {
     if text.contains("<opml") { texts(text) } else { Vec::new() }
 }
+
+/// What is called otherwise is held by nobody, and a folder that is moved is the same folder.
+#[tokio::test]
+async fn folders_are_renamed_and_moved() {
+    let mut nodes =
+        vec![Folder("All", vec![Feed("A"), Feed("B"), Feed("C"), Feed("D"), Feed("E")])];
+    nodes.push(Folder("More", vec![Feed("F")]));
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    nodes[0] = match nodes[0].clone() {
+        Folder(_, inside) => Folder("Everything", inside),
+        other => other,
+    };
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let before = items(&gate).await;
+    assert_eq!(before.values().filter(|said| said.1).count(), 1, "the folder of that name");
+    let Folder(_, inside) = &mut nodes[0] else { panic!() };
+    inside.push(Folder("More", vec![Feed("F")]));
+    nodes.truncate(1);
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let after = items(&gate).await;
+    assert_eq!(after.len(), before.len());
+    let changed: Vec<_> = after.iter().filter(|(id, said)| before[*id] != **said).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    gate.stop().await.unwrap();
+}

@@ -229,7 +229,7 @@ fn an_entry_is_one_outline_and_stands_where_it_says() {
     feed.items[0].published_id = "body".to_owned();
     let markup = &mut feed.items[2].shared.winner.data;
     let extra = "<z xmlns=''><outline text='y'/></z><outline xmlns='' text='z'/></outline:outline>";
-    markup.xml = markup.xml.replace("</outline:outline>", extra).into();
+    markup.xml = markup.xml.replace("</outline:outline>", extra);
     let list = shown(&feed, ViewKind::Reader);
     assert_eq!(tree(&list), "a a/b c");
 }
