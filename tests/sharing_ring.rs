@@ -1,13 +1,17 @@
 //! Three processes in a ring, each polling the one before it: everybody makes items, changes and
-//! deletes those of others, and all end with the same.
+//! deletes those of others, and all end with the same. And three in a row, the first of them in front of
+//! a plain feed.
 //!
 //! `TIDEGATE_RING_ROUNDS` sets how often a ring at rest goes round; a hundred where it is not set.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/gateways.rs"]
+mod gateways;
 #[path = "support/process.rs"]
 mod process;
 
+use gateways::Paper;
 use process::{Process, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -154,6 +158,74 @@ async fn a_ring_of_processes_ends_with_the_same_and_comes_to_rest() {
         assert_eq!(gateway.get("/feeds/list/sync").await, before);
     }
     for gateway in ring {
+        gateway.stop().await;
+    }
+}
+
+fn posts(posts: &[(u32, &str)]) -> String {
+    let entries = posts.iter().map(|(n, text)| {
+        format!(
+            "<entry><id>urn:post:{n}</id><title>{text}</title>\
+             <updated>2026-01-{n:02}T00:00:00Z</updated><content>Text of {n}</content></entry>"
+        )
+    });
+    format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:news</id>\
+         <updated>2026-01-01T00:00:00Z</updated>{}</feed>",
+        entries.collect::<String>()
+    )
+}
+
+/// What the first one makes of a plain feed passes through the others untouched, through a kill of the
+/// second; nothing echoes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chain_of_processes_passes_on_what_the_first_one_makes() {
+    let paper = Paper::start("application/atom+xml", &posts(&[(3, "C"), (2, "B"), (1, "A")])).await;
+    let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let ports = [free_port().await, free_port().await, free_port().await];
+    let mut chain = Vec::new();
+    for (at, folder) in folders.iter().enumerate() {
+        let (url, more) = match at {
+            0 => (paper.url.clone(), "complete = true\ndeletions = \"eager\"\n"),
+            at => (format!("http://127.0.0.1:{}/feeds/list/sync", ports[at - 1]), ""),
+        };
+        let name = ["a", "b", "c"][at];
+        let config = format!(
+            "[server]\nlisten = \"127.0.0.1:{}\"\n[publish]\nendpoint = \"{name}.example\"\n\
+             [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
+             [websub]\nsubscribe = false\n[[feed]]\nname = \"list\"\nurl = \"{url}\"\n{more}",
+            ports[at]
+        );
+        std::fs::write(folder.path().join("t.toml"), config).unwrap();
+        chain.push(Process::configured(folder.path()).await);
+    }
+    settle(&chain).await;
+    let all = same(&chain).await;
+    assert_eq!(all.len(), 3);
+    assert!(all.keys().all(|id| id.starts_with("a.example.")), "{all:?}");
+
+    // An edit, a deletion and a new post; the second one is killed in between.
+    paper.print(&posts(&[(4, "D"), (3, "C, edited"), (1, "A")]));
+    chain.remove(1).kill().await;
+    chain[0].poll("list").await;
+    chain.insert(1, Process::configured(folders[1].path()).await);
+    settle(&chain).await;
+    let all = same(&chain).await;
+    let dead: Vec<_> = all.values().filter(|(winner, _)| winner.1).collect();
+    assert_eq!((all.len(), dead.len()), (4, 1), "{all:?}");
+    let makers = all.values().flat_map(|(winner, _)| &winner.2);
+    assert!(makers.clone().count() == 6 && makers.clone().all(|made| made.contains("a.example")));
+    let last = chain[2].get("/feeds/list").await;
+    assert!(last.contains("C, edited") && !last.contains(">B<"), "{last}");
+
+    let before = chain[2].get("/feeds/list/sync").await;
+    for _ in 0..5 {
+        for gateway in &chain {
+            assert_ne!(gateway.poll("list").await["outcome"], "changed");
+        }
+    }
+    assert_eq!(chain[2].get("/feeds/list/sync").await, before);
+    for gateway in chain {
         gateway.stop().await;
     }
 }

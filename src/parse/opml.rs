@@ -194,7 +194,7 @@ pub struct Sharing {
     pub complete: Option<String>,
 }
 
-/// What is read of a head beside the title (OPML 2.0, "What is a <head>?"). How a window showed the
+/// What is read of a head beside the title (OPML 2.0, "What is a `<head>`?"). How a window showed the
 /// list is nobody else's business.
 pub const HEAD: [&str; 6] =
     ["dateCreated", "dateModified", "ownerName", "ownerEmail", "ownerId", "docs"];

@@ -82,7 +82,7 @@ fn close(out: &mut String, open: &mut usize, depth: usize) {
     }
 }
 
-/// The elements of the head (OPML 2.0, "What is a <head>?").
+/// The elements of the head (OPML 2.0, "What is a `<head>`?").
 fn head(page: &Page<'_>) -> Vec<(String, String)> {
     let mut head = vec![
         ("title".to_owned(), page.skeleton.title.clone()),
