@@ -32,6 +32,9 @@ pub struct OpmlLimits {
     pub depth: usize,
     /// Outlines.
     pub outlines: usize,
+    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is beyond
+    /// is left out.
+    pub others: usize,
     /// Attributes of one outline; what is beyond is left out.
     pub attributes: usize,
     /// Bytes of one value; what is beyond is cut off.
@@ -46,6 +49,7 @@ impl Default for OpmlLimits {
             bytes: 32 << 20,
             depth: OUTLINE_DEPTH,
             outlines: 100_000,
+            others: 100_000,
             attributes: 256,
             value: 1 << 20,
             problems: 1_000,

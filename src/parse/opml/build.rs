@@ -42,6 +42,8 @@ pub(super) struct Builder<'a> {
     open: Vec<Open<'a>>,
     /// How many outlines are open.
     depth: usize,
+    /// How many elements that are neither outlines nor sync markup were noted.
+    others: usize,
     prefixes: HashMap<&'a str, String>,
     draft: Option<Draft>,
     conflict: Option<Conflict<'a>>,
@@ -58,6 +60,7 @@ impl<'a> Builder<'a> {
             newlines: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
             open: Vec::new(),
             depth: 0,
+            others: 0,
             prefixes: HashMap::new(),
             draft: None,
             conflict: None,
@@ -198,7 +201,10 @@ impl<'a> Builder<'a> {
             && let Some(outline) = self.list.outlines.get_mut(number)
         {
             // Its end is set where the element closes.
-            outline.other.push(span.clone());
+            if self.others < self.limits.others {
+                self.others += 1;
+                outline.other.push(span.clone());
+            }
         }
         if !empty {
             if self.open.len() >= self.limits.depth.saturating_mul(2) {

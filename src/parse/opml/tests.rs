@@ -261,3 +261,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn foreign_elements_have_a_bound() {
+    let text = body("<outline text='a'><x/><x/><x/><outline text='b'/></outline>");
+    let limits = OpmlLimits { others: 2, ..OpmlLimits::default() };
+    let list = read(&text, &limits).unwrap();
+    assert_eq!((list.outlines.len(), list.outlines[0].other.len()), (2, 2));
+}
