@@ -1,6 +1,7 @@
 //! A document's entries beside the items that they are.
 
 use super::Round;
+use super::moved::PARENT;
 use crate::diff::{self, Lesson, Look, Portrait, Swept, Varied};
 use crate::identity::Pair;
 use crate::model::{
@@ -41,6 +42,8 @@ pub(super) struct Compared {
     row: u8,
     /// Whether something of it is no noise whatever follows.
     pub(super) is_sure: bool,
+    /// Whether it stands in something else of a list than its item stood in.
+    pub(super) is_elsewhere: bool,
 }
 
 impl Compared {
@@ -52,7 +55,7 @@ impl Compared {
     /// Whether it says something else, and not only stands in something else of a list: what a folder is
     /// called is said by all in it.
     pub(super) fn is_edit(&self) -> bool {
-        self.names.iter().any(|name| !name.starts_with("outline:parent"))
+        self.names.iter().any(|name| name != PARENT)
     }
 
     /// What changed, in words; empty where a reader sees no change.
@@ -247,6 +250,7 @@ impl<'a> Beside<'a> {
 
     /// What differs, as it was taken.
     fn compared(self, lesson: Lesson) -> Compared {
+        let is_elsewhere = self.changed.contains(&diff::path_print(PARENT));
         let masked = self.changed.difference(&lesson.loud).copied().collect();
         let mut classes = lesson.classes;
         classes.join(self.traced(!lesson.classes.is_empty()));
@@ -264,6 +268,7 @@ impl<'a> Beside<'a> {
             due: lesson.due,
             row: lesson.row,
             is_sure: lesson.is_sure,
+            is_elsewhere,
         }
     }
 

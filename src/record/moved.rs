@@ -5,41 +5,42 @@
 //! stood together before and still do, as few as can be have moved: all but a longest run that kept
 //! its order.
 
-use crate::diff;
+use super::compare::Compared;
 use crate::identity::Pair;
-use crate::model::{Entry, FeedDocument, Format, Known, Snapshot};
+use crate::model::{Entry, FeedDocument, Format, Snapshot};
 use std::collections::{HashMap, HashSet};
 
 /// The field that names what an outline stands in.
-const PARENT: &str = "outline:parent@ref";
+pub(super) const PARENT: &str = "outline:parent@ref";
 /// A list in which more than one of so many moved at once was sorted: that is its new order, and
 /// nobody moved anything.
 const SORTED: usize = 3;
 /// How many may have moved whatever the list is.
 const FEW: usize = 3;
 
-/// The entries that were moved among those that they stand with.
+/// The entries that were moved among those that they stand with. `compared`: what differs of each pair.
 pub(super) fn moved(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     pairs: &[Pair],
+    compared: &[Option<Compared>],
 ) -> HashSet<usize> {
     if document.format != Format::Opml || snapshot.state.format != Format::Opml {
         return HashSet::new();
     }
     let places: HashMap<_, usize> = snapshot.order.iter().zip(0..).collect();
-    let mut pairs: Vec<&Pair> = pairs.iter().collect();
-    pairs.sort_by_key(|pair| pair.entry);
+    let mut pairs: Vec<(&Pair, &Option<Compared>)> = pairs.iter().zip(compared).collect();
+    pairs.sort_by_key(|(pair, _)| pair.entry);
     // By what they stand in, in the order of the document: the entry and its old place.
     let mut together: HashMap<Option<&str>, Vec<(usize, usize)>> = HashMap::new();
     let mut found = 0;
-    for pair in pairs {
+    for (pair, compared) in pairs {
         let entry = document.entries.get(pair.entry);
         let known = snapshot.known.get(pair.known);
         let Some((entry, known)) = entry.zip(known) else { continue };
         let Some(place) = places.get(&known.id) else { continue };
         let parent = parent(entry);
-        if stays_in(known, entry) {
+        if !compared.as_ref().is_some_and(|compared| compared.is_elsewhere) {
             found += 1;
             together.entry(parent).or_default().push((pair.entry, *place));
         }
@@ -51,13 +52,6 @@ pub(super) fn moved(
 fn parent<'e>(entry: &'e Entry<'_>) -> Option<&'e str> {
     let field = entry.fields.iter().find(|field| field.path == PARENT);
     field.map(|field| field.value.as_ref())
-}
-
-/// Whether an entry stands in what its item stood in.
-fn stays_in(known: &Known, entry: &Entry<'_>) -> bool {
-    let path = diff::path_print(PARENT);
-    let of = |prints: &[(u64, u64)]| prints.iter().find(|print| print.0 == path).copied();
-    of(&known.prints) == of(&diff::portrait(entry, &[]).prints)
 }
 
 /// Of entries with their old places, in their new order, those that are not in a longest run of rising

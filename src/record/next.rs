@@ -172,7 +172,7 @@ fn judge_plain<'a>(
         keys: None,
         left_ids: HashSet::new(),
         shared,
-        moved: super::moved::moved(snapshot, document, &matching.pairs),
+        moved: super::moved::moved(snapshot, document, &matching.pairs, &compared),
     };
     taken.pairs(&matching.pairs, compared);
     taken.fresh(&matching, left);
