@@ -1,6 +1,6 @@
 //! From tags to outlines.
 
-use super::sync::Draft;
+use super::sync::{Draft, value};
 use super::tag::{Markup, Missing, Read, TORN, read};
 use super::{
     HEAD, OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted,
@@ -270,24 +270,17 @@ impl<'a> Builder<'a> {
     ) -> What {
         match (local, &mut self.draft) {
             ("sharing", _) if self.list.sharing.is_none() => {
-                let value = |name: &str| {
-                    let found = attributes.iter().find(|(known, _)| *known == name);
-                    found.map(|(_, value)| value.trim().to_owned()).filter(|v| !v.is_empty())
-                };
+                let value = |name| value(&attributes, name).map(str::to_owned);
                 let version = value("version").unwrap_or_default();
                 let (since, until) = (value("since"), value("until"));
                 self.list.sharing = Some(Sharing { version, since, until, complete: None });
             }
             ("related", None) => {
-                let value = |name: &str| {
-                    let found = attributes.iter().find(|(known, _)| *known == name);
-                    found.map(|(_, value)| value.trim())
-                };
                 if let Some(sharing) = &mut self.list.sharing
-                    && value("type") == Some("complete")
+                    && value(&attributes, "type") == Some("complete")
                 {
-                    let link = value("link").filter(|link| !link.is_empty());
-                    sharing.complete = sharing.complete.take().or(link.map(str::to_owned));
+                    let link = value(&attributes, "link").map(str::to_owned);
+                    sharing.complete = sharing.complete.take().or(link);
                 }
             }
             ("sync", None) => {

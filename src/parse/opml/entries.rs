@@ -3,8 +3,8 @@
 //!
 //! What means the same in Atom becomes that: the text, the address of the site, a description, a date.
 //! All but the first two stand in an `outline` element of a namespace of ours as well, with the other
-//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it is. An entry begins in the line of
-//! its outline, as far as that can be.
+//! attributes, and what the outline stands in is named by another. `sx:sync` of SSE 0.91 stays what it
+//! is. An entry begins in the line of its outline, as far as that can be.
 //!
 //! A list shows everything that it has: one that is there to its end is `fh:complete`, and one that is
 //! not makes an Atom document that is cut off, too.
@@ -114,7 +114,7 @@ struct Place<'a> {
     parent: Option<&'a str>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Tells of a problem. Where a line begins costs a look at all before it.
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
@@ -251,7 +251,7 @@ impl Writer<'_> {
     /// Adds the element with what else the outline says. `has_site`: whether its site stands elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
         self.out.push("<outline:outline");
-        let mut names: HashSet<(String, &str)> = HashSet::new();
+        let mut names: HashSet<(&str, &str)> = HashSet::new();
         let mut bound: HashSet<&str> = HashSet::new();
         for (name, value) in &outline.attributes {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -264,11 +264,11 @@ impl Writer<'_> {
                 continue;
             }
             let (prefix, local) = name.split_once(':').unwrap_or(("", name));
-            let uri = if prefix.is_empty() { Some(String::new()) } else { self.foreign(prefix) };
+            let uri = if prefix.is_empty() { Some("") } else { self.foreign(prefix) };
             // Names are told apart by what their prefixes mean (Namespaces in XML 1.0 section 6.3).
-            let Some(uri) = uri.filter(|uri| names.insert((uri.clone(), local))) else { continue };
+            let Some(uri) = uri.filter(|uri| names.insert((*uri, local))) else { continue };
             if !prefix.is_empty() && prefix != "xml" && bound.insert(prefix) {
-                self.out.attribute(&format!("xmlns:{prefix}"), &uri);
+                self.out.attribute(&format!("xmlns:{prefix}"), uri);
             }
             self.out.attribute(name, value);
         }
@@ -280,16 +280,16 @@ impl Writer<'_> {
     }
 
     /// What a prefix means that is neither ours nor that of sync markup.
-    fn foreign(&self, prefix: &str) -> Option<String> {
+    fn foreign(&self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
-            return Some(XML_URI.to_owned());
+            return Some(XML_URI);
         }
         let uri = bound(self.namespaces, prefix)?;
         let is_taken = uri == OUTLINE_NAMESPACE
             || uri.is_empty()
             || SseDialect::of(uri).is_some()
             || matches!(prefix, OUTLINE_PREFIX | SX | "xmlns");
-        (!is_taken).then(|| uri.to_owned())
+        (!is_taken).then_some(uri)
     }
 
     /// Adds markup that stands in an outline, where it is well-formed.
@@ -406,33 +406,32 @@ fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) 
 /// are sorted anew.
 fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
     let mut paths: Vec<OutlinePath> = Vec::with_capacity(list.outlines.len());
-    let mut holders: HashMap<Cow<'_, str>, (String, usize)> = HashMap::new();
-    for (outline, at) in list.outlines.iter().zip(0..) {
+    let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
+    for outline in &list.outlines {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
         let path = around.with(outline.text().unwrap_or_default());
-        if given(outline, ID, namespaces).is_none() {
-            let own = (way(outline, &path).id(0), at);
-            let holder = holders.entry(name(outline)).or_insert_with(|| own.clone());
-            *holder = own.min(std::mem::take(holder));
-        }
+        names.push(Names::of(outline, &path, namespaces));
         paths.push(path);
+    }
+    let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
+    for (names, at) in names.iter().zip(0..).filter(|(names, _)| names.given.is_none()) {
+        let own = (names.made.as_str(), at);
+        let holder = holders.entry(&names.own).or_insert(own);
+        *holder = own.min(*holder);
     }
     let mut ids: Vec<String> = Vec::with_capacity(list.outlines.len());
     // What stands in no other is said to stand in that.
     let mut used: HashSet<String> = HashSet::from([OUTLINE_ROOT.to_owned()]);
-    let mut ordinals: HashMap<String, u64> = HashMap::new();
-    for ((outline, path), at) in list.outlines.iter().zip(&paths).zip(0..) {
-        let own = name(outline);
-        let holds = holders.get(&own).is_some_and(|(_, holder)| *holder == at);
-        let wanted = given(outline, ID, namespaces).map(str::to_owned);
-        let wanted = wanted.or_else(|| holds.then(|| own.into_owned()));
-        let id = wanted.filter(|id| !used.contains(id));
+    let mut ordinals: HashMap<&str, u64> = HashMap::new();
+    for (names, at) in names.iter().zip(0..) {
+        let holds = holders.get(&*names.own).is_some_and(|(_, holder)| *holder == at);
+        let wanted = names.given.or(holds.then_some(&*names.own));
+        let id = wanted.filter(|id| !used.contains(*id)).map(str::to_owned);
         let id = id.unwrap_or_else(|| {
-            let way = way(outline, path);
-            let ordinal = ordinals.entry(way.id(0)).or_insert(0);
+            let ordinal = ordinals.entry(&names.made).or_insert(0);
             // Each turn passes over one of the ids that the list says.
             loop {
-                let id = way.id(*ordinal);
+                let id = names.way.id(*ordinal);
                 *ordinal = ordinal.saturating_add(1);
                 if !used.contains(&id) {
                     break id;
@@ -445,20 +444,29 @@ fn ids(list: &OutlineList, namespaces: &[(String, String)]) -> Vec<String> {
     ids
 }
 
-/// What an outline goes by, wherever it stands: its address, else an id made of its text.
-fn name(outline: &Outline) -> Cow<'_, str> {
-    match address(outline) {
-        Some(address) => Cow::Borrowed(address),
-        None => {
-            let text = outline.text().unwrap_or_default();
-            Cow::Owned(OutlinePath::default().with(text).id(0))
-        }
-    }
+/// What an outline may go by.
+struct Names<'a> {
+    /// The id that the list says.
+    given: Option<&'a str>,
+    /// Wherever it stands: its address, else an id made of its text.
+    own: Cow<'a, str>,
+    /// The way to it, its address included.
+    way: OutlinePath,
+    /// The first id that is made of that.
+    made: String,
 }
 
-/// The way to an outline, its address included; `path`: by the texts.
-fn way(outline: &Outline, path: &OutlinePath) -> OutlinePath {
-    address(outline).map_or_else(|| path.clone(), |address| path.with(address))
+impl<'a> Names<'a> {
+    /// Of an outline; `path`: the way to it by the texts.
+    fn of(outline: &'a Outline, path: &OutlinePath, namespaces: &[(String, String)]) -> Self {
+        let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
+        let (own, way) = match address(outline) {
+            Some(address) => (Cow::Borrowed(address), path.with(address)),
+            None => (Cow::Owned(text()), path.clone()),
+        };
+        let made = way.id(0);
+        Self { given: given(outline, ID, namespaces), own, way, made }
+    }
 }
 
 /// The address of what an outline is, where it is more than a text.

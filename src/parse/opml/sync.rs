@@ -10,7 +10,8 @@ pub type OutlineSync = String;
 /// Attributes of an element, as they were read.
 pub(super) type Attributes<'a> = [(&'a str, String)];
 
-fn value<'t>(attributes: &'t Attributes<'_>, name: &str) -> Option<&'t str> {
+/// The value of an attribute, trimmed; an empty one is as good as none.
+pub(super) fn value<'t>(attributes: &'t Attributes<'_>, name: &str) -> Option<&'t str> {
     let found = attributes.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
