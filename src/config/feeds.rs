@@ -31,17 +31,8 @@ pub(super) const FEED_KEYS: &[&str] = &[
 pub(super) const AGGREGATE_KEYS: &[&str] =
     &["name", "sources", "title", "shares_with", "conflicts"];
 
-/// What is said of an upstream, and of nothing else.
-const UPSTREAM_KEYS: &[&str] = &[
-    "complete",
-    "deletions",
-    "order",
-    "probe",
-    "backfill",
-    "ignore",
-    "min_interval",
-    "max_interval",
-];
+/// What may be said of a feed without an upstream, beside what is said of an aggregate as well.
+const LOCAL_KEYS: &[&str] = &["url", "local"];
 
 /// The most feeds in one file.
 pub const FEED_LIMIT: usize = 100_000;
@@ -202,7 +193,9 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
 
 /// Names what does nothing in a feed that has no upstream.
 fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
-    for key in UPSTREAM_KEYS.iter().filter(|key| section.has(key)).collect::<Vec<_>>() {
+    let counts = |key: &&&str| AGGREGATE_KEYS.contains(*key) || LOCAL_KEYS.contains(*key);
+    let idle = FEED_KEYS.iter().filter(|key| !counts(key) && section.has(key));
+    for key in idle.collect::<Vec<_>>() {
         let said = "does nothing: a feed with local = true and no url has no upstream to poll";
         section.warn(key, said.to_owned());
     }

@@ -1,8 +1,8 @@
 //! Held documents: what is said of them, and what the operator decides.
 
 use super::{DECIDE_ATTEMPTS, Desk, internal};
-use crate::model::{Decision, FeedRecord, Hold, VERSIONS_PER_DAY};
-use crate::record::{self, Round};
+use crate::model::{Decision, FeedRecord, Hold};
+use crate::record;
 use crate::serve::OperatorError;
 use crate::store::CommitError;
 
@@ -20,17 +20,7 @@ impl Desk {
     ) -> Result<(), OperatorError> {
         for _ in 0..DECIDE_ATTEMPTS {
             let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            let round = Round {
-                feed: &record.name,
-                url: &record.url,
-                endpoint: self.store.endpoint(),
-                options: &record.options,
-                snapshot: snapshot.as_ref(),
-                now: self.clock.now(),
-                window: self.window(),
-                versions_per_day: VERSIONS_PER_DAY,
-                archives: self.archives,
-            };
+            let round = self.round(record, snapshot.as_ref());
             let Some(change) = record::decide(&round, decision).change else {
                 let nothing = format!("nothing of the feed {} is held", record.name);
                 return Err(OperatorError::Conflict(nothing));
