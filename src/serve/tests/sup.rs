@@ -174,6 +174,21 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     assert_eq!(ids(&site, &all), ["news", "other", "third"]);
 }
 
+fn written(windows: &crate::sup::Windows, period: u32) -> String {
+    let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
+    windows.window(period).write(&crate::sup::PERIODS, address)
+}
+
+fn packed(text: String) -> crate::serve::rendition::Rendition {
+    let about = crate::serve::rendition::About {
+        media_type: "application/json",
+        shown: at(0),
+        revision: crate::model::Revision(0),
+        token: None,
+    };
+    crate::serve::rendition::Rendition::build_quickly(text, about).unwrap()
+}
+
 /// What a document of a very large gateway costs: `cargo test --release -- --ignored --nocapture
 /// what_a_million_feeds_cost`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,17 +212,10 @@ async fn what_a_million_feeds_cost() {
     println!("read: {} updates in {:?}", windows.len(), begun.elapsed());
     for (period, updates) in [(60, 30_100), (86_400, 970_000)] {
         let begun = Instant::now();
-        let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
-        let text = windows.window(period).write(&crate::sup::PERIODS, address);
+        let text = written(&windows, period);
         let wrote = begun.elapsed();
-        let about = super::super::rendition::About {
-            media_type: "application/json",
-            shown: at(0),
-            revision: crate::model::Revision(0),
-            token: None,
-        };
         let bytes = text.len();
-        let built = super::super::rendition::Rendition::build_quickly(text, about).unwrap();
+        let built = packed(text);
         let took = begun.elapsed();
         let size = |encoding| built.body(encoding).bytes.len();
         use crate::serve::negotiate::Encoding::{Brotli, Gzip};
@@ -239,16 +247,7 @@ async fn what_a_million_feeds_cost() {
         let builder = tokio::task::spawn_blocking(move || {
             let mut built = 0;
             while !ends.load(std::sync::atomic::Ordering::Relaxed) {
-                let address =
-                    |period| format!("https://feeds.example.org/sup.json?seconds={period}");
-                let text = held.window(60).write(&crate::sup::PERIODS, address);
-                let about = super::super::rendition::About {
-                    media_type: "application/json",
-                    shown: at(0),
-                    revision: crate::model::Revision(0),
-                    token: None,
-                };
-                super::super::rendition::Rendition::build_quickly(text, about).unwrap();
+                packed(written(&held, 60));
                 built += 1;
             }
             built
