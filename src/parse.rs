@@ -18,6 +18,7 @@ mod entry;
 mod error;
 mod feed;
 mod head;
+pub mod html;
 mod json;
 mod limits;
 mod links;

@@ -102,18 +102,22 @@ fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<
 /// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
 /// was ignored before, what was there is what was left.
 pub fn settle_left(portrait: &Portrait<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
-    let of = |prints: &[(u64, u64)], path: u64| -> Vec<u64> {
-        prints.iter().filter(|print| print.0 == path).map(|print| print.1).collect()
-    };
-    for path in portrait.left.iter().map(|left| left.0) {
-        let mut old = of(&known.noise.left, path);
-        if old.is_empty() {
-            old = of(&known.prints, path);
-        }
-        if old == of(&portrait.left, path) {
-            changed.remove(&path);
+    let (left, old) = (&portrait.left, &known.noise.left);
+    for own in left.chunk_by(|one, other| one.0 == other.0) {
+        let Some((path, _)) = own.first() else { continue };
+        let ignored = bearing(old, *path);
+        let before = if ignored.is_empty() { bearing(&known.prints, *path) } else { ignored };
+        if before == own {
+            changed.remove(path);
         }
     }
+}
+
+/// Those of some fingerprints, in order, that are of the fields at a path.
+fn bearing(prints: &[(u64, u64)], path: u64) -> &[(u64, u64)] {
+    let from = prints.partition_point(|print| print.0 < path);
+    let end = prints.partition_point(|print| print.0 <= path);
+    prints.get(from..end).unwrap_or_default()
 }
 
 #[derive(Default)]

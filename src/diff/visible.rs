@@ -1,6 +1,7 @@
 //! The text that a reader would see of a value that may be HTML.
 
 use super::noise::address;
+use crate::parse::html::{Piece, Pieces, Tags};
 
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];
@@ -11,13 +12,15 @@ const UNSEEN: [&str; 3] = ["script", "style", "template"];
 /// no trace.
 pub fn visible(value: &str) -> String {
     let mut out = Text { text: String::with_capacity(value.len()), gap: false };
-    let mut rest = value;
-    while let Some(at) = memchr::memchr2(b'<', b'&', rest.as_bytes()) {
-        let (text, from) = rest.split_at(at);
-        out.words(text);
-        rest = if from.starts_with('&') { reference(&mut out, from) } else { tag(&mut out, from) };
+    let mut pieces = Pieces::new(value, Tags::All);
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::Text(text) => out.words(text),
+            Piece::Reference(name) => reference(&mut out, name),
+            Piece::Tag(inside) => tag(&mut out, inside, &mut pieces),
+            Piece::Comment => {}
+        }
     }
-    out.words(rest);
     out.text
 }
 
@@ -47,24 +50,10 @@ impl Text {
     }
 }
 
-/// The longest reference that is looked for, in bytes.
-const REFERENCE_LIMIT: usize = 32;
-
-fn reference<'a>(out: &mut Text, from: &'a str) -> &'a str {
-    let end = from.bytes().take(REFERENCE_LIMIT).position(|b| b == b';');
-    let resolved = end.and_then(|end| {
-        let name = from.get(1..end)?;
-        Some((resolve(name)?, from.get(end + 1..)?))
-    });
-    match resolved {
-        Some((c, rest)) => {
-            out.character(c);
-            rest
-        }
-        None => {
-            out.character('&');
-            from.get(1..).unwrap_or_default()
-        }
+fn reference(out: &mut Text, name: &str) {
+    match resolve(name) {
+        Some(c) => out.character(c),
+        None => ["&", name, ";"].into_iter().for_each(|text| out.words(text)),
     }
 }
 
@@ -101,39 +90,20 @@ fn resolve(name: &str) -> Option<char> {
     Some(c)
 }
 
-fn tag<'a>(out: &mut Text, from: &'a str) -> &'a str {
-    let after = from.get(1..).unwrap_or_default();
-    let first = after.chars().next();
-    if from.starts_with("<!--") {
-        return from.find("-->").and_then(|end| from.get(end + 3..)).unwrap_or_default();
-    }
-    if !first.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
-        out.character('<');
-        return after;
-    }
-    let Some(end) = tag_end(from) else {
-        out.character('<');
-        return after;
-    };
-    let inside = from.get(1..end).unwrap_or_default();
-    let rest = from.get(end + 1..).unwrap_or_default();
+fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {
     let name_end = inside.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(inside.len());
     let name = inside.get(..name_end).unwrap_or_default().to_ascii_lowercase();
     if !is_inline(&name, inside) {
         out.gap = true;
     }
     if UNSEEN.contains(&name.as_str()) && !inside.ends_with('/') {
-        let close = format!("</{name}");
-        let lower = rest.to_ascii_lowercase();
-        let skipped = lower.find(&close).and_then(|at| rest.get(at..));
-        return skipped.unwrap_or_default();
+        return pieces.skip_content(&name);
     }
     match name.as_str() {
         "a" => marked(out, '→', attribute(inside, "href").as_deref()),
         "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, '▣', None),
         _ => {}
     }
-    rest
 }
 
 fn marked(out: &mut Text, mark: char, target: Option<&str>) {
@@ -170,20 +140,6 @@ fn is_inline(name: &str, inside: &str) -> bool {
             | "mark"
             | "cite"
     )
-}
-
-/// Where a tag ends: its `>` outside quotes; else its first `>`.
-fn tag_end(from: &str) -> Option<usize> {
-    let mut quote = None;
-    for (at, b) in from.bytes().enumerate() {
-        match (quote, b) {
-            (None, b'>') => return Some(at),
-            (None, b'"' | b'\'') => quote = Some(b),
-            (Some(q), b) if q == b => quote = None,
-            _ => {}
-        }
-    }
-    from.find('>')
 }
 
 fn attribute(inside: &str, wanted: &str) -> Option<String> {

@@ -1,11 +1,9 @@
 //! Character data: references, white space, and HTML as plain text.
 
 use super::edits::cut;
+use super::html::{Piece, Pieces, REFERENCE_LIMIT, Tags};
 use quick_xml::escape::resolve_html5_entity;
 use std::borrow::Cow;
-
-/// The longest name that is looked up as an entity, in bytes; HTML's longest has 31.
-const ENTITY_NAME_LIMIT: usize = 40;
 
 /// Whether XML 1.0 allows a character (section 2.2).
 pub(super) const fn allowed(c: char) -> bool {
@@ -46,7 +44,7 @@ pub(super) fn reference(name: &str) -> Reference {
         "amp" => Reference::Fine('&'),
         "quot" => Reference::Fine('"'),
         "apos" => Reference::Fine('\''),
-        _ if name.len() > ENTITY_NAME_LIMIT => Reference::Bare,
+        _ if name.len() > REFERENCE_LIMIT => Reference::Bare,
         _ => resolve_html5_entity(name).map_or(Reference::Bare, Reference::Html),
     }
 }
@@ -114,67 +112,29 @@ pub(super) fn escape_into(out: &mut String, text: &str) {
     }
 }
 
-/// HTML elements whose tags are taken out of a text that does not say whether it is HTML. Others
-/// stay: `Vec<T>` in a title is no tag.
-const TAGS: &[&str] = &[
-    "a", "abbr", "b", "big", "br", "cite", "code", "del", "div", "em", "font", "h1", "h2", "h3",
-    "i", "img", "ins", "kbd", "li", "mark", "nobr", "p", "pre", "q", "s", "small", "span",
-    "strike", "strong", "sub", "sup", "tt", "u", "ul", "wbr",
-];
-
 /// The plain text of HTML: tags out, references resolved, white space collapsed. Where `known_only`
 /// only the tags of well-known elements are taken out.
 pub(super) fn plain(html: &str, known_only: bool) -> String {
+    let tags = if known_only { Tags::Known } else { Tags::All };
     let mut out = String::with_capacity(html.len());
-    let mut rest = html;
-    while let Some(at) = memchr::memchr2(b'<', b'&', rest.as_bytes()) {
-        out.push_str(cut(rest, 0..at));
-        rest = cut(rest, at..rest.len());
-        let used = if rest.starts_with('<') {
-            tag_length(rest, known_only)
-        } else {
-            decode(rest, &mut out)
-        };
-        if used == 0 {
-            out.push_str(cut(rest, 0..1));
-            rest = cut(rest, 1..rest.len());
-        } else {
-            rest = cut(rest, used..rest.len());
+    for piece in Pieces::new(html, tags) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Reference(name) => decode_into(&mut out, name),
+            Piece::Tag(_) | Piece::Comment => {}
         }
     }
-    out.push_str(rest);
     collapsed(Cow::Owned(out)).into_owned()
 }
 
-/// The longest tag that is looked for in a title, in bytes, so that many `<` cost no more.
-const TAG_LIMIT: usize = 4096;
-
-/// Bytes of the tag or comment that `rest` begins with; 0 where it is none.
-fn tag_length(rest: &str, known_only: bool) -> usize {
-    let inner = rest.strip_prefix("</").or_else(|| rest.strip_prefix('<')).unwrap_or_default();
-    if !inner.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!') {
-        return 0;
-    }
-    let name = inner.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    let known = TAGS.iter().any(|tag| tag.eq_ignore_ascii_case(name)) || inner.starts_with("!--");
-    if known_only && !known {
-        return 0;
-    }
-    let window = rest.as_bytes().get(..TAG_LIMIT).unwrap_or(rest.as_bytes());
-    memchr::memchr(b'>', window).map_or(0, |end| end + 1)
-}
-
-/// Resolves the reference that `rest` begins with; gives the bytes used, 0 where it is none.
-fn decode(rest: &str, out: &mut String) -> usize {
-    let window = rest.as_bytes().get(..ENTITY_NAME_LIMIT).unwrap_or(rest.as_bytes());
-    let Some(end) = memchr::memchr(b';', window) else { return 0 };
-    match reference(cut(rest, 1..end)) {
+/// Writes what the reference `&name;` stands for; itself, where it is none.
+fn decode_into(out: &mut String, name: &str) {
+    match reference(name) {
         Reference::Fine(c) => out.push(c),
         Reference::Html(text) => out.push_str(text),
         Reference::Forbidden => {}
-        Reference::Bare => return 0,
+        Reference::Bare => out.extend(["&", name, ";"]),
     }
-    end + 1
 }
 
 /// The first bytes of a text, at most `limit`, cut between characters.
@@ -218,6 +178,7 @@ mod tests {
         assert_eq!(plain("Vec<T> & <em>x</em> &lt;y", true), "Vec<T> & x <y");
         assert_eq!(plain("1 < 2 &unknown; &", false), "1 < 2 &unknown; &");
         assert_eq!(plain("a<!-- no -->b", true), "ab");
+        assert_eq!(plain("a<!-- a > b -->b", true), "ab");
     }
 
     #[test]

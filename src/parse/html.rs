@@ -1,0 +1,357 @@
+//! HTML as readers take it apart: text, references, tags and comments (HTML, sections 13.2.5.6 to
+//! 13.2.5.52, as far as feeds need them). The one scanner of foreign HTML.
+//!
+//! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what was
+//! looked for up to the end of the text and not found is not looked for again.
+
+use super::edits::cut;
+
+/// The longest name of a reference, in bytes; HTML's longest has 31, and numbers may have zeros in
+/// front.
+pub(super) const REFERENCE_LIMIT: usize = 40;
+
+/// How often a byte is looked at, at most, on average over a text.
+pub const LOOKS_LIMIT: usize = 12;
+
+/// A piece of HTML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Characters that stand for themselves.
+    Text(&'a str),
+    /// What stands between the `&` and the `;` of something with the form of a reference.
+    Reference(&'a str),
+    /// What stands between the `<` and the `>` of a tag; of an end tag with its `/`.
+    Tag(&'a str),
+    /// A comment. One without an end goes on to the end of the text.
+    Comment,
+}
+
+/// What is taken for a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tags {
+    /// Whatever HTML takes for one.
+    All,
+    /// The tags of well-known elements and whole comments alone, in a text that does not say whether
+    /// it is HTML: `Vec<T>` in a title is no tag.
+    Known,
+}
+
+/// The elements that [`Tags::Known`] knows.
+const KNOWN: &[&str] = &[
+    "a", "abbr", "b", "big", "br", "cite", "code", "del", "div", "em", "font", "h1", "h2", "h3",
+    "i", "img", "ins", "kbd", "li", "mark", "nobr", "p", "pre", "q", "s", "small", "span",
+    "strike", "strong", "sub", "sup", "tt", "u", "ul", "wbr",
+];
+
+/// The pieces of a text, in order. Together they are the whole text but for what delimits them.
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    text: &'a str,
+    tags: Tags,
+    /// Where the next piece begins.
+    at: usize,
+    /// Whether no `>` stands at `at` or later.
+    is_out_of_ends: bool,
+    /// Whether no `-->` stands at `at` or later.
+    is_out_of_comments: bool,
+    /// The quotes that open a value from which no tag's end is reached.
+    hopeless: Marks,
+    looked: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// The pieces of `text`.
+    pub fn new(text: &'a str, tags: Tags) -> Self {
+        Self {
+            text,
+            tags,
+            at: 0,
+            is_out_of_ends: false,
+            is_out_of_comments: false,
+            hopeless: Marks::default(),
+            looked: 0,
+        }
+    }
+
+    /// Passes over everything up to the end tag of the element `name`; to the end of the text where it
+    /// has none.
+    pub fn skip_content(&mut self, name: &str) {
+        let rest = self.rest(self.at).as_bytes();
+        let is_end = |at: &usize| {
+            let tag = rest.get(at + 1..).and_then(|rest| rest.strip_prefix(b"/"));
+            let spelled = tag.and_then(|tag| tag.get(..name.len()));
+            spelled.is_some_and(|spelled| spelled.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        let skipped = memchr::memchr_iter(b'<', rest).find(is_end).unwrap_or(rest.len());
+        self.looked += skipped;
+        self.at += skipped;
+    }
+
+    /// How many bytes were looked at so far, each as often as it was.
+    pub const fn looked(&self) -> usize {
+        self.looked
+    }
+
+    fn rest(&self, at: usize) -> &'a str {
+        cut(self.text, at..self.text.len())
+    }
+
+    /// Finds something at `from` or later.
+    fn seek(&mut self, from: usize, find: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        let found = find(rest);
+        self.looked += found.map_or(rest.len(), |at| at + 1);
+        found.map(|at| from + at)
+    }
+
+    /// Everything up to `end` as a text.
+    fn text_to(&mut self, end: usize) -> Piece<'a> {
+        let start = std::mem::replace(&mut self.at, end);
+        Piece::Text(cut(self.text, start..end))
+    }
+
+    /// What begins with the `&` at which the scan stands.
+    fn reference(&mut self) -> Piece<'a> {
+        let window = self.rest(self.at + 1).as_bytes();
+        let part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'#';
+        let length = window.iter().take(REFERENCE_LIMIT).take_while(part).count();
+        self.looked += length + 1;
+        if length == 0 || window.get(length) != Some(&b';') {
+            return self.text_to(self.at + 1);
+        }
+        let name = self.at + 1..self.at + 1 + length;
+        self.at = name.end + 1;
+        Piece::Reference(cut(self.text, name))
+    }
+
+    /// What begins with the `<` at which the scan stands.
+    fn markup(&mut self) -> Piece<'a> {
+        let rest = self.rest(self.at);
+        if rest.starts_with("<!--") {
+            return self.comment();
+        }
+        let end = if self.begins_tag(rest) { self.tag_end(self.at) } else { None };
+        let Some(end) = end else { return self.text_to(self.at + 1) };
+        let inside = self.at + 1..end;
+        self.at = end + 1;
+        Piece::Tag(cut(self.text, inside))
+    }
+
+    fn comment(&mut self) -> Piece<'a> {
+        let end = match self.is_out_of_comments {
+            true => None,
+            false => self.seek(self.at, |rest| memchr::memmem::find(rest, b"-->")),
+        };
+        self.is_out_of_comments = end.is_none();
+        match (end, self.tags) {
+            (Some(end), _) => self.at = end + 3,
+            (None, Tags::All) => self.at = self.text.len(),
+            // It may be a text that tells of comments.
+            (None, Tags::Known) => return self.text_to(self.at + 1),
+        }
+        Piece::Comment
+    }
+
+    /// Whether a text that begins with `<` begins like a tag.
+    fn begins_tag(&mut self, rest: &str) -> bool {
+        let inside = rest.get(1..).unwrap_or_default();
+        match self.tags {
+            Tags::All => inside
+                .starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+            Tags::Known => {
+                let inside = inside.strip_prefix('/').unwrap_or(inside);
+                let longest = KNOWN.iter().map(|name| name.len()).max().unwrap_or_default();
+                let bytes = inside.bytes().take(longest + 1);
+                let length = bytes.take_while(u8::is_ascii_alphanumeric).count();
+                self.looked += length;
+                let name = inside.get(..length).unwrap_or_default();
+                KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
+            }
+        }
+    }
+
+    /// Where the tag that begins at `start` ends: its `>` outside of quotes; else its first `>`.
+    fn tag_end(&mut self, start: usize) -> Option<usize> {
+        if self.is_out_of_ends {
+            return None;
+        }
+        let Some(first) = self.seek(start, |rest| memchr::memchr(b'>', rest)) else {
+            self.is_out_of_ends = true;
+            return None;
+        };
+        let end = self.end_outside_quotes(start, false);
+        if end.is_none() {
+            self.end_outside_quotes(start, true);
+        }
+        Some(end.unwrap_or(first))
+    }
+
+    /// The first `>` outside of quotes. With `mark` the quotes on the way are marked as those from
+    /// which there is none: whatever comes by one of them later fails without another look. A quote is
+    /// on such a way once, and what lies between it and the next on the way is no other's: so the looks
+    /// of all of them together are a few for each byte.
+    fn end_outside_quotes(&mut self, start: usize, mark: bool) -> Option<usize> {
+        let mut from = start;
+        loop {
+            let at = self.seek(from, |rest| memchr::memchr3(b'>', b'"', b'\'', rest))?;
+            let quote = *self.text.as_bytes().get(at)?;
+            if quote == b'>' {
+                return Some(at);
+            }
+            if self.hopeless.has(at) {
+                return None;
+            }
+            if mark {
+                self.hopeless.set(at, self.text.len());
+            }
+            from = self.seek(at + 1, |rest| memchr::memchr(quote, rest))? + 1;
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if self.at >= self.text.len() {
+            return None;
+        }
+        let found = self.seek(self.at, |rest| memchr::memchr2(b'<', b'&', rest));
+        match found {
+            Some(at) if at > self.at => Some(self.text_to(at)),
+            Some(at) if self.text.as_bytes().get(at) == Some(&b'&') => Some(self.reference()),
+            Some(_) => Some(self.markup()),
+            None => Some(self.text_to(self.text.len())),
+        }
+    }
+}
+
+/// A set of places in a text: a bit for each byte, once there is one.
+#[derive(Debug, Default)]
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn has(&self, at: usize) -> bool {
+        self.0.get(at / 64).is_some_and(|bits| bits & (1 << (at % 64)) != 0)
+    }
+
+    fn set(&mut self, at: usize, length: usize) {
+        if self.0.is_empty() {
+            self.0 = vec![0; length / 64 + 1];
+        }
+        if let Some(bits) = self.0.get_mut(at / 64) {
+            *bits |= 1 << (at % 64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(text: &str) -> Vec<Piece<'_>> {
+        Pieces::new(text, Tags::All).collect()
+    }
+
+    #[test]
+    fn a_text_is_taken_apart() {
+        use Piece::{Comment, Reference, Tag, Text};
+        assert_eq!(
+            all("a<b x='>'>c&amp;d & e<!-- > -->< f</b>"),
+            [
+                Text("a"),
+                Tag("b x='>'"),
+                Text("c"),
+                Reference("amp"),
+                Text("d "),
+                Text("&"),
+                Text(" e"),
+                Comment,
+                Text("<"),
+                Text(" f"),
+                Tag("/b"),
+            ]
+        );
+        assert_eq!(all("<a title=\"5\" tall\">b"), [Tag("a title=\"5\" tall\""), Text("b")]);
+        assert_eq!(all("<a"), [Text("<"), Text("a")]);
+        assert_eq!(all("<!-- a"), [Comment]);
+        let known: Vec<Piece<'_>> = Pieces::new("Vec<T> <!-- <br>", Tags::Known).collect();
+        assert_eq!(
+            known,
+            [Text("Vec"), Text("<"), Text("T> "), Text("<"), Text("!-- "), Tag("br")]
+        );
+    }
+
+    #[test]
+    fn what_is_not_shown_is_skipped_in_any_spelling() {
+        let mut pieces = Pieces::new("<script>a < b</SCRIPT>c", Tags::All);
+        assert_eq!(pieces.next(), Some(Piece::Tag("script")));
+        pieces.skip_content("script");
+        assert_eq!(pieces.next(), Some(Piece::Tag("/SCRIPT")));
+        pieces.skip_content("script");
+        assert_eq!(pieces.next(), None);
+    }
+
+    /// What hostile texts are made of.
+    const HOSTILE: [&str; 20] = [
+        "<a",
+        "<a ",
+        "<",
+        ">",
+        "\"",
+        "'",
+        "<a \">\"",
+        "<a '>'",
+        "<a \"'>",
+        "<!--",
+        "-->",
+        "<!",
+        "</",
+        "&",
+        "&a",
+        "&amp;",
+        "&#",
+        "<script>",
+        "</script>",
+        "x ",
+    ];
+
+    fn assert_linear(text: &str) {
+        for tags in [Tags::All, Tags::Known] {
+            let mut pieces = Pieces::new(text, tags);
+            let mut count = 0;
+            while let Some(piece) = pieces.next() {
+                count += 1;
+                if piece == Piece::Tag("script") {
+                    pieces.skip_content("script");
+                }
+            }
+            let limit = LOOKS_LIMIT * (text.len() + 8);
+            assert!(pieces.looked() <= limit, "{} looks at {} bytes", pieces.looked(), text.len());
+            assert!(count <= text.len());
+        }
+    }
+
+    #[test]
+    fn hostile_texts_take_a_few_looks_at_each_byte() {
+        for one in HOSTILE {
+            for other in HOSTILE {
+                assert_linear(&format!("{one}{other}").repeat(1_000));
+                assert_linear(&(one.repeat(1_000) + &other.repeat(1_000)));
+                assert_linear(&(one.repeat(1_000) + other));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_hostile_mixture_takes_a_few_looks_at_each_byte(
+            parts in proptest::collection::vec((0..HOSTILE.len(), 1..40_usize), 0..12),
+            times in 1..60_usize,
+        ) {
+            let part = |(which, count): &(usize, usize)| HOSTILE[*which].repeat(*count);
+            assert_linear(&parts.iter().map(part).collect::<String>().repeat(times));
+        }
+    }
+}
