@@ -24,11 +24,10 @@ mod tests;
 pub mod sx;
 pub mod sx091;
 
-pub use convert::authors;
+pub use convert::{Neutral, Target, authors, tree, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
 use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version};
-use convert::Target;
 use entry::Entries;
 use head::Surroundings;
 use scope::{ATOM, Extension, Prefixes};

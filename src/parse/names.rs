@@ -134,6 +134,12 @@ fn known(uri: &str) -> Option<Ns> {
     KNOWN.iter().find(|(name, _)| name.eq_ignore_ascii_case(bare)).map(|(_, ns)| *ns)
 }
 
+/// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was put
+/// in here and there.
+pub(super) fn is_rss(uri: &str) -> bool {
+    uri.is_empty() || known(uri) == Some(Ns::Rss20)
+}
+
 /// The usual URI for a prefix that a document uses without declaring it.
 fn customary(prefix: &str) -> Cow<'static, str> {
     let found = KNOWN.iter().find(|(_, ns)| ns.prefix() == Some(prefix));

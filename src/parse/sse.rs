@@ -18,7 +18,7 @@ pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
 pub use sharing::{SseSharing, bare};
 pub use sync091::{Kept, converted};
-pub use tree::{ATOM, Content, Id, Tree};
+pub use tree::{ATOM, Content, Element, Id, Tree};
 pub use values::Values;
 
 pub(super) use payload::needs;

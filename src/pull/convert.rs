@@ -1,109 +1,127 @@
-//! An item of one family written as one of the other: title, content, link, id, author and date.
+//! An item of one family written as one of the other, by what converts feeds; and one of RSS in the
+//! namespace that the elements of another document are in.
 
-use crate::model::{Family, Time};
+use super::splice::Target;
+use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use crate::parse::sse::{ATOM, Payload};
-use crate::render::sx;
+use crate::render::{self, Neutral, tree, tree::Element};
+use url::Url;
 
-/// The namespace of `dc:creator`, for authors who are not addresses.
-const DC: &str = "http://purl.org/dc/elements/1.1/";
-
-/// What a payload says as an item of `family`. `id` identifies it and `made` the time of its last
-/// known update; `rss` is the namespace of RSS's own elements.
+/// What a payload says in the markup of the target; `None` where it is that already. `id` identifies
+/// it and `made` is the time of its last known update.
 pub(super) fn to(
-    family: Family,
-    rss: &str,
+    target: &Target<'_>,
     payload: &Payload,
     id: &str,
     made: Option<Time>,
-) -> Payload {
-    match family {
-        Family::Atom => atom(payload, id, payload.values.date.or(made)),
-        Family::Rss => self::rss(rss, payload),
+) -> Option<Payload> {
+    if payload.family != target.family {
+        return Some(converted(target, payload, id, made));
     }
+    let is_moved = payload.family == Family::Rss && payload.namespace != target.rss;
+    if is_moved { moved(target.rss, payload) } else { None }
 }
 
-fn atom(payload: &Payload, id_of_item: &str, date: Option<Time>) -> Payload {
-    let values = &payload.values;
-    let mut xml = String::from("<entry>");
-    let sync = xml.len();
-    element(&mut xml, "title", values.title.as_deref().unwrap_or_default());
-    let id = match &values.id {
-        // An Atom id is an IRI (RFC 4287 section 4.2.6); a guid may be any text.
-        Some(id) if is_absolute(id) => id.clone(),
-        _ => format!("x-sync-id:{}", percent_encoded(id_of_item)),
+/// In the other family.
+fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time>) -> Payload {
+    let namespace = match target.family {
+        Family::Atom => ATOM,
+        Family::Rss => target.rss,
     };
-    element(&mut xml, "id", &id);
-    // Atom wants a date, but an invented one would be worse than none.
-    if let Some(date) = date {
-        element(&mut xml, "updated", &date.to_string());
+    let written = render::Target { family: target.family, namespace };
+    let markup = markup(payload);
+    let mut element = Neutral::of(&markup).element(&written, made);
+    if target.family == Family::Rss && payload.values.title.is_none() {
+        // RSS does without a title; Atom does not.
+        element
+            .children
+            .retain(|node| !matches!(node, tree::Node::Element(e) if e.is(namespace, "title")));
     }
-    if let Some(author) = &values.author {
-        xml.push_str("<author>");
-        element(&mut xml, "name", author);
-        xml.push_str("</author>");
+    let own = match (target.family, &payload.values.id) {
+        // An Atom id is an IRI (RFC 4287 section 4.2.6); a guid may be any text.
+        (Family::Atom, Some(id)) if is_absolute(id) => Some(id.clone()),
+        (Family::Atom, _) => Some(format!("x-sync-id:{}", percent_encoded(id))),
+        (Family::Rss, id) => id.clone(),
+    };
+    if let Some(own) = own {
+        element.push(match target.family {
+            Family::Atom => Element::new(namespace, "id").text(&own),
+            Family::Rss => Element::new(namespace, "guid").with("isPermaLink", "false").text(&own),
+        });
     }
-    if let Some(link) = &values.link {
-        xml.push_str("<link");
-        sx::attribute(&mut xml, "href", link);
-        xml.push_str("/>");
-    }
-    if let Some(text) = &values.text {
-        xml.push_str(if values.html { "<content type=\"html\">" } else { "<content>" });
-        sx::text(&mut xml, text);
-        xml.push_str("</content>");
-    }
-    xml.push_str("</entry>");
-    let needs = vec![(String::new(), ATOM.to_owned())];
-    payload.rewritten(Family::Atom, xml, "<entry".len(), sync, needs)
+    let markup = render::write_entry(&element, &written, &markup.card, &markup.context);
+    let sync = markup.slots.inner.unwrap_or(markup.slots.attributes);
+    let needs = markup.context.namespaces;
+    let mut payload = payload.rewritten(
+        (target.family, namespace),
+        markup.xml,
+        markup.slots.attributes,
+        sync,
+        needs,
+    );
+    // What the element itself said of these does not stand on it any more.
+    (payload.base, payload.lang) = (markup.context.base, markup.context.lang);
+    payload
 }
 
-fn rss(namespace: &str, payload: &Payload) -> Payload {
+/// In another namespace of RSS, everything else as it is; `None` where it cannot be read.
+fn moved(namespace: &str, payload: &Payload) -> Option<Payload> {
+    let context = Context { namespaces: payload.needs.clone(), base: None, lang: None };
+    let mut root = tree::read(&payload.xml, &context)?;
+    tree::move_namespace(&mut root, &payload.namespace, namespace);
+    let mut needs = tree::bindings(&root);
+    needs.insert(0, (String::new(), namespace.to_owned()));
+    let mut xml = String::new();
+    tree::write(&mut xml, &root, &mut needs.clone());
+    // The writer ends no tag before its end, and lets no `>` into a value.
+    let end = xml.find('>')?;
+    let is_empty = xml.get(..end)?.ends_with('/');
+    let sync = if is_empty { end } else { end + 1 };
+    if is_empty {
+        xml = format!("{}></{}>", xml.get(..end - 1)?, root.name);
+    }
+    let (has_lang, has_base) = (payload.has_lang, payload.has_base);
+    let attributes = 1 + root.name.len();
+    let mut moved = payload.rewritten((Family::Rss, namespace), xml, attributes, sync, needs);
+    (moved.has_lang, moved.has_base) = (has_lang, has_base);
+    Some(moved)
+}
+
+/// A payload as the entry of a feed.
+fn markup(payload: &Payload) -> Markup {
     let values = &payload.values;
-    let mut xml = String::from("<item>");
-    let sync = xml.len();
-    let mut needs = vec![(String::new(), namespace.to_owned())];
-    if let Some(title) = &values.title {
-        element(&mut xml, "title", title);
+    let own_lang = || {
+        let context = Context { namespaces: payload.needs.clone(), base: None, lang: None };
+        let root = tree::read(&payload.xml, &context)?;
+        root.inherited().find(|attribute| attribute.name == "lang").map(|own| own.value.clone())
+    };
+    let base = values.base.clone().or_else(|| payload.base.clone());
+    let lang = if payload.has_lang { own_lang() } else { payload.lang.clone() };
+    Markup {
+        format: match payload.family {
+            Family::Atom => Format::Atom10,
+            Family::Rss => Format::Rss20,
+        },
+        xml: payload.xml.clone(),
+        card: Card {
+            title: values.title.clone().unwrap_or_default(),
+            link: values.link.as_deref().map(|link| absolute(link, base.as_deref())),
+            author: values.author.clone(),
+            published: values.published,
+            updated: values.date,
+        },
+        context: Context { namespaces: payload.needs.clone(), base, lang },
+        slots: Slots::default(),
     }
-    if let Some(link) = &values.link {
-        element(&mut xml, "link", link);
-    }
-    if let Some(text) = &values.text {
-        xml.push_str("<description>");
-        if values.html {
-            sx::text(&mut xml, text);
-        } else {
-            // A description is HTML, so plain text is escaped for it and then for XML.
-            let mut html = String::new();
-            sx::text(&mut html, text);
-            sx::text(&mut xml, &html);
-        }
-        xml.push_str("</description>");
-    }
-    if let Some(author) = &values.author {
-        element(&mut xml, "dc:creator", author);
-        needs.push(("dc".to_owned(), DC.to_owned()));
-    }
-    if let Some(id) = &values.id {
-        xml.push_str("<guid isPermaLink=\"false\">");
-        sx::text(&mut xml, id);
-        xml.push_str("</guid>");
-    }
-    if let Some(date) = values.date {
-        element(&mut xml, "pubDate", &date.rfc822());
-    }
-    xml.push_str("</item>");
-    payload.rewritten(Family::Rss, xml, "<item".len(), sync, needs)
 }
 
-fn element(xml: &mut String, name: &str, text: &str) {
-    xml.push('<');
-    xml.push_str(name);
-    xml.push('>');
-    sx::text(xml, text);
-    xml.push_str("</");
-    xml.push_str(name);
-    xml.push('>');
+/// A link by the base that it stands in; as it is where there is none.
+fn absolute(link: &str, base: Option<&str>) -> String {
+    let joined = base.and_then(|base| Url::parse(base).ok()).and_then(|base| base.join(link).ok());
+    match joined.filter(|_| Url::parse(link).is_err()) {
+        Some(joined) => joined.into(),
+        None => link.to_owned(),
+    }
 }
 
 /// Whether a text has the form of an absolute IRI: a scheme, a colon, and no blanks.

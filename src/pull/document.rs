@@ -155,6 +155,9 @@ fn base(payload: &mut Payload, url: &Url) {
     }
     let base = payload.base.as_deref().and_then(|base| url.join(base).ok());
     payload.base = Some(base.unwrap_or_else(|| url.clone()).into());
+    if payload.values.base.is_none() {
+        payload.values.base.clone_from(&payload.base);
+    }
 }
 
 fn plain(

@@ -150,11 +150,12 @@ fn push_payload(
     sync: &mut dyn FnMut(&mut String, SyncPlace<'_>),
 ) {
     let converted;
-    let payload = if payload.family == target.family {
-        payload
-    } else {
-        converted = convert::to(target.family, target.rss, payload, id, made);
-        &converted
+    let payload = match convert::to(target, payload, id, made) {
+        Some(written) => {
+            converted = written;
+            &converted
+        }
+        None => payload,
     };
     let mut inside = scope.clone();
     let (name, rest, after) = payload.parts();

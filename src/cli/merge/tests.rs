@@ -114,18 +114,19 @@ fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
     );
     let item = format!(
         "<item xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{}<title>a &amp;amp; b</title>\
-         <link>http://x/?a&amp;b</link><description>1 &amp;lt; 2</description>\
-         <dc:creator>n</dc:creator><guid isPermaLink=\"false\">urn:i</guid>\
-         <pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate></item>",
+         <link>http://x/?a&amp;b</link><pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate>\
+         <dc:creator>n</dc:creator><description>1 &amp;lt; 2</description>\
+         <guid isPermaLink=\"false\">urn:i</guid></item>",
         sync("i", 1, "A")
     );
     let merged = printed(&rss(""), &atom).unwrap();
     assert_eq!(merged, rss(&item));
     let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
     let entry = format!(
-        "<entry>{}<title>a &amp;amp; b</title><id>urn:i</id>\
-         <updated>2005-05-21T09:43:33Z</updated><author><name>n</name></author>\
-         <link href=\"http://x/?a&amp;b\"/><content type=\"html\">1 &amp;lt; 2</content></entry>",
+        "<entry>{}<title>a &amp;amp; b</title><link rel=\"alternate\" href=\"http://x/?a&amp;b\"/>\
+         <updated>2005-05-21T09:43:33Z</updated><published>2005-05-21T09:43:33Z</published>\
+         <author><name>n</name></author><content type=\"html\">1 &amp;lt; 2</content>\
+         <id>urn:i</id></entry>",
         sync("i", 1, "A")
     );
     assert_eq!(printed(&feed, &merged), Ok(feed.replace("</feed>", &format!("{entry}</feed>"))));
@@ -202,5 +203,75 @@ fn what_shares_nothing_and_broken_json_are_named() {
     ] {
         let found = printed(&shared, json).unwrap_err();
         assert!(found.starts_with(&format!("incoming.xml: {said}")), "{found}");
+    }
+}
+
+/// Namespaces that RSS is put in now and then: an item is the same in each of them.
+#[test]
+fn rss_in_a_namespace_of_its_own_is_merged_once() {
+    const RSS2: &str = "xmlns=\"http://backend.userland.com/rss2\"";
+    let item = |title: &str, updates| {
+        let (guid, sync) = ("<guid>g</guid>", sync("i", updates, "A"));
+        format!("<item>{sync}<title>{title}</title>{guid}<x:y xmlns:x=\"urn:x\"/></item>")
+    };
+    let plain = |items: &str| rss(items);
+    let spaced = |items: &str| rss(items).replacen("<rss ", &format!("<rss {RSS2} "), 1);
+    let prefixed = |items: &str| {
+        let text = spaced(items).replace("xmlns=", "xmlns:r=");
+        let names = ["rss", "channel", "item", "title", "guid"];
+        names.into_iter().fold(text, |text, name| {
+            let text = text.replace(&format!("<{name}"), &format!("<r:{name}"));
+            text.replace(&format!("</{name}"), &format!("</r:{name}"))
+        })
+    };
+    let forms: [&dyn Fn(&str) -> String; 3] = [&plain, &spaced, &prefixed];
+    for local in forms {
+        for incoming in forms {
+            let theirs = incoming(&item("new", 2));
+            // What is there in another namespace stays as it is.
+            let same = local(&item("new", 2));
+            assert_eq!(printed(&same, &theirs).as_ref(), Ok(&same));
+            for ours in [local(""), local(&item("old", 1))] {
+                let once = printed(&ours, &theirs).unwrap();
+                let feed = sse::read(&once).unwrap_or_else(|error| panic!("{error}: {once}"));
+                let [only] = feed.items.as_slice() else { panic!("{once}") };
+                let winner = only.shared.clone().unwrap().unwrap().winner;
+                assert_eq!(winner.data.namespace, feed.rss, "{once}");
+                assert_eq!(winner.data.values.title.as_deref(), Some("new"), "{once}");
+                assert!(once.contains("<x:y"), "{once}");
+                assert_eq!(printed(&once, &theirs), Ok(once));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_other_family_has_words_for_is_said_in_them() {
+    let atom = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE} xmlns:m=\"urn:m\" \
+         xml:base=\"http://h/a/\"><entry xml:base=\"b/\">{}<title>t</title><id>urn:i</id>\
+         <updated>2006-05-21T09:43:33Z</updated><published>2005-05-21T09:43:33Z</published>\
+         <link href=\"../c?d\"/><category term=\"k\"/>\
+         <link rel=\"enclosure\" href=\"http://h/e\" type=\"audio/mpeg\" length=\"3\"/>\
+         <content type=\"html\">&lt;a href=\"e\"&gt;</content><m:x y=\"z\"/></entry></feed>",
+        sync("i", 1, "A")
+    );
+    let merged = printed(&rss(""), &atom).unwrap();
+    for wanted in [
+        "<link>http://h/a/c?d</link>",
+        "<pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate>",
+        "xml:base=\"http://h/a/b/\"",
+        "<category>k</category>",
+        "<enclosure url=\"http://h/e\" type=\"audio/mpeg\" length=\"3\"/>",
+        "<m:x y=\"z\"/>",
+        "<guid isPermaLink=\"false\">urn:i</guid>",
+    ] {
+        assert!(merged.contains(wanted), "{wanted}\n{merged}");
+    }
+    assert_eq!(printed(&merged, &atom).as_ref(), Ok(&merged));
+    let feed = format!("<feed xmlns=\"http://www.w3.org/2005/Atom\" {SSE}><title/></feed>");
+    let back = printed(&feed, &merged).unwrap();
+    for wanted in ["<published>2005-05-21T09:43:33Z</published>", "<m:x y=\"z\"/>", "term=\"k\""] {
+        assert!(back.contains(wanted), "{wanted}\n{back}");
     }
 }

@@ -5,6 +5,7 @@ use super::sync091::{self, Kept, converted};
 use super::tree::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
 use crate::model::{Family, Shared};
+use crate::parse::names::is_rss;
 use crate::sync::Item091;
 use std::ops::Range;
 
@@ -82,12 +83,16 @@ pub fn read(text: &str) -> Result<SseFeed<'_>, SseError> {
             return Err(tree.fault(start(&tree, 0), SseFault::NotAFeed(what)));
         }
     };
+    let mut rss = rss;
     let container = match family {
         Family::Atom => Some(0),
         Family::Rss if local == "collection" => Some(0),
         Family::Rss => {
             let mut children = tree.children(0).map(|(id, _)| id);
-            children.find(|id| tree.name(*id) == (rss.as_str(), "channel"))
+            children.find(|id| {
+                let (namespace, local) = tree.name(*id);
+                local == "channel" && (namespace == rss || is_rss(namespace))
+            })
         }
     };
     let container = container
@@ -96,6 +101,9 @@ pub fn read(text: &str) -> Result<SseFeed<'_>, SseError> {
             let what = "there is nothing in its feed or channel element".to_owned();
             tree.fault(start(&tree, 0), SseFault::NotAFeed(what))
         })?;
+    if family == Family::Rss && container != 0 {
+        rss = tree.name(container).0.to_owned();
+    }
     let items = items(&tree, family, &rss, container)?;
     let dialect = items.iter().find_map(|item| item.dialect).or_else(|| {
         let around = [0, container].into_iter().filter_map(|id| tree.element(id));

@@ -3,6 +3,7 @@
 use super::tree::{Content, Id, Tree, split};
 use super::values::{self, Values};
 use crate::model::Family;
+use crate::parse::names::is_rss;
 use crate::sync::Canonical;
 use std::fmt::Write;
 use std::ops::Range;
@@ -10,11 +11,14 @@ use std::ops::Range;
 /// An item's own markup, cut out of its document, and what it needs to stand elsewhere.
 ///
 /// Two payloads are equal where a reader would see the same: the bytes may differ in prefixes, in
-/// quotes, in the order of attributes and in white space between elements.
+/// quotes, in the order of attributes, in white space between elements and in the namespace that RSS is
+/// put in.
 #[derive(Debug, Clone)]
 pub struct Payload {
     /// The family that its markup belongs to.
     pub family: Family,
+    /// The namespace of its element: Atom's, or the one that its RSS is in, as a rule none.
+    pub namespace: String,
     /// The element from its `<` to its last `>`, without its `sx:sync`; never an empty-element tag.
     pub xml: String,
     /// Directly behind the name of the element, where attributes can be added.
@@ -77,6 +81,7 @@ impl Payload {
         };
         Some(Self {
             family,
+            namespace: tree.name(item).0.to_owned(),
             attributes: 1 + element.name.len(),
             sync: sync_at,
             needs: needs(tree, item, sync),
@@ -104,10 +109,10 @@ impl Payload {
     }
 
     /// The same said in the markup of another family: `xml` with its places, and the bindings that
-    /// it needs. Base and language stay.
+    /// it needs. Base and language are those that are around it.
     pub fn rewritten(
         &self,
-        family: Family,
+        (family, namespace): (Family, &str),
         xml: String,
         attributes: usize,
         sync: usize,
@@ -115,7 +120,19 @@ impl Payload {
     ) -> Self {
         let declares = Vec::new();
         let (has_lang, has_base) = (false, false);
-        Self { family, xml, attributes, sync, needs, declares, has_lang, has_base, ..self.clone() }
+        let namespace = namespace.to_owned();
+        Self {
+            family,
+            namespace,
+            xml,
+            attributes,
+            sync,
+            needs,
+            declares,
+            has_lang,
+            has_base,
+            ..self.clone()
+        }
     }
 
     /// Its parts around the place of `sx:sync`, attributes to be added in front of the first:
@@ -179,6 +196,12 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
         Text(&'t str),
         Close,
     }
+    // An item of RSS says the same in whatever namespace its own elements are.
+    let own = tree.name(item).0;
+    let print = |namespace: &str| match namespace {
+        namespace if namespace == own && is_rss(own) => print(""),
+        namespace => print(namespace),
+    };
     let mut out = String::new();
     let mut steps = vec![Step::Open(item)];
     while let Some(step) = steps.pop() {

@@ -5,6 +5,7 @@ use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMI
 use crate::model::{
     Count, EndpointId, Family, History, Shared, Stamp, SyncId, Time, Update, Version,
 };
+use crate::parse::names::is_rss;
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";
@@ -28,11 +29,11 @@ pub(super) fn sync_of(tree: &Tree<'_>, item: Id) -> Result<Option<Id>, SseError>
 }
 
 /// The family of an element that is an item: `entry` of Atom, or `item` in the namespace that the
-/// feed's own items are in.
+/// feed's own items are in, or in another of RSS.
 pub(super) fn family_of(tree: &Tree<'_>, id: Id, rss: &str) -> Option<Family> {
     match tree.name(id) {
         (ATOM, "entry") => Some(Family::Atom),
-        (namespace, "item") if namespace == rss => Some(Family::Rss),
+        (namespace, "item") if namespace == rss || is_rss(namespace) => Some(Family::Rss),
         _ => None,
     }
 }

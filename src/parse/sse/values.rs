@@ -3,6 +3,7 @@
 use super::tree::{ATOM, Id, Tree};
 use crate::model::{Family, Time};
 use jiff::fmt::rfc2822::DateTimeParser;
+use url::Url;
 
 /// The namespace of `content:encoded`.
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
@@ -16,7 +17,7 @@ pub struct Values {
     pub id: Option<String>,
     /// Its title.
     pub title: Option<String>,
-    /// The address of its page.
+    /// The address of its page, absolute where what is around it says a base.
     pub link: Option<String>,
     /// Its content or description.
     pub text: Option<String>,
@@ -26,11 +27,16 @@ pub struct Values {
     pub author: Option<String>,
     /// When it was updated, else when it was published.
     pub date: Option<Time>,
+    /// When it was published.
+    pub published: Option<Time>,
+    /// The base of what is in it, its own `xml:base` included, where one is absolute.
+    pub base: Option<String>,
 }
 
 /// Reads the values of an item.
 pub(super) fn read(tree: &Tree<'_>, family: Family, item: Id) -> Values {
-    let mut values = Values::default();
+    let base = base_of(tree, item).map(String::from);
+    let mut values = Values { base, ..Values::default() };
     match family {
         Family::Atom => read_atom(tree, item, &mut values),
         Family::Rss => read_rss(tree, item, &mut values),
@@ -42,14 +48,14 @@ pub(super) fn read(tree: &Tree<'_>, family: Family, item: Id) -> Values {
 }
 
 fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
-    let mut published = None;
     for (id, element) in tree.children(item) {
         let (ATOM, local) = tree.name(id) else { continue };
         match local {
             "id" => set(&mut values.id, &tree.plain(id)),
             "title" => set(&mut values.title, &tree.plain(id)),
             "link" if element.attribute("rel").is_none_or(|rel| rel == "alternate") => {
-                set(&mut values.link, element.attribute("href").unwrap_or_default());
+                let link = element.attribute("href").unwrap_or_default();
+                set(&mut values.link, &resolved(tree, id, link));
             }
             // Content outranks a summary, whichever comes first.
             "content" => {
@@ -62,11 +68,38 @@ fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
                 set(&mut values.author, &name.map(|(id, _)| tree.plain(id)).unwrap_or_default());
             }
             "updated" => values.date = Time::parse_rfc3339(&tree.plain(id)).ok(),
-            "published" => published = Time::parse_rfc3339(&tree.plain(id)).ok(),
+            "published" => values.published = Time::parse_rfc3339(&tree.plain(id)).ok(),
             _ => {}
         }
     }
-    values.date = values.date.or(published);
+    values.date = values.date.or(values.published);
+}
+
+/// The base that the `xml:base` of an element and of those around it make (XML Base section 3).
+fn base_of(tree: &Tree<'_>, id: Id) -> Option<Url> {
+    let mut bases = Vec::new();
+    let mut next = tree.element(id);
+    while let Some(element) = next {
+        bases.extend(element.attribute("xml:base"));
+        next = element.parent.and_then(|parent| tree.element(parent));
+    }
+    let outermost_first = bases.iter().rev();
+    outermost_first.fold(None::<Url>, |base, inner| match base {
+        Some(base) => base.join(inner.trim()).ok().or(Some(base)),
+        None => Url::parse(inner.trim()).ok(),
+    })
+}
+
+/// A reference made absolute by the `xml:base` in scope of an element, as far as that says one.
+fn resolved(tree: &Tree<'_>, id: Id, reference: &str) -> String {
+    let reference = reference.trim();
+    // A link that is absolute stays as it is written, and an empty one is none.
+    let is_relative = !reference.is_empty() && Url::parse(reference).is_err();
+    let base = if is_relative { base_of(tree, id) } else { None };
+    match base.and_then(|base| base.join(reference).ok()) {
+        Some(absolute) => absolute.into(),
+        None => reference.to_owned(),
+    }
 }
 
 /// An Atom text construct (RFC 4287 section 3.1): XHTML comes as its markup.
@@ -94,20 +127,24 @@ fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
         match tree.name(id) {
             (CONTENT, "encoded") => set(&mut values.text, &plain()),
             (DC, "creator") => set(&mut values.author, &plain()),
-            (DC, "date") => values.date = values.date.or(Time::parse_rfc3339(&plain()).ok()),
+            (DC, "date") => {
+                values.published = values.published.or(Time::parse_rfc3339(&plain()).ok());
+            }
+            (ATOM, "updated") => values.date = Time::parse_rfc3339(&plain()).ok(),
             (namespace, local) if namespace == own => match local {
                 "guid" => set(&mut values.id, &plain()),
                 "title" => set(&mut values.title, &plain()),
-                "link" => set(&mut values.link, &plain()),
+                "link" => set(&mut values.link, &resolved(tree, id, &plain())),
                 "description" => set(&mut description, &plain()),
                 "author" => set(&mut values.author, &plain()),
-                "pubDate" => values.date = rfc822(&plain()).or(values.date),
+                "pubDate" => values.published = rfc822(&plain()).or(values.published),
                 _ => {}
             },
             _ => {}
         }
     }
     values.text = values.text.take().or(description);
+    values.date = values.date.or(values.published);
 }
 
 /// The words of FeedSync for Collections, and elements of Atom, which may stand there as well.
@@ -135,6 +172,7 @@ fn read_collected(tree: &Tree<'_>, item: Id, values: &mut Values) {
         *slot = slot.take().or(said);
     }
     values.date = values.date.or(said.date);
+    values.published = values.published.or(said.published);
 }
 
 /// Reads an RFC 822 date-time; its weekday is often wrong and never asked.
