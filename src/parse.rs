@@ -8,6 +8,7 @@
 //! break. No I/O happens here, and nothing of an upstream is believed but what it says of itself.
 
 mod again;
+mod amend;
 mod attributes;
 pub mod collection;
 mod date;
@@ -30,6 +31,7 @@ pub mod sse;
 mod text;
 mod walker;
 
+pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Decoded, Found, characters, decode};
 pub use error::ParseError;
 pub use limits::Limits;

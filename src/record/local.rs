@@ -25,6 +25,7 @@ use crate::model::{
     Count, EventKind, FeedName, IdError, Known, Markup, Origin, Shared, Snapshot, Standing, SyncId,
     Tick, Version,
 };
+use crate::parse::Amendment;
 use crate::sync::{self, Choice, SyncError};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -385,7 +386,12 @@ impl At<'_> {
         if let Keep::Conflict(number) = keep
             && let Some(markup) = before.get(*number).and_then(|version| version.data.as_ref())
         {
+            // It says something else from now on, and says so where it has a date for that.
+            let dated = Amendment { updated: Some(self.round.now), ..Amendment::default() };
+            let dated = crate::parse::amended_markup(markup, &dated);
+            let markup = dated.as_ref().unwrap_or(markup);
             draft.change(self.index, |item| say(item, markup));
+            item.winner.data = Some(markup.clone());
         }
         if item.winner.deleted {
             // A tombstone keeps the last bytes that the item had.

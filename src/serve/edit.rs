@@ -6,8 +6,8 @@ mod entry;
 use self::entry::{Body, Posted};
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
-use super::{Shared, admin, conflicts, json, put};
-use crate::model::{Count, FeedName, SyncId};
+use super::{Shared, admin, conflicts, json, plain, put};
+use crate::model::{Count, FeedName, Markup, SyncId};
 use crate::record::local::{Act, Acted, EntryError, Keep, Written};
 use axum::Json;
 use axum::body::Bytes;
@@ -34,7 +34,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let feed = admin::feed(name)?;
     let asked = noconflicts(query.as_deref().unwrap_or_default())?;
-    let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?)?;
+    let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?, None)?;
     let noconflicts = posted.noconflicts.or(asked);
     let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
     let mut response = answer(StatusCode::CREATED, &feed, &acted);
@@ -55,7 +55,8 @@ pub(super) async fn update(
 ) -> Result<Response, Problem> {
     let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
-    let entry = rewritten(&headers, &whole(body, ENTRY_LIMIT)?)?;
+    let outline = outline(&room, &feed, &id).await?;
+    let entry = rewritten(&headers, &whole(body, ENTRY_LIMIT)?, outline.as_ref())?;
     let acted = done(&room, &feed, Act::Update { id, entry, expected }).await?;
     Ok(answer(StatusCode::OK, &feed, &acted))
 }
@@ -82,7 +83,11 @@ pub(super) async fn restore(
     let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
     let body = whole(body, ENTRY_LIMIT)?;
-    let entry = if body.is_empty() { None } else { Some(rewritten(&headers, &body)?) };
+    let outline = outline(&room, &feed, &id).await?;
+    let entry = match body.is_empty() {
+        true => None,
+        false => Some(rewritten(&headers, &body, outline.as_ref())?),
+    };
     let acted = done(&room, &feed, Act::Restore { id, entry, expected }).await?;
     Ok(answer(StatusCode::OK, &feed, &acted))
 }
@@ -99,10 +104,11 @@ pub(super) async fn resolve(
     let (feed, id) = item(path)?;
     let (mut keep, mut conflicts) = (None, None);
     let mut expected = match_tag(&headers)?;
+    let outline = outline(&room, &feed, &id).await?;
     for (key, value) in put::object(&whole(body, ENTRY_LIMIT)?)? {
         let choice = match key.as_str() {
             "keep" => kept(&value)?,
-            "item" => Keep::New(entry::in_json(&value)?),
+            "item" => Keep::New(entry::in_json(&value, outline.as_ref())?),
             "conflicts" => {
                 conflicts = Some(numbers(&value)?);
                 continue;
@@ -175,9 +181,21 @@ fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
     Ok((feed, SyncId::new(&id).map_err(unknown)?))
 }
 
+/// What an item says that is an outline of a list: fields are laid over it, for Atom has no words for
+/// the rest.
+async fn outline(room: &Shared, feed: &FeedName, id: &SyncId) -> Result<Option<Markup>, Problem> {
+    let item = room.store.item(feed, id).await?.filter(plain::is_outline);
+    let version = item.as_ref().and_then(plain::begins);
+    Ok(version.map(|version| version.data.clone()))
+}
+
 /// An entry for an item that is there: `noconflicts` was said when it was made.
-fn rewritten(headers: &HeaderMap, body: &[u8]) -> Result<Written, Problem> {
-    let posted = Posted::read(headers, body)?;
+fn rewritten(
+    headers: &HeaderMap,
+    body: &[u8],
+    outline: Option<&Markup>,
+) -> Result<Written, Problem> {
+    let posted = Posted::read(headers, body, outline)?;
     if posted.noconflicts.is_some() {
         let said = "noconflicts is said when an item is made, and never again";
         return Err(Problem::parameter("noconflicts", said));

@@ -3,8 +3,8 @@
 mod advice;
 mod checked;
 
-use crate::model::{Completeness, Entry, FeedDocument, Time};
-use crate::parse::{self, Limits, ParseError};
+use crate::model::{Completeness, Entry, FeedDocument, Markup, Time};
+use crate::parse::{self, Amendment, Limits, ParseError};
 use std::fmt::Write as _;
 use url::Url;
 
@@ -64,15 +64,23 @@ pub struct Fields {
     pub categories: Vec<String>,
 }
 
-/// A checked Atom entry.
+/// A checked entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The entry, as `parse` read it.
-    xml: String,
-    /// Directly behind its start tag.
-    inner: usize,
-    /// Whether it has an `updated`.
-    is_dated: bool,
+pub struct Written(Source);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// An Atom entry.
+    Atom {
+        /// The entry, as `parse` read it.
+        xml: String,
+        /// Directly behind its start tag.
+        inner: usize,
+        /// Whether it has an `updated`.
+        is_dated: bool,
+    },
+    /// A version that is there, in whatever format, with something else to say.
+    Amended(Box<Markup>, Amendment),
 }
 
 impl Written {
@@ -143,7 +151,37 @@ impl Written {
             return Err(EntryError::whole(message));
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
-        Ok(Self { xml: entry.markup.clone().into_owned(), inner, is_dated: facts.is_dated })
+        let xml = entry.markup.clone().into_owned();
+        Ok(Self(Source::Atom { xml, inner, is_dated: facts.is_dated }))
+    }
+
+    /// A version that is there with another title, text, summary or link; what is not amended stays,
+    /// in the format that it has. It is dated when it is taken, where it says when it was updated.
+    pub fn amended(before: &Markup, amendment: Amendment) -> Result<Self, EntryError> {
+        if amendment.title.as_deref().is_some_and(|title| title.trim().is_empty()) {
+            return Err(EntryError::whole("it has no title, which every Atom entry has"));
+        }
+        if amendment.link.as_deref().is_some_and(|link| !checked::is_page(link)) {
+            return Err(EntryError::whole("its link is no http or https address"));
+        }
+        let text = amendment.text.as_ref().map(|(text, _)| text);
+        let texts = [&amendment.title, &amendment.summary].into_iter().flatten().chain(text);
+        // XML 1.0 section 2.2.
+        let may_stand = |c: char| {
+            matches!(c, '\t' | '\n' | '\r') || c >= ' ' && !matches!(c, '\u{fffe}' | '\u{ffff}')
+        };
+        for text in texts {
+            if let Some(c) = text.chars().find(|c| !may_stand(*c)) {
+                let code = u32::from(c);
+                return Err(EntryError::whole(format!(
+                    "the character U+{code:04X} cannot stand in XML"
+                )));
+            }
+        }
+        let refused =
+            "what the item says cannot be read, so that only a whole Atom entry can take its place";
+        parse::amended(before, &amendment, |_, _| ()).ok_or_else(|| EntryError::whole(refused))?;
+        Ok(Self(Source::Amended(Box::new(before.clone()), amendment)))
     }
 
     /// Makes an entry of fields, and checks it.
@@ -202,11 +240,20 @@ impl Written {
         now: Time,
         take: impl FnOnce(&FeedDocument<'_>, &Entry<'_>) -> T,
     ) -> Result<T, EntryError> {
-        let (start, rest) = self.xml.split_at_checked(self.inner).unwrap_or((&self.xml, ""));
-        let mut text = String::with_capacity(BEFORE.len() + self.xml.len() + 128);
+        let gone = "it cannot be read any more";
+        let (xml, inner, is_dated) = match &self.0 {
+            Source::Atom { xml, inner, is_dated } => (xml, *inner, *is_dated),
+            Source::Amended(before, amendment) => {
+                let amendment = Amendment { updated: Some(now), ..amendment.clone() };
+                let taken = parse::amended(before, &amendment, take);
+                return taken.ok_or_else(|| EntryError::whole(gone));
+            }
+        };
+        let (start, rest) = xml.split_at_checked(inner).unwrap_or((xml, ""));
+        let mut text = String::with_capacity(BEFORE.len() + xml.len() + 128);
         text.push_str(BEFORE);
         text.push_str(start);
-        if !self.is_dated {
+        if !is_dated {
             // The prefix of the entry is bound to Atom where its children stand.
             let name = start.get(1..).unwrap_or_default();
             let end = name.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'));
@@ -219,7 +266,7 @@ impl Written {
         let document = parse::document(&text, None, &Limits::default())
             .map_err(|error| EntryError::whole(words(&error)))?;
         let entry = document.entries.first();
-        let entry = entry.ok_or_else(|| EntryError::whole("it cannot be read any more"))?;
+        let entry = entry.ok_or_else(|| EntryError::whole(gone))?;
         Ok(take(&document, entry))
     }
 }

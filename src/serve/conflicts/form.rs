@@ -5,7 +5,8 @@
 
 use super::page;
 use crate::model::{Item, SyncId};
-use crate::record::local::{Act, Fields, Keep, Written};
+use crate::parse::Amendment;
+use crate::record::local::{Act, EntryError, Keep, Written};
 use crate::serve::Shared;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
@@ -108,7 +109,7 @@ async fn chosen(
                 let said = "an outline says more than a title and a text, which would be lost";
                 return Err(Problem::parameter("keep", said));
             }
-            let written = Written::fields(&fields(&form, &item));
+            let written = written(&form, &item);
             Keep::New(written.map_err(|error| edit::unwritten(&error))?)
         }
         number => match number.parse() {
@@ -121,20 +122,16 @@ async fn chosen(
     Ok(id)
 }
 
-/// What a person wrote, with what the version that it began with says beside its title and text.
-fn fields(form: &Form, item: &Item) -> Fields {
-    let card = &plain::begins(item).unwrap_or(&item.shared.winner).data.card;
-    let text = Some(form.content.replace("\r\n", "\n")).filter(|text| !text.is_empty());
-    let (content, content_html) = if form.is_html { (None, text) } else { (text, None) };
-    Fields {
-        title: form.title.trim().to_owned(),
-        content,
-        content_html,
-        link: card.link.clone().filter(|link| link.starts_with("http")),
-        author: card.author.clone(),
-        published: card.published,
-        ..Fields::default()
-    }
+/// What a person wrote over the version that the form began with: what was not edited stays as it is.
+fn written(form: &Form, item: &Item) -> Result<Written, EntryError> {
+    let before = &plain::begins(item).unwrap_or(&item.shared.winner).data;
+    let shown = page::source(before);
+    let lines = |text: &str| text.trim().replace("\r\n", "\n");
+    let is_same = lines(&form.content) == lines(&shown.text) && form.is_html == shown.is_html;
+    let text = (!is_same).then(|| (form.content.replace("\r\n", "\n"), form.is_html));
+    let title = form.title.trim();
+    let title = (title != before.card.title.trim()).then(|| title.to_owned());
+    Written::amended(before, Amendment { title, text, ..Amendment::default() })
 }
 
 /// Whether a form was sent from a page of this origin. A browser says so, and no page of another

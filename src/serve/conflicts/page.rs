@@ -2,7 +2,7 @@
 
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::diff::visible;
-use crate::model::{Markup as Bytes, SyncId, Version};
+use crate::model::{Field, Markup as Bytes, SyncId, Version};
 use crate::serve::html::{moment, outward, text};
 use crate::serve::{items, plain};
 use maud::{Markup, html};
@@ -165,7 +165,7 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
                         input type="checkbox" name="html" value="yes" checked[written.is_html];
                         span { "The text is HTML" }
                     }
-                    p.quiet { "The item says this from now on; its link, author and date stay." }
+                    p.quiet { "The item says this from now on; everything else that it says stays." }
                     button name="keep" value="new" { "Publish this" }
                 }
             }
@@ -184,16 +184,17 @@ pub(super) fn refused(feed: &str, said: &str) -> Markup {
 
 /// The text of a version as it can be written anew.
 #[derive(Default)]
-struct Source {
-    text: String,
-    is_html: bool,
+pub(super) struct Source {
+    pub(super) text: String,
+    pub(super) is_html: bool,
 }
 
-fn source(markup: &Bytes) -> Source {
+pub(super) fn source(markup: &Bytes) -> Source {
     const TEXTS: [&str; 6] =
         ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
     let fields = crate::parse::again(markup).unwrap_or_default();
-    let find = |path: &&str| fields.iter().find(|field| field.path == **path);
+    let is_said = |field: &&Field<'_>| !field.value.trim().is_empty();
+    let find = |path: &&str| fields.iter().filter(is_said).find(|field| field.path == **path);
     let Some(field) = TEXTS.iter().find_map(find) else { return Source::default() };
     let is_html = plain::is_html(&field.path, &fields);
     if field.value.len() > PREFILLED {

@@ -1,8 +1,8 @@
 //! The entry in a body: Atom, or a few fields as JSON.
 
 use super::{kinds, unwritten};
-use crate::model::Time;
-use crate::parse::{self, Limits};
+use crate::model::{Markup, Time};
+use crate::parse::{self, Amendment, Limits};
 use crate::record::local::{Fields, Written};
 use crate::serve::problem::Problem;
 use crate::serve::put;
@@ -31,7 +31,12 @@ pub(super) struct Posted {
 
 impl Posted {
     /// Reads a body by its media type.
-    pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+    /// `outline`: what the item says where it is an outline of a list.
+    pub(super) fn read(
+        headers: &HeaderMap,
+        body: &[u8],
+        outline: Option<&Markup>,
+    ) -> Result<Self, Problem> {
         let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let essence = declared.and_then(|value| value.split(';').next()).unwrap_or_default();
         let essence = essence.trim().to_ascii_lowercase();
@@ -45,10 +50,7 @@ impl Posted {
             }
             Some(Body::Json) => {
                 let (fields, noconflicts) = fields(put::object(body)?)?;
-                Ok(Self {
-                    entry: Written::fields(&fields).map_err(|error| unwritten(&error))?,
-                    noconflicts,
-                })
+                Ok(Self { entry: written(fields, outline)?, noconflicts })
             }
             None => {
                 let said = "an item is sent as application/atom+xml, one Atom entry, or as \
@@ -60,7 +62,7 @@ impl Posted {
 }
 
 /// An entry within JSON: Atom as a text, or an object with its fields.
-pub(super) fn in_json(value: &Value) -> Result<Written, Problem> {
+pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Written, Problem> {
     match value {
         Value::String(text) => Written::atom(text).map_err(|error| unwritten(&error)),
         Value::Object(object) => {
@@ -69,13 +71,30 @@ pub(super) fn in_json(value: &Value) -> Result<Written, Problem> {
                 let said = "noconflicts is said when an item is made, and never again";
                 return Err(Problem::parameter("noconflicts", said));
             }
-            Written::fields(&fields).map_err(|error| unwritten(&error))
+            written(fields, outline)
         }
         _ => {
             let said = "item is an Atom entry as a text, or an object with its fields";
             Err(Problem::parameter("item", said))
         }
     }
+}
+
+/// An entry of fields; an outline stays one, with what the fields say.
+fn written(fields: Fields, outline: Option<&Markup>) -> Result<Written, Problem> {
+    let Some(before) = outline else {
+        return Written::fields(&fields).map_err(|error| unwritten(&error));
+    };
+    let Fields { title, link, summary, .. } = fields.clone();
+    let said = Fields { title, link, summary, ..Fields::default() };
+    if fields != said {
+        let said = "the item is an outline of a list, which says a title, a link and a summary and \
+                    nothing else that JSON has words for; send a whole Atom entry to make it one";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, said));
+    }
+    let Fields { title, link, summary, .. } = said;
+    let amendment = Amendment { title: Some(title), link, summary, ..Amendment::default() };
+    Written::amended(before, amendment).map_err(|error| unwritten(&error))
 }
 
 fn fields(object: Map<String, Value>) -> Result<(Fields, Option<bool>), Problem> {

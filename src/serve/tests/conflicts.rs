@@ -198,6 +198,37 @@ async fn a_form_resolves_and_leads_back() {
     assert!(!odd.contains("<script"));
 }
 
+/// What is not edited stays: a form has a title and a text, and an item has more.
+#[tokio::test]
+async fn a_new_one_keeps_all_that_was_not_edited() {
+    let site = site(&["a"]);
+    let whole = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:m='urn:m'><entry><id>urn:x</id>\
+                 <title type='html'>The &amp;lt;b&amp;gt;old</title><category term='c'/><m:x>kept</m:x>\
+                 <link rel='enclosure' href='https://example.org/e'/><contributor><name>C</name>\
+                 </contributor><content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'>\
+                 <p>Old</p></div></content></entry></feed>";
+    let document = parse::document(whole, None, &Limits::default()).unwrap();
+    let data = parse::own(&document, &document.entries[0]);
+    site.store.edit("news", |feed| {
+        feed.items.last_mut().unwrap().shared.winner.data = data.clone();
+    });
+    let page = text(site.get("/feeds/news/conflicts").await).await;
+    let shown = page.split_once("rows=\"8\">").unwrap().1.split("</textarea>").next().unwrap();
+    let plain = shown.replace("&lt;", "<").replace("&gt;", ">");
+    let shown: String = url::form_urlencoded::byte_serialize(plain.as_bytes()).collect();
+    for (body, wanted) in [
+        (format!("title=New&html=yes&content={shown}"), "title: Some(\"New\"), text: None"),
+        ("title=New&content=new".to_owned(), "text: Some((\"new\", false))"),
+    ] {
+        let body = format!("token={TOKEN}&item=a&etag=seen&keep=new&{body}");
+        assert_eq!(post(&site, &[FORM, OURS], &body).await.status(), StatusCode::SEE_OTHER);
+        let asked = site.operator.asked.lock().unwrap().last().cloned().unwrap();
+        for kept in [wanted, "term='c'", "kept</m:x>", "rel='enclosure'", "<name>C</name>"] {
+            assert!(asked.contains(kept), "{kept}: {asked}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
     let site = site(&["a"]);

@@ -210,3 +210,29 @@ async fn feeds_are_put_with_what_they_share() {
     assert_eq!(feed["options"]["local"], false);
     assert_eq!(feed["conflicts"], 0);
 }
+
+/// Fields are laid over an outline of a list, which has more to say than Atom has words for.
+#[tokio::test]
+async fn an_outline_that_is_changed_as_json_stays_one() {
+    let site = Site::new();
+    let list = "<opml version='2.0'><body><outline text='Old' type='rss' xmlUrl='http://h/feed' \
+                category='/a'/></body></opml>";
+    let atom = crate::parse::opml::transcoded(list).unwrap().unwrap();
+    let document = crate::parse::document(&atom, None, &crate::parse::Limits::default()).unwrap();
+    let data = crate::parse::own(&document, &document.entries[0]);
+    site.store.edit("news", |feed| {
+        let known = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
+        known.unwrap().shared.winner.data = data.clone();
+    });
+    let kind = [("content-type", "application/json")];
+    let path = "/feeds/news/items/a";
+    let body = r#"{"title":"New","link":"http://h/"}"#;
+    assert_eq!(send(&site, "PUT", path, &kind, body).await.status(), StatusCode::OK);
+    let asked = asked(&site);
+    for kept in ["Amended", "format: Opml", "xmlUrl", "title: Some(\"New\")"] {
+        assert!(asked.contains(kept), "{kept}: {asked}");
+    }
+    let body = r#"{"title":"New","content":"x"}"#;
+    let refused = send(&site, "PUT", path, &kind, body).await;
+    assert!(text(refused).await.contains("is an outline of a list"));
+}

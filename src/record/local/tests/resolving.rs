@@ -49,7 +49,12 @@ async fn a_loser_is_taken_or_a_new_text_written() {
         let before = bench.shared(&id).await;
         let wanted = before.conflicts[number].data.0.clone();
         bench.act(resolve(&id, Keep::Conflict(number))).await.unwrap();
-        assert_eq!(bench.item(&id).await.shared.winner.data, wanted);
+        // It says when it came to say so, and else what it said.
+        let taken = bench.item(&id).await.shared.winner.data;
+        let updated = bench.known(&id).await.updated;
+        assert!(updated > wanted.card.updated, "{updated:?}");
+        let dated = crate::parse::Amendment { updated, ..Default::default() };
+        assert_eq!(Some(taken), crate::parse::amended_markup(&wanted, &dated));
         assert_eq!(bench.known(&id).await.title, wanted.card.title);
         is_settled(&bench, &id, &before).await;
     }
