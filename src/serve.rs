@@ -15,6 +15,7 @@ mod conflicts;
 mod dashboard;
 mod delta;
 mod directory;
+mod discarded;
 mod doors;
 mod edit;
 mod explain;

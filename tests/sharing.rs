@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "sharing/discard.rs"]
+mod discard;
 #[path = "support/sharing.rs"]
 mod publisher;
 mod support;
@@ -311,6 +313,28 @@ async fn a_forged_history_in_our_own_name_is_refused() {
     assert_eq!((verdict.asks, verdict.notes), (Vec::new(), Vec::new()));
 }
 
+/// Section 2.4: `updates` may be anything up to 2³¹−1, and what is seen first is known by nothing else.
+#[tokio::test]
+async fn an_item_that_is_new_may_have_been_updated_any_number_of_times() {
+    let mut gate = Gate::new().await;
+    let (many, most) = (70_000, Count::MAX.value());
+    let verdict = gate
+        .take(&shared(&[
+            entry("a", "A", many, &[(many, "REO", 5)]),
+            entry("b", "B", most, &[(most, "REO", 5)]),
+        ]))
+        .await;
+    assert_eq!(verdict.notes, Vec::<String>::new());
+    assert_eq!(item(&gate, "x.a").await.shared.winner.updates.value(), many);
+    assert_eq!(item(&gate, "x.b").await.shared.winner.updates, Count::MAX);
+    // Not where it would use up the numbers of what this gateway made.
+    gate.later(1);
+    let ours = Issued::from([(id("x.c"), Count::new(most).ok())]);
+    let text = shared(&[entry("c", "C", most, &[(most, "EVIL", 5), (1, "gate.example", 1)])]);
+    let verdict = with(&mut gate, &text, None, Some(&ours)).await;
+    assert!(verdict.notes[0].contains("is not believed"), "{:?}", verdict.notes);
+}
+
 #[tokio::test]
 async fn a_leap_of_updates_is_not_taken_in() {
     let mut gate = Gate::new().await;
@@ -397,6 +421,42 @@ async fn without_since_the_complete_feed_tells_what_is_missing() {
     let verdict = with(&mut gate, &one, Some(&document("", &[a, b])), None).await;
     assert_eq!(kinds(&verdict), [EventKind::Retired]);
     assert!(!asks(&gate, &one).await);
+}
+
+/// Who shares both ways through the other's reader view learns what the other deleted of what was made
+/// here: the view does not list it, and the complete feed has its tombstone.
+#[tokio::test]
+async fn a_reader_view_leads_to_what_the_other_deleted() {
+    let related =
+        "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/></sx:sharing>";
+    let mut gate = Gate::new().await;
+    gate.options.sharing.local = true;
+    let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
+    let both = document(related, &[a.markup(), b.markup()]);
+    with(&mut gate, &both, Some(&both), None).await;
+    let mut known = gate.snapshot().await;
+    for item in &mut known.known {
+        item.origin = Origin::Local;
+    }
+    let asks = |text: &str| {
+        let document = parse::document(text, None, &Limits::default()).unwrap();
+        record::needs_complete(Some(&known), &document)
+    };
+    assert!(!asks(&both));
+    let one = document(related, &[a.markup()]);
+    assert!(asks(&one), "what was made here and is not listed");
+    let said = both.replace(
+        "</feed>",
+        "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"urn:b\" \
+         when=\"2026-01-02T00:00:00Z\"/></feed>",
+    );
+    assert!(asks(&said), "what is said to be deleted");
+    gate.later(1);
+    let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
+    let gone = Shared { sync: gone, ..b }.markup();
+    let verdict = with(&mut gate, &one, Some(&document("", &[a.markup(), gone])), None).await;
+    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert_eq!(titles(&gate.reader().await), ["A"]);
 }
 
 /// `sx:sharing` is the publisher's own, and is never republished (section 2.2).

@@ -257,13 +257,16 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
             known.iter().filter(|k| k.origin == Origin::Observed).map(|k| k.id.clone()).collect();
         let redacted: Vec<SyncId> =
             known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect();
+        let discarded: Vec<SyncId> =
+            known.iter().filter(|k| k.is_discarded()).map(|k| k.id.clone()).collect();
         let shares: Vec<FeedName> = shares.iter().map(|feed| name(feed)).collect();
-        held.push((gate.items(Select::All).await, current, minted, redacted, shares));
+        let gone = (redacted, discarded);
+        held.push((gate.items(Select::All).await, current, minted, gone, shares));
     }
     let sources: Vec<Source<'_>> = all
         .iter()
         .zip(&held)
-        .map(|(feed, (items, current, minted, redacted, may_change))| Source {
+        .map(|(feed, (items, current, minted, (redacted, discarded), may_change))| Source {
             name: feed,
             credit: Credit {
                 id: feed.as_str(),
@@ -276,6 +279,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
             current,
             minted,
             redacted,
+            discarded,
             may_change,
             format: tidegate::model::Format::Atom10,
         })

@@ -23,6 +23,8 @@ pub enum EventKind {
     Rekeyed,
     /// It was found in an older document of its publisher: it was never new to readers.
     Backfilled,
+    /// Its publisher's complete feed does not list it any more, and this gateway had missed why.
+    Discarded,
 }
 
 impl EventKind {
@@ -48,6 +50,7 @@ impl EventKind {
             Self::Returned => "returned",
             Self::Rekeyed => "rekeyed",
             Self::Backfilled => "backfilled",
+            Self::Discarded => "discarded",
         }
     }
 }

@@ -96,6 +96,13 @@ pub enum Standing {
         /// Since when.
         since: Time,
     },
+    /// Discarded: its publisher, who shares it, does not list it in its complete feed any more, and
+    /// this gateway had missed why (SSE 1.0 section 4.1.2 step 2.a.ii). It is in no view and no
+    /// tombstone; the ledger keeps it, so that it comes back under the same ids.
+    Discarded {
+        /// Since when.
+        since: Time,
+    },
 }
 
 /// Who keeps an item: what its versions come from.
@@ -181,9 +188,19 @@ impl Known {
     /// The most former identities kept of an item.
     pub const ALIAS_LIMIT: usize = 8;
 
-    /// Whether its current version is a tombstone.
+    /// Whether it does not live: its current version is a tombstone, or it was discarded.
     pub const fn is_deleted(&self) -> bool {
+        self.is_tombstone() || self.is_discarded()
+    }
+
+    /// Whether its current version is a tombstone.
+    pub const fn is_tombstone(&self) -> bool {
         matches!(self.standing, Standing::Deleted { .. } | Standing::Redacted { .. })
+    }
+
+    /// Whether it was discarded: no view shows it, and nothing says that it is deleted.
+    pub const fn is_discarded(&self) -> bool {
+        matches!(self.standing, Standing::Discarded { .. })
     }
 
     /// Whether its text was removed by the operator.
@@ -196,7 +213,7 @@ impl Known {
         Version {
             id: self.id.clone(),
             updates: self.updates,
-            deleted: self.is_deleted(),
+            deleted: self.is_tombstone(),
             noconflicts: self.noconflicts,
             history: self.history.clone(),
             data,
@@ -300,6 +317,9 @@ pub struct FeedState {
     /// Fingerprint of the address that the last whole document came from, as configured; 0 where
     /// it is unknown.
     pub source: u64,
+    /// When the first whole document came from that address, where another one was polled before: what
+    /// was first seen earlier came from elsewhere.
+    pub source_since: Option<Time>,
     /// What has been learned of it.
     pub character: Character,
     /// What has been learned of changes that are no news.
@@ -352,6 +372,7 @@ impl FeedState {
             head: 0,
             site: None,
             source: 0,
+            source_since: None,
             character: Character::default(),
             noise: FeedNoise::default(),
             hold: None,
@@ -433,6 +454,11 @@ pub struct Item {
 }
 
 impl Item {
+    /// Whether it was discarded.
+    pub const fn is_discarded(&self) -> bool {
+        matches!(self.standing, Standing::Discarded { .. })
+    }
+
     /// The endpoint that made the current version, where it is known.
     pub const fn by(&self) -> Option<&EndpointId> {
         self.shared.winner.history.topmost().stamp.by()

@@ -36,6 +36,9 @@ pub(super) struct Draft<'a> {
     pub(super) state_changed: bool,
     /// Whether its versions go into an archive at once: the reader view never shows them.
     pub(super) seals_now: bool,
+    /// Whether the windows of sync and complete view begin with it, so that every subscriber reads the
+    /// complete feed.
+    pub(super) begins_window: bool,
 }
 
 /// The words of an event that are not known from its item.
@@ -83,6 +86,7 @@ impl<'a> Draft<'a> {
             shown_changed: false,
             state_changed: false,
             seals_now: false,
+            begins_window: false,
         }
     }
 
@@ -377,9 +381,12 @@ impl<'a> Draft<'a> {
         if !writes {
             return Verdict { held, look_again, ..Verdict::default() };
         }
-        let tick = (!self.versions.is_empty()).then_some(self.tick);
+        let tick = (!self.versions.is_empty() || self.begins_window).then_some(self.tick);
         if tick.is_some() {
             self.state.tick = tick;
+            if self.begins_window {
+                (self.state.window_start, self.state.complete_start) = (tick, tick);
+            }
             let first = Tick::at(self.tick.time().minus(Duration::from_secs(1)));
             self.state.window_start.get_or_insert(first);
             self.state.complete_start.get_or_insert(first);
@@ -396,7 +403,7 @@ impl<'a> Draft<'a> {
             shown::note(&mut self);
         }
         let (mut living, mut tombstones) = (0_u32, 0_u32);
-        for known in self.ledger() {
+        for known in self.ledger().filter(|known| !known.is_discarded()) {
             let count = if known.is_deleted() { &mut tombstones } else { &mut living };
             *count = count.saturating_add(1);
         }

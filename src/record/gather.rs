@@ -3,7 +3,7 @@
 
 use super::draft::{Draft, Said};
 use super::redact::forget_in;
-use super::shared::{Body, Merging, Offer, by_update};
+use super::shared::{self, Body, Merging, Offer, by_update};
 use super::{Round, Verdict, local};
 use crate::model::{EventKind, FeedName, Format, Incoming, Item, Known, Origin, Standing, SyncId};
 use credit::credited;
@@ -28,6 +28,8 @@ pub struct Source<'a> {
     pub minted: &'a HashSet<SyncId>,
     /// Items whose text was taken out of it.
     pub redacted: &'a [SyncId],
+    /// Items that it discarded.
+    pub discarded: &'a [SyncId],
     /// The feeds whose items it may change.
     pub may_change: &'a [FeedName],
     /// Its format.
@@ -86,6 +88,7 @@ pub fn gather(
             }
         }
     }
+    discard(&mut draft, &places, sources);
     retire(&mut draft, all, sources);
     // Of lists alone comes a list. What has nothing yet may become anything.
     let was_list = draft.state.format == Format::Opml;
@@ -153,6 +156,21 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
 fn redact(draft: &mut Draft<'_>, source: &Source<'_>, at: usize) {
     if draft.item(at).is_some_and(|known| !known.is_redacted()) {
         forget_in(draft, at, &format!("its text was removed in the feed {}", source.name));
+    }
+}
+
+/// What the first source of an item discarded goes here too, unless another one shows it.
+fn discard(draft: &mut Draft<'_>, places: &HashMap<SyncId, usize>, sources: &[Source<'_>]) {
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
+    for source in sources {
+        let gone = source.discarded.iter().filter(|id| !shown.contains(*id));
+        let gone = gone.filter_map(|id| places.get(id)).copied().filter(|at| {
+            draft.item(*at).is_some_and(|known| {
+                known.origin == Origin::Feed(source.name.clone()) && !known.is_deleted()
+            })
+        });
+        let gone: Vec<usize> = gone.collect();
+        shared::discard(draft, &gone, &format!("it was discarded in the feed {}", source.name));
     }
 }
 

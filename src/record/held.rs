@@ -4,7 +4,7 @@ use super::BodyPrints;
 use super::compare::Compared;
 use super::draft::Draft;
 use crate::identity::Pair;
-use crate::judge::{self, Scene, Window};
+use crate::judge::{self, Braked, Scene, Window};
 use crate::model::{Completeness, Decision, Hold, Noise};
 
 /// What the brake makes of a document.
@@ -38,12 +38,13 @@ fn words(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
 }
 
-/// Applies the brake.
+/// Applies the brake. `beside`: what there is to say against what the document led to.
 pub(super) fn hold(
     scene: &Scene<'_>,
     window: &Window,
     prints: BodyPrints,
     draft: &mut Draft<'_>,
+    beside: Option<Braked>,
 ) -> Passage {
     let body = short(prints.body);
     let source = draft.round.source();
@@ -56,7 +57,7 @@ pub(super) fn hold(
         let foreign = is_foreign(&before.kind);
         return Passage::Held { reason: words(before), keep: Some(Keep { foreign, moved }) };
     }
-    let Some(braked) = judge::brake(scene, window) else {
+    let Some(braked) = judge::brake(scene, window).or(beside) else {
         if before.is_none() {
             return Passage::Free;
         }

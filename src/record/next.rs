@@ -5,7 +5,7 @@ use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
 use super::newcomer::{describe, newcomer};
-use super::shared::{self, Listed, Parts, Peers};
+use super::shared::{self, Discard, Listed, Parts, Peers};
 use super::{
     BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, kept_out, mint,
     waiting,
@@ -63,7 +63,9 @@ pub fn take_in_shared(
     if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
         draft.state_changed = true;
     }
-    let shared = Some((parts, draft, document));
+    let discard =
+        if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
+    let shared = Some((parts, draft, document, discard));
     let verdict =
         judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
@@ -100,14 +102,15 @@ fn held_whole(
     };
     let window = Window::new(&scene);
     let mut draft = Draft::new(round, snapshot);
-    match held::hold(&scene, &window, prints, &mut draft) {
+    match held::hold(&scene, &window, prints, &mut draft, None) {
         Passage::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
         Passage::Free | Passage::Ends { .. } => None,
     }
 }
 
-/// A document that shares items, taken apart; what of it was merged, and the whole of it.
-type Merged<'a> = (&'a Parts<'a>, Draft<'a>, &'a FeedDocument<'a>);
+/// A document that shares items, taken apart; what of it was merged, the whole of it, and what is to be
+/// discarded.
+type Merged<'a> = (&'a Parts<'a>, Draft<'a>, &'a FeedDocument<'a>, Discard);
 
 /// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
 /// are that of everything, which `merged` is a change of, and that of what is judged.
@@ -139,16 +142,21 @@ fn judge_plain<'a>(
         now: round.now,
     };
     let window = Window::new(&scene);
-    let (shared, mut draft) = match merged {
-        Some((parts, draft, document)) => (Some((parts, document)), draft),
-        None => (None, Draft::new(round, whole)),
+    let (shared, mut draft, mut discard) = match merged {
+        Some((parts, draft, document, discard)) => (Some((parts, document)), draft, discard),
+        None => (None, Draft::new(round, whole), Discard::default()),
     };
     draft.state.noise = noise;
-    let left = match held::hold(&scene, &window, prints, &mut draft) {
+    let beside = discard.braked.take();
+    let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         Passage::Held { reason, keep } => {
             held::learn(&mut draft, &matching.pairs, &compared);
             if let Some(keep) = keep {
                 kept::keep(&scene, &mut draft, keep);
+            }
+            if !discard.is_nothing() {
+                // The next look reads the complete feed again.
+                draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
             if let Some((parts, _)) = shared {
                 let listed = Listed::of(parts, &HashMap::new());
@@ -160,6 +168,7 @@ fn judge_plain<'a>(
         Passage::Ends { theirs } => kept::left(snapshot, document, &names, &draft, theirs),
         Passage::Free => Vec::new(),
     };
+    discard.apply(&mut draft);
     let found = found + left.len();
     if found > ITEMS_LIMIT {
         return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
@@ -262,6 +271,10 @@ impl Taken<'_> {
             (Standing::Deleted { .. }, _) => Some(Said::new(
                 EventKind::Undeleted,
                 "it is in the document again after it was deleted",
+            )),
+            (Standing::Discarded { .. }, _) => Some(Said::new(
+                EventKind::Undeleted,
+                "it is in the document again after it was discarded",
             )),
             (_, false) => waiting::admit(&mut self.draft, pair.known, changes),
             (_, true) => waiting::due(&self.draft, pair.known),
@@ -417,6 +430,9 @@ impl Taken<'_> {
             draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());
             let source = draft.round.source();
             if source != 0 && source != draft.state.source {
+                if draft.state.source != 0 {
+                    draft.state.source_since = Some(draft.round.now);
+                }
                 draft.state.source = source;
                 draft.state_changed = true;
             }

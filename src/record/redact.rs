@@ -42,7 +42,7 @@ pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
     let stand_in = nothing(draft.state.format);
     let said = Said::new(EventKind::Deleted, why);
     let is_version =
-        !known.is_deleted() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
+        !known.is_tombstone() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
     if !is_version {
         draft.change(at, |item| item.standing = standing);
         draft.keep_latest(id.clone(), stand_in);

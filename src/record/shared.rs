@@ -5,22 +5,28 @@
 //! neither its look nor its absence proves anything.
 
 mod datum;
+mod discard;
 mod gap;
 mod merge;
 mod offer;
 mod order;
 mod parts;
 
+pub(super) use discard::{Discard, discard, discarded};
 pub(super) use merge::{Merging, merge};
 pub(super) use offer::{Body, Offer};
 pub(super) use order::{Listed, SHOWN_LEAST, by_changes, by_update, order};
 pub(super) use parts::{Parts, Slot, parts, without};
 
-use crate::model::{Count, Entry, FeedDocument, FeedState, Known, Origin, Snapshot, SyncId};
-use std::collections::HashMap;
+use crate::model::{
+    Count, Entry, FeedDocument, FeedState, Known, Origin, Snapshot, Standing, SyncId,
+};
+use std::collections::{HashMap, HashSet};
 
 /// By how much `updates` may be greater than what is known of the item. A greater leap is not taken
-/// in: an item whose numbers are used up can never be changed again.
+/// in: an item whose numbers are used up can never be changed again. An item that is seen for the first
+/// time may have any number (SSE 1.0 section 2.4: up to 2³¹−1), since whoever sends it first owns it and
+/// can harm nothing but it; one that bears the name of this gateway may not, for its owner is this one.
 pub const LEAP_LIMIT: u32 = 65_536;
 
 /// What is known of the gateway's own updates elsewhere: of the items that were asked for the
@@ -38,7 +44,8 @@ pub struct Peers<'a> {
 
 /// Whether the complete feed is to be read first: at the first look, by a subscriber who is out of
 /// sync (SSE 1.0 section 4.1.2 step 2), and where a document without `since` does not list an item
-/// that it had.
+/// that it had or that was made here, or says that one is deleted. Such a document, as a reader view
+/// is, has no tombstones: whoever shares both ways through it would never learn what the other deleted.
 pub fn needs_complete(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> bool {
     let Some(sharing) = &document.sharing else { return false };
     if sharing.complete.is_none() || document.completeness != crate::model::Completeness::Full {
@@ -55,12 +62,17 @@ pub fn needs_complete(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) 
 }
 
 fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
-    use crate::model::Standing;
     let shared = document.entries.iter().filter_map(Entry::shared);
-    let listed: std::collections::HashSet<&SyncId> = shared.map(|said| said.id()).collect();
-    let is_there =
-        |known: &&Known| known.origin == Origin::Upstream && known.standing == Standing::Current;
-    snapshot.known.iter().filter(is_there).any(|known| !listed.contains(&known.id))
+    let listed: HashSet<&SyncId> = shared.map(|said| said.id()).collect();
+    let said: HashSet<&str> = document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
+    let is_missing = |known: &Known| {
+        known.standing == Standing::Current && !listed.contains(&known.id)
+            || !known.is_deleted()
+                && (said.contains(known.published_id.as_str())
+                    || said.contains(known.native_shown.as_str()))
+    };
+    let is_theirs = |known: &&Known| matches!(known.origin, Origin::Upstream | Origin::Local);
+    snapshot.known.iter().filter(is_theirs).any(is_missing)
 }
 
 /// Notes how far the upstream is known now (section 4.1): the lesser of what the document and the

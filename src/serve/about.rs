@@ -8,7 +8,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::html::{self, text};
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
 use super::problem::{Problem, RETRY_SOON};
-use super::{Shared, keeping};
+use super::{Shared, discarded, keeping};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{Backfill, Event, FeedName, FeedState};
 use axum::extract::State;
@@ -38,6 +38,7 @@ pub(super) async fn page(
         _ => html! {},
     };
     let contested = room.contested.of(&record.name).await?;
+    let kept = html! { (discarded::part(&record.name, snapshot.as_ref())) (kept) };
     let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
     Ok(html::page(&format!("About {}", record.name), &content))
 }

@@ -3,7 +3,7 @@
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, Shared, explain, items, json, keeping, put};
+use super::{REQUEST_BODY_LIMIT, Shared, discarded, explain, items, json, keeping, put};
 use crate::judge::{self, Pending};
 use crate::model::{FeedName, SyncId};
 use crate::store::EVENTS_KEPT;
@@ -71,6 +71,7 @@ async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
         ("character", json!(learned)),
         ("noise", json!(state.as_ref().map(|state| state.noise.words()))),
         ("no_news", quiet.into()),
+        ("discarded", discarded::described(snapshot.as_ref())),
         ("document", json!(status.document.as_ref().map(json::document))),
     ] {
         feed.insert(key.to_owned(), value);

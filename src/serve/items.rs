@@ -183,6 +183,7 @@ fn standing(standing: &Standing) -> (&'static str, Option<Time>) {
         Standing::Retired { since } => ("retired", Some(*since)),
         Standing::Deleted { since } => ("deleted", Some(*since)),
         Standing::Redacted { since } => ("redacted", Some(*since)),
+        Standing::Discarded { since } => ("discarded", Some(*since)),
     }
 }
 

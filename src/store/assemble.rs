@@ -5,9 +5,18 @@ use crate::model::{
     Event, History, Item, Known, Markup, NewVersion, Shared, Standing, Time, Version,
 };
 
+/// Whether what a view showed at `at` may tell of an item: not of one whose text was removed since,
+/// and not of one that was discarded by then.
+pub(super) fn is_told(known: &Known, at: Time) -> bool {
+    match known.standing {
+        Standing::Discarded { since } => at < since,
+        _ => !known.is_redacted(),
+    }
+}
+
 /// The item of a ledger entry, its newest bytes and what is in conflict with it.
 pub(super) fn assemble(known: Known, newest: Markup, conflicts: Vec<Version<Markup>>) -> Item {
-    let deleted = known.is_deleted();
+    let deleted = known.is_tombstone();
     let winner = Version {
         id: known.id,
         updates: known.updates,

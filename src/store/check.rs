@@ -100,11 +100,12 @@ fn bounded(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError>
     }
 }
 
-/// A tick comes with versions only, and later than the last one (CONTRACT, Words).
+/// A tick comes with versions, or begins the sync view's window anew, and is later than the last one
+/// (CONTRACT, Words).
 fn ticks(change: &Change, last: Option<Tick>) -> Result<(), String> {
     match change.tick {
         None if !change.versions.is_empty() => Err("it has versions and no tick".to_owned()),
-        Some(tick) if change.versions.is_empty() => {
+        Some(tick) if change.versions.is_empty() && change.state.window_start != Some(tick) => {
             Err(format!("it has the tick {tick} and no versions"))
         }
         Some(tick) if last.is_some_and(|last| tick <= last) => {

@@ -40,6 +40,7 @@ struct Found {
     current: Vec<SyncId>,
     minted: HashSet<SyncId>,
     redacted: Vec<SyncId>,
+    discarded: Vec<SyncId>,
     may_change: Vec<FeedName>,
 }
 
@@ -166,6 +167,7 @@ impl Desk {
             current,
             minted: known.iter().filter(is_made).map(|known| known.id.clone()).collect(),
             redacted: known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect(),
+            discarded: known.iter().filter(|k| k.is_discarded()).map(|k| k.id.clone()).collect(),
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
             name: name.clone(),
         }))
@@ -194,6 +196,7 @@ impl Found {
             current: current.to_vec(),
             minted: HashSet::new(),
             redacted: Vec::new(),
+            discarded: Vec::new(),
             may_change: Vec::new(),
         }
     }
@@ -212,6 +215,7 @@ impl Found {
             current: &self.current,
             minted: &self.minted,
             redacted: &self.redacted,
+            discarded: &self.discarded,
             may_change: &self.may_change,
             format: self.state.format,
         }

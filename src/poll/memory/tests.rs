@@ -45,6 +45,7 @@ fn blank() -> FeedState {
         minted: 0,
         archives: crate::model::Chain::default(),
         deltas_from: 0,
+        source_since: None,
         upstream_until: None,
         updates_before: 0,
         gap: None,

@@ -260,6 +260,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         minted: 1,
         archives: Chain::default(),
         deltas_from: 0,
+        source_since: None,
         upstream_until: None,
         updates_before: 0,
         gap: None,

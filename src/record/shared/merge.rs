@@ -167,8 +167,10 @@ impl<'m, 'd> Merging<'m, 'd> {
             return;
         }
         match found {
+            // What was discarded is as good as unknown, but for its place and its ids.
+            Some(back) if back.1.is_discarded() => self.add(offer, Some(back)),
             Some((index, known)) => self.update(index, &known, offer),
-            None => self.add(offer),
+            None => self.add(offer, None),
         }
     }
 
@@ -178,21 +180,21 @@ impl<'m, 'd> Merging<'m, 'd> {
         let before = known.map_or(0, |known| known.updates.value());
         let versions = || said.conflicts.iter().map(|c| (c.updates, &c.history));
         let versions = || versions().chain([(said.version.updates, &said.version.history)]);
-        if let Some((updates, _)) =
-            versions().find(|(updates, _)| updates.value() > before.saturating_add(LEAP_LIMIT))
-        {
+        let own = self.draft.round.endpoint;
+        let updates = || versions().flat_map(|(_, history)| history.iter());
+        let is_ours = is_id_of(id, own) || Update::greatest_by(own, updates()).is_some();
+        let is_bound = known.is_some_and(|known| !known.is_discarded()) || is_ours;
+        let most = versions().map(|(updates, _)| updates.value()).filter(|_| is_bound).max();
+        if let Some(updates) = most.filter(|most| *most > before.saturating_add(LEAP_LIMIT)) {
             self.merged.note(format!(
-                "the item {id} says that it was updated {} times, where {before} are known: a leap \
-                 of more than {LEAP_LIMIT} is not believed",
-                updates.value()
+                "the item {id} says that it was updated {updates} times, where {before} are known: a \
+                 leap of more than {LEAP_LIMIT} is not believed"
             ));
             return false;
         }
         if self.is_ours {
             return true;
         }
-        let own = self.draft.round.endpoint;
-        let updates = || versions().flat_map(|(_, history)| history.iter());
         let most = said.version.updates.value().max(before).saturating_add(LEAP_LIMIT);
         if let Some(update) = updates().find(|update| update.sequence.value() > most) {
             self.merged.note(format!(
@@ -205,7 +207,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let Some(claimed) = Update::greatest_by(own, updates()) else {
             // An id of ours that nobody ever updated in our name was not minted here.
-            let is_minted = known.is_some() || !id.as_str().starts_with(&format!("{own}."));
+            let is_minted = known.is_some() || !is_id_of(id, own);
             if !is_minted {
                 self.merged.note(format!(
                     "the item {id} bears an id of this gateway, {own}, which never made it: its \
@@ -249,9 +251,9 @@ impl<'m, 'd> Merging<'m, 'd> {
         Update::greatest_by(own, histories.flat_map(|history| history.iter()))
     }
 
-    /// Step 1 of section 3.3: nothing local has this id.
-    fn add(&mut self, offer: &Offer<'_>) {
-        if self.draft.size() >= ITEMS_LIMIT {
+    /// Step 1 of section 3.3: nothing local has this id. `back`: what was discarded under it.
+    fn add(&mut self, offer: &Offer<'_>, back: Option<(usize, Known)>) {
+        if back.is_none() && self.draft.size() >= ITEMS_LIMIT {
             self.merged.note(format!(
                 "the feed has {ITEMS_LIMIT} items, which is the limit; no more are taken in"
             ));
@@ -272,11 +274,18 @@ impl<'m, 'd> Merging<'m, 'd> {
         if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
             published.clone_into(&mut known.published_id);
         }
+        if let Some((_, old)) = &back {
+            (known.native, known.published_id) = (old.native.clone(), old.published_id.clone());
+            known.first_seen = old.first_seen;
+        }
         known.origin = offer.origin.clone();
         bear(&mut known, &said.version);
         known.bytes = offer.body.print();
         known.standing = self.standing(said.version.deleted, offer.is_listed);
-        let words = history_words(&said.version);
+        let mut words = history_words(&said.version);
+        if back.is_some() {
+            words.push_str(", after it was discarded");
+        }
         let (kind, reason) = if said.version.deleted {
             (EventKind::Deleted, format!("{} that it is deleted, {words}", shares(&offer.origin)))
         } else {
@@ -286,7 +295,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
         let words = Said::new(kind, reason);
-        let index = self.draft.incorporate(None, known, Some(markup), conflicts, words);
+        let at = back.map(|(at, _)| at);
+        let index = self.draft.incorporate(at, known, Some(markup), conflicts, words);
         self.fresh.insert(id.clone(), index);
         if self.draft.round.options.sharing.conflicts != ConflictPolicy::Keep
             && !said.conflicts.is_empty()
@@ -462,6 +472,11 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
     }
+}
+
+/// Whether an endpoint of this kind minted an id: those of a gateway begin with its name.
+pub(super) fn is_id_of(id: &SyncId, own: &EndpointId) -> bool {
+    id.as_str().strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Who shares an item, in words.

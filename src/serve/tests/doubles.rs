@@ -123,6 +123,7 @@ pub(super) fn state(format: Format) -> FeedState {
         minted: 4,
         archives: Chain::default(),
         deltas_from: 0,
+        source_since: None,
         upstream_until: None,
         updates_before: 0,
         gap: None,

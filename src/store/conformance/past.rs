@@ -92,6 +92,7 @@ async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<Strin
             Standing::Retired { .. } => " retired",
             Standing::Deleted { .. } => " deleted",
             Standing::Redacted { .. } => " redacted",
+            Standing::Discarded { .. } => " discarded",
         };
         assert_eq!(winner.deleted, standing == " deleted");
         format!("{}.{}{standing} {}", winner.id, winner.updates.value(), winner.data.card.title)

@@ -264,7 +264,7 @@ impl Shelf {
     /// The items asked for; `None` before the first skeleton.
     pub(super) fn view(&self, select: Select) -> Option<View> {
         let skeleton = self.skeleton.clone()?;
-        let items = match select {
+        let items: Vec<Item> = match select {
             Select::Current => self.order.iter().filter_map(|id| self.item(id)).collect(),
             Select::All => self.by_tick.iter().filter_map(|(_, id)| self.item(id)).collect(),
             Select::After(tick) => {
@@ -272,6 +272,7 @@ impl Shelf {
                 later.filter_map(|(_, id)| self.item(id)).collect()
             }
         };
+        let items = items.into_iter().filter(|item| !item.is_discarded()).collect();
         Some(View { state: self.state.clone(), skeleton, items })
     }
 

@@ -20,11 +20,11 @@ pub(in crate::store) struct EventRecord {
 }
 
 impl Record for EventRecord {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 
-    /// The first layout knew one kind less and is otherwise the same.
+    /// The first two layouts knew fewer kinds and are otherwise the same.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        if version == 1 { fields(payload) } else { newest(version, payload) }
+        if version <= 2 { fields(payload) } else { newest(version, payload) }
     }
 }
 
@@ -39,6 +39,8 @@ enum KindRecord {
     Rekeyed,
     /// Since the second layout.
     Backfilled,
+    /// Since the third layout.
+    Discarded,
 }
 
 impl From<&Event> for EventRecord {
@@ -52,6 +54,7 @@ impl From<&Event> for EventRecord {
             EventKind::Returned => KindRecord::Returned,
             EventKind::Rekeyed => KindRecord::Rekeyed,
             EventKind::Backfilled => KindRecord::Backfilled,
+            EventKind::Discarded => KindRecord::Discarded,
         };
         Self {
             kind,
@@ -80,6 +83,7 @@ impl TryFrom<EventRecord> for Event {
             KindRecord::Returned => EventKind::Returned,
             KindRecord::Rekeyed => EventKind::Rekeyed,
             KindRecord::Backfilled => EventKind::Backfilled,
+            KindRecord::Discarded => EventKind::Discarded,
         };
         Ok(Self {
             kind,

@@ -110,9 +110,19 @@ impl Record for KnownRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StandingRecord {
     Current,
-    Retired { since: Seconds },
-    Deleted { since: Seconds },
-    Redacted { since: Seconds },
+    Retired {
+        since: Seconds,
+    },
+    Deleted {
+        since: Seconds,
+    },
+    Redacted {
+        since: Seconds,
+    },
+    /// Since the sixth layout.
+    Discarded {
+        since: Seconds,
+    },
 }
 
 impl From<&Standing> for StandingRecord {
@@ -122,6 +132,7 @@ impl From<&Standing> for StandingRecord {
             Standing::Retired { since } => Self::Retired { since: (*since).into() },
             Standing::Deleted { since } => Self::Deleted { since: (*since).into() },
             Standing::Redacted { since } => Self::Redacted { since: (*since).into() },
+            Standing::Discarded { since } => Self::Discarded { since: (*since).into() },
         }
     }
 }
@@ -133,6 +144,7 @@ impl From<StandingRecord> for Standing {
             StandingRecord::Retired { since } => Self::Retired { since: since.into() },
             StandingRecord::Deleted { since } => Self::Deleted { since: since.into() },
             StandingRecord::Redacted { since } => Self::Redacted { since: since.into() },
+            StandingRecord::Discarded { since } => Self::Discarded { since: since.into() },
         }
     }
 }
@@ -247,6 +259,13 @@ impl AbsenceRecord {
     }
 }
 
+impl KnownRecord {
+    /// Whether the item was discarded, so that no view shows it.
+    pub(in crate::store) const fn is_discarded(&self) -> bool {
+        matches!(self.standing, StandingRecord::Discarded { .. })
+    }
+}
+
 impl From<&Known> for KnownRecord {
     fn from(known: &Known) -> Self {
         Self {
@@ -330,6 +349,7 @@ mod tests {
             (1, Standing::Retired { since }),
             (2, Standing::Deleted { since }),
             (3, Standing::Redacted { since }),
+            (4, Standing::Discarded { since }),
         ] {
             let bytes = postcard::to_stdvec(&StandingRecord::from(&standing)).unwrap();
             assert_eq!(bytes.first(), Some(&number));

@@ -125,6 +125,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         time().prop_map(|since| Standing::Retired { since }),
         time().prop_map(|since| Standing::Deleted { since }),
         time().prop_map(|since| Standing::Redacted { since }),
+        time().prop_map(|since| Standing::Discarded { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
     let told = (any::<u8>(), text(), of(any_probe()));
@@ -220,7 +221,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
         },
     );
     let gap = of((time(), time()).prop_map(|(since, until)| Gap { since, until }));
-    let until = (of(text()), any::<u32>(), gap);
+    let until = (of(text()), any::<u32>(), gap, of(time()));
     let deltas = (any::<u64>(), until, vec((any::<u32>(), any::<u64>()), 0..4));
     let more = (deltas, chain);
     (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
@@ -231,7 +232,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
             hold,
             ripens,
             (current, living, tombstones, minted),
-            ((deltas_from, (upstream_until, updates_before, gap), lineage), archives),
+            ((deltas_from, (upstream_until, updates_before, gap, source_since), lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
             let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
@@ -250,6 +251,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 head,
                 site,
                 source,
+                source_since,
                 character: Character {
                     documents,
                     largest,
@@ -287,7 +289,7 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
 
 pub(in crate::store) fn any_event() -> impl Strategy<Value = Event> {
     let names = (
-        select([&EventKind::ALL[..], &[EventKind::Backfilled]].concat()),
+        select([&EventKind::ALL[..], &[EventKind::Backfilled, EventKind::Discarded]].concat()),
         sync_id(),
         text(),
         of(text()),

@@ -50,10 +50,12 @@ pub(in crate::store) struct StateRecord {
     updates_before: u32,
     /// What is missing since the store was brought back from a copy: from when, until when.
     gap: Option<(Seconds, Seconds)>,
+    /// Since when documents come from the address that they come from now.
+    source_since: Option<Seconds>,
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 5;
+    const VERSION: u8 = 6;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
@@ -64,6 +66,8 @@ impl Record for StateRecord {
             3 => return fields_and(payload, &(None::<String>, no_past())),
             // The fourth lacks what a purge or a copy left.
             4 => return fields_and(payload, &no_past()),
+            // The fifth lacks since when documents come from their address.
+            5 => return fields_and(payload, &NO_MOVE),
             _ => return newest(version, payload),
         }
         // The first layout ends with the number of the next event.
@@ -77,10 +81,14 @@ impl Record for StateRecord {
     }
 }
 
-/// What a purge and a copy left, where there was none.
-const fn no_past() -> (u32, Option<(Seconds, Seconds)>) {
-    (0, None)
+/// What a purge and a copy left, and since when documents come from their address, where nothing is
+/// known of that.
+const fn no_past() -> (u32, Option<(Seconds, Seconds)>, Option<Seconds>) {
+    (0, None, NO_MOVE)
 }
+
+/// Since when documents come from their address, where no other was polled.
+const NO_MOVE: Option<Seconds> = None;
 
 /// A [`Chain`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -266,6 +274,7 @@ impl StateRecord {
             upstream_until: state.upstream_until.clone(),
             updates_before: state.updates_before,
             gap: state.gap.map(|gap| (gap.since.into(), gap.until.into())),
+            source_since: state.source_since.map(Seconds::from),
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
@@ -291,6 +300,7 @@ impl TryFrom<StateRecord> for FeedState {
             site: record.site,
             character: record.character.with(record.came),
             source: record.sources.last,
+            source_since: record.source_since.map(Into::into),
             noise: record.noise.into(),
             hold: record.hold.map(|hold| hold.with(&record.sources)),
             ripens: record.ripens.map(Into::into),

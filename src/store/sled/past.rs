@@ -4,7 +4,7 @@ use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{Count, FeedName, FeedState, Known, Markup, Skeleton, SyncId, Tick, Time};
-use crate::store::assemble::assemble_past;
+use crate::store::assemble::{assemble_past, is_told};
 use crate::store::record::{HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord};
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
@@ -133,7 +133,7 @@ pub(super) fn past(
     };
     let (mut items, mut shown, mut last) = (Vec::new(), ordered.max(framed), None);
     for id in ids {
-        let Some(known) = known(trees, feed, id)?.filter(|known| !known.is_redacted()) else {
+        let Some(known) = known(trees, feed, id)?.filter(|known| is_told(known, at)) else {
             continue;
         };
         match then(trees, feed, id, at)? {

@@ -120,7 +120,10 @@ pub(super) fn view(
     let mut items = Vec::with_capacity(ids.len());
     for id in &ids {
         let key = keys::item(feed, id);
-        let known = trees.expected(Class::Ledger, &key)?;
+        let known: KnownRecord = trees.expected(Class::Ledger, &key)?;
+        if known.is_discarded() {
+            continue;
+        }
         items.push(with_bytes(trees, feed, id, known)?);
     }
     Ok(Some(View { state: state.clone(), skeleton, items }))

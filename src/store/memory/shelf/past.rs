@@ -2,7 +2,7 @@
 
 use super::Shelf;
 use crate::model::{Count, FeedState, Markup, SyncId, Tick, Time};
-use crate::store::assemble::assemble_past;
+use crate::store::assemble::{assemble_past, is_told};
 use crate::store::retention::{Line, Thing, surplus};
 use crate::store::{Holdings, Past, PastSelect, Pruned, Retention, VersionNote, View};
 use std::collections::{HashSet, VecDeque};
@@ -38,7 +38,7 @@ impl Shelf {
         let mut shown = (*ordered).max(*framed);
         let mut last: Option<Tick> = None;
         for id in ids {
-            let Some(kept) = self.items.get(id).filter(|kept| !kept.known.is_redacted()) else {
+            let Some(kept) = self.items.get(id).filter(|kept| is_told(&kept.known, at)) else {
                 continue;
             };
             let Some(place) = kept.versions.iter().position(|v| v.note.shown <= at) else {

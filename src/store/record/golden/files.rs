@@ -197,6 +197,7 @@ pub(super) fn state(noise: FeedNoise) -> FeedState {
         head: 6,
         site: Some(URL.to_owned()),
         source: 14,
+        source_since: None,
         character: Character {
             documents: 1,
             largest: 2,
@@ -354,7 +355,7 @@ specimens! {
     archive_1: "archive-1.hex", ArchiveRecord::new(&archive_note(), 2), ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
-    event_2: "event-2.hex", event(EventKind::Backfilled), EventRecord;
+    event_3: "event-3.hex", event(EventKind::Discarded), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
     feed_5: "feed-5.hex", shared_feed(), FeedRow;
@@ -395,6 +396,8 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<FloorRecord>(&stored).unwrap(), floor(0));
     let stored = golden("event-1.hex", &[]);
     assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
+    let stored = golden("event-2.hex", &[]);
+    assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Backfilled));
     let stored = golden("state-2.hex", &[]);
     let mut second = state(feed_noise());
     second.archives.free = 0;

@@ -25,6 +25,11 @@ fn purged_once() -> StateRecord {
     StateRecord::new(&FeedState { upstream_until: until, updates_before: 300, gap, ..state }, 40)
 }
 
+fn moved_once() -> StateRecord {
+    let state = files::state(files::feed_noise());
+    StateRecord::new(&FeedState { source_since: Some(at(90)), ..state }, 40)
+}
+
 fn conflicts() -> ConflictsRecord {
     let by = EndpointId::new("JEO2000").unwrap();
     let update = Update { sequence: Count::ONE, stamp: Stamp::Both { when: at(1), by } };
@@ -40,7 +45,7 @@ fn conflicts() -> ConflictsRecord {
 
 specimens! {
     known_5: "known-5.hex", contested(), KnownRecord;
-    state_5: "state-5.hex", purged_once(), StateRecord;
+    state_6: "state-6.hex", moved_once(), StateRecord;
     conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
 }
 
@@ -55,6 +60,8 @@ fn what_nobody_shared_is_read() {
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), third);
     let stored = golden("state-4.hex", &[]);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), caught_up());
+    let stored = golden("state-5.hex", &[]);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), purged_once());
 }
 
 /// The number of each origin is part of the layout.
