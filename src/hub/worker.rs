@@ -214,7 +214,7 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
         Outcome::Pushed(push, tick) => {
             match &push {
                 Push::Taken => tracing::debug!(topic, host, "delivered"),
-                Push::Gone => tracing::info!(topic, host, "the subscriber is gone"),
+                Push::Gone => tracing::info!(topic, host, "the callback says that it is gone"),
                 Push::Failed { why, .. } => tracing::info!(topic, host, why, "not delivered"),
             }
             ledger.counted(push == Push::Taken);

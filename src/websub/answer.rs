@@ -47,7 +47,7 @@ impl Heard {
 pub enum Push {
     /// 2xx: it arrived.
     Taken,
-    /// 410: the subscriber is gone.
+    /// 410: the subscriber says that it is gone.
     Gone,
     /// Everything else is a failure (section 7); a redirect too.
     Failed {

@@ -30,6 +30,12 @@ const DELIVER_AGAIN: Duration = Duration::from_secs(30);
 /// The longest pause, also where the callback asks for a longer one.
 const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
+/// How long after a first 410 the same is delivered once more. Only a second one after this pause
+/// ends the subscription: there are subscribers that answer 410 while they read the feed themselves.
+pub const GONE_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// What a first 410 is told as.
+const GONE_ONCE: &str = "the callback answered 410; a second time ends the subscription";
+
 /// How much of what went wrong is kept, in characters.
 const TROUBLE_LIMIT: usize = 200;
 
@@ -143,6 +149,8 @@ pub struct Active {
     pub failures: u32,
     /// When the next may be tried.
     pub not_before: Option<Time>,
+    /// When the callback said for the first time that it is gone, and nothing arrived since.
+    pub gone: Option<Time>,
     /// What went wrong last.
     pub trouble: Option<String>,
 }
@@ -207,6 +215,13 @@ pub enum Duty {
     Deny,
     /// The newest document is to be delivered.
     Deliver,
+}
+
+impl Active {
+    /// Whether a callback that says now that it is gone has said so before a whole pause ago.
+    fn has_gone(&self, now: Time) -> bool {
+        self.gone.is_some_and(|gone| now.since(gone) >= GONE_PAUSE)
+    }
 }
 
 impl Subscription {
@@ -296,7 +311,9 @@ impl Subscription {
             }
         };
         if let Some(active) = &mut self.active {
-            bound(&mut active.not_before, deliver_again(active.failures));
+            let pause = deliver_again(active.failures);
+            let pause = if active.gone.is_some() { pause.max(GONE_PAUSE) } else { pause };
+            bound(&mut active.not_before, pause);
         }
         if let Some(pending) = &mut self.pending {
             bound(&mut pending.not_before, verify_again(pending.attempts));
@@ -337,6 +354,7 @@ impl Subscription {
                     deliveries: before.as_ref().map_or(0, |active| active.deliveries),
                     failures: 0,
                     not_before: None,
+                    gone: None,
                     trouble: None,
                 });
             }
@@ -367,9 +385,18 @@ impl Subscription {
                 active.deliveries = active.deliveries.saturating_add(1);
                 active.failures = 0;
                 active.not_before = None;
+                active.gone = None;
                 active.trouble = None;
             }
-            Push::Gone => self.active = None,
+            Push::Gone if active.has_gone(now) => self.active = None,
+            Push::Gone => {
+                active.failures = active.failures.saturating_add(1);
+                // A clock that was set back counts anew.
+                let gone = active.gone.map_or(now, |gone| gone.min(now));
+                active.gone = Some(gone);
+                active.not_before = Some(gone.plus(GONE_PAUSE));
+                active.trouble = Some(GONE_ONCE.to_owned());
+            }
             Push::Failed { why, after } => {
                 active.failures = active.failures.saturating_add(1);
                 active.trouble = Some(clipped(&why));

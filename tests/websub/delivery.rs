@@ -87,12 +87,33 @@ async fn a_callback_that_is_gone_is_not_called_again() {
     stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
     callback.takes(Takes::With(410));
     stage.changes_to(&["two", "one"]).await;
+    stage.until("it has heard", async || stage.seen().await["failed"] == 1).await;
+    // There are subscribers that answer so while they read the feed themselves.
+    assert_eq!(stage.active().await, 1);
+    stage.stop().await;
+    stage.start().await;
+    stage.later(301);
     stage.until("it has ended", async || stage.active().await == 0).await;
     stage.changes_to(&["three", "two", "one"]).await;
     stage.later(3600);
     stage.stop().await;
     stage.start().await;
-    assert_eq!(callback.deliveries().len(), 1);
+    assert_eq!(callback.deliveries().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_410_is_not_the_end() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
+    callback.takes(Takes::With(410));
+    stage.changes_to(&["two", "one"]).await;
+    stage.until("it has heard", async || stage.seen().await["failed"] == 1).await;
+    callback.takes(Takes::With(204));
+    stage.later(301);
+    stage.delivers(&callback, 2).await;
+    assert!(callback.deliveries().pop().unwrap().text().contains("<title>two</title>"));
+    assert_eq!(stage.active().await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

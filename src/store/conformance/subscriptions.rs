@@ -29,6 +29,7 @@ pub(super) fn subscription(callback: &str) -> Subscription {
         deliveries: 7,
         failures: 1,
         not_before: Some(time(30)),
+        gone: Some(time(29)),
         trouble: Some("the callback answered 500".to_owned()),
     });
     made

@@ -1,7 +1,7 @@
 //! What the hub keeps of its subscribers, on disk.
 
 use super::sharing::Seconds;
-use super::{Record, RecordError};
+use super::{Record, RecordError, fields_and, newest};
 use crate::model::FeedName;
 use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ pub(in crate::store) struct SubscriptionRecord {
     callback: String,
     active: Option<ActiveRecord>,
     pending: Option<PendingRecord>,
+    /// Of what is active: when the callback first said that it is gone.
+    gone: Option<Seconds>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +55,17 @@ enum WantedRecord {
     Denial { reason: String },
 }
 
-impl Record for SubscriptionRecord {}
+impl Record for SubscriptionRecord {
+    const VERSION: u8 = 2;
+
+    /// The first layout does not know that a callback may say once that it is gone.
+    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
+        match version {
+            1 => fields_and(payload, &None::<Seconds>),
+            _ => newest(version, payload),
+        }
+    }
+}
 
 fn shown(secret: Option<&Secret>) -> Option<String> {
     secret.map(|secret| secret.reveal().to_owned())
@@ -75,6 +87,7 @@ impl From<&Subscription> for SubscriptionRecord {
             callback: subscription.callback.as_str().to_owned(),
             active: subscription.active.as_ref().map(ActiveRecord::from),
             pending: subscription.pending.as_ref().map(PendingRecord::from),
+            gone: subscription.active.as_ref().and_then(|active| active.gone).map(Seconds::from),
         }
     }
 }
@@ -127,17 +140,17 @@ impl TryFrom<SubscriptionRecord> for Subscription {
             feed: FeedName::new(&record.feed)?,
             topic: record.topic,
             callback: Url::parse(&record.callback)?,
-            active: record.active.map(Active::try_from).transpose()?,
+            active: record.active.map(|active| active.read(record.gone)).transpose()?,
             pending: record.pending.map(Pending::try_from).transpose()?,
         })
     }
 }
 
-impl TryFrom<ActiveRecord> for Active {
-    type Error = RecordError;
-
-    fn try_from(record: ActiveRecord) -> Result<Self, RecordError> {
-        Ok(Self {
+impl ActiveRecord {
+    /// What is in force; `gone` stands beside it.
+    fn read(self, gone: Option<Seconds>) -> Result<Active, RecordError> {
+        let record = self;
+        Ok(Active {
             secret: secret(record.secret)?,
             since: record.since.into(),
             until: record.until.into(),
@@ -146,6 +159,7 @@ impl TryFrom<ActiveRecord> for Active {
             deliveries: record.deliveries,
             failures: record.failures,
             not_before: record.not_before.map(Into::into),
+            gone: gone.map(Into::into),
             trouble: record.trouble,
         })
     }

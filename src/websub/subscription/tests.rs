@@ -227,9 +227,30 @@ fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
 }
 
 #[test]
-fn gone_is_the_end() {
+fn gone_twice_is_the_end() {
     let mut subscription = active();
-    subscription.pushed(Push::of(410, None), tick(9), at(10));
+    let gone = |subscription: &mut Subscription, now| {
+        subscription.pushed(Push::of(410, None), tick(9), at(now));
+    };
+    gone(&mut subscription, 10);
+    assert_eq!(subscription.next(tick(9), at(10)), Some((at(310), Duty::Deliver)));
+    // An answer to a call that began before the pause is the same news, and the pause is not longer.
+    gone(&mut subscription, 12);
+    assert_eq!(subscription.next(tick(9), at(12)), Some((at(310), Duty::Deliver)));
+    // What fails in between changes nothing of that; what arrives does.
+    subscription.pushed(failed(None), tick(9), at(200));
+    let mut well = subscription.clone();
+    gone(&mut subscription, 310);
+    assert!(subscription.is_over());
+    well.pushed(Push::Taken, tick(9), at(310));
+    assert_eq!(well.active.as_ref().unwrap().gone, None);
+    subscription = active();
+    gone(&mut subscription, 320);
+    // The clock was set back meanwhile: the pause begins anew.
+    assert!(subscription.turned_back(at(100)));
+    gone(&mut subscription, 100);
+    assert_eq!(subscription.next(tick(9), at(100)), Some((at(400), Duty::Deliver)));
+    gone(&mut subscription, 400);
     assert!(subscription.is_over());
 }
 

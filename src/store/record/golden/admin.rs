@@ -154,7 +154,7 @@ fn listed_feed() -> FeedRow {
     })
 }
 
-pub(super) fn subscription() -> SubscriptionRecord {
+pub(super) fn subscription(gone: Option<Time>) -> SubscriptionRecord {
     let tick = |seconds| Some(Tick::at(at(seconds)));
     SubscriptionRecord::from(&Subscription {
         manner: Manner::RssCloud,
@@ -170,6 +170,7 @@ pub(super) fn subscription() -> SubscriptionRecord {
             deliveries: 300,
             failures: 2,
             not_before: Some(at(91)),
+            gone,
             trouble: Some("the callback answered 500".to_owned()),
         }),
         pending: Some(Pending {

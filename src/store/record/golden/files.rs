@@ -359,7 +359,7 @@ specimens! {
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
     feed_5: "feed-5.hex", shared_feed(), FeedRow;
-    subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
+    subscription_2: "subscription-2.hex", subscription(Some(at(90))), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;
     floor_2: "floor-2.hex", floor(6), FloorRecord;
@@ -392,6 +392,8 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-4.hex", &[]);
     let fourth = poll(URL, Some(u128::MAX - 1), Some(walk()));
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), fourth);
+    let stored = golden("subscription-1.hex", &[]);
+    assert_eq!(decode::<SubscriptionRecord>(&stored).unwrap(), subscription(None));
     let stored = golden("floor-1.hex", &[]);
     assert_eq!(decode::<FloorRecord>(&stored).unwrap(), floor(0));
     let stored = golden("event-1.hex", &[]);

@@ -13,9 +13,9 @@ fn tick() -> impl Strategy<Value = Option<Tick>> {
 }
 
 fn any_active() -> impl Strategy<Value = Active> {
-    let times = (time(), time(), tick(), of(time()), of(time()));
+    let times = (time(), time(), tick(), of(time()), of(time()), of(time()));
     (secret(), times, any::<u64>(), any::<u32>(), of(text())).prop_map(
-        |(secret, (since, until, told, delivered, not_before), deliveries, failures, trouble)| {
+        |(secret, (since, until, told, delivered, not_before, gone), deliveries, failures, trouble)| {
             Active {
                 secret,
                 since,
@@ -25,6 +25,7 @@ fn any_active() -> impl Strategy<Value = Active> {
                 deliveries,
                 failures,
                 not_before,
+                gone,
                 trouble,
             }
         },
