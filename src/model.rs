@@ -27,7 +27,8 @@ mod subscription;
 mod time;
 
 pub use admin::{
-    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollState, Without,
+    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollSchedule, PollState,
+    Without,
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use backfill::{Backfill, Trail, WalkStanding};

@@ -16,6 +16,7 @@ mod politeness;
 mod poller;
 mod probe;
 mod report;
+mod resume;
 mod round;
 mod schedule;
 mod sharing;
@@ -39,6 +40,7 @@ pub use report::{
     DocumentNote, Failure, FeedStatus, HubNote, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote,
     PollReport, ProbeNote, Totals,
 };
+pub use resume::NOTE_EVERY;
 pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, Herald, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan,

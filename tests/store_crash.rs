@@ -196,6 +196,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         not_before: None,
         backfill: None,
         subscription: None,
+        schedule: None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
-use super::{Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, Time};
+use super::{
+    Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, Time, UpdateHints,
+};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
@@ -163,4 +165,25 @@ pub struct PollState {
     pub backfill: Option<Backfill>,
     /// The subscription to the hub that the feed names, where there is one.
     pub subscription: Option<HubSubscription>,
+    /// What its next poll follows from; `None` before the first poll.
+    pub schedule: Option<PollSchedule>,
+}
+
+/// What the next poll of a feed follows from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PollSchedule {
+    /// When this was written down. The newest of all feeds tells until when the gateway was alive.
+    pub noted: Time,
+    /// When the last poll ended.
+    pub polled: Time,
+    /// What the document asks for.
+    pub hints: UpdateHints,
+    /// How long the last answer stays fresh (`Cache-Control`, `Expires`).
+    pub freshness: Option<Duration>,
+    /// When the feed last changed.
+    pub last_change: Time,
+    /// The usual time between two changes.
+    pub gap: Option<Duration>,
+    /// While it fails: when it is tried again, and why then.
+    pub retry: Option<(Time, String)>,
 }

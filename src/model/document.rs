@@ -173,7 +173,7 @@ pub struct EntryTombstone {
 }
 
 /// What a document asks of those who poll it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct UpdateHints {
     /// RSS `ttl`.
     pub ttl: Option<Duration>,

@@ -8,6 +8,7 @@ use super::PollSettings;
 mod announced;
 mod commands;
 pub(super) mod hub;
+mod plans;
 mod probes;
 mod rounds;
 mod walks;
@@ -24,13 +25,12 @@ use super::politeness::{Errand, Host, Politeness};
 use super::poller::{Board, Command};
 use super::probe::Probed;
 use super::report::PollReport;
+use super::resume::NOTE_EVERY;
 use super::round::{Bench, Found};
-use super::schedule::{Next, phase};
+use super::schedule::Next;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
-use crate::model::{
-    Backfill, FeedName, FeedRecord, FeedStanding, HubSubscription, PollState, Time,
-};
+use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
 use crate::store::{Claim, CommitError, Store};
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,8 +44,8 @@ use walks::Walking;
 
 /// The longest sleep: how late a jump of the wall clock is noticed.
 const SLICE: Duration = Duration::from_secs(1);
-/// By how much each feed lengthens the time over which first polls are spread after a start.
-const START_STEP: Duration = Duration::from_millis(20);
+/// By how much each feed lengthens the time over which what is due is spread after a start.
+const START_STEP: Duration = Duration::from_millis(100);
 /// How long the right to poll is asked for.
 const CLAIM_TTL: Duration = Duration::from_secs(60);
 /// How often it is renewed.
@@ -56,6 +56,8 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 const CHECKPOINT_STATES: usize = 512;
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
+/// How old the last note of a schedule may be when polling stops.
+const STOP_NOTE: Duration = Duration::from_secs(60);
 /// How many callers may wait for polls of one feed.
 const MAX_WAITING: usize = 64;
 /// How many polls that were asked for may be in flight, beside those that are due.
@@ -69,6 +71,10 @@ struct Feed {
     /// `None` while a round has it.
     memory: Option<Memory>,
     due: Option<Time>,
+    /// How far within its second its first poll after a start begins.
+    offset: Duration,
+    /// When something that is pending can be decided.
+    pending: Option<Time>,
     /// Whether it stands in its host's line.
     in_line: bool,
     running: Option<Running>,
@@ -155,6 +161,9 @@ pub(super) struct Desk {
     leaving: AllLeaving,
     unsaved: BTreeMap<FeedName, PollState>,
     checkpoint_at: Option<Instant>,
+    /// When a schedule was last written down, and when it is looked at which have strayed.
+    noted: Option<Time>,
+    note_at: Instant,
     claim_at: Instant,
     last_now: Time,
 }
@@ -203,39 +212,11 @@ impl Desk {
             leaving: AllLeaving::new(),
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
+            noted: None,
+            note_at: Instant::now() + NOTE_EVERY,
             claim_at: Instant::now() + CLAIM_EVERY,
             last_now,
         }
-    }
-
-    /// Takes over what the store knows.
-    pub(super) async fn load(&mut self) -> Result<(), RoundError> {
-        let records = self.bench.store.feeds().await?;
-        let states = self.bench.store.poll_states().await?;
-        let mut states: HashMap<FeedName, PollState> =
-            states.into_iter().map(|state| (state.feed.clone(), state)).collect();
-        let active =
-            records.into_iter().filter(|r| r.standing == FeedStanding::Active && r.has_upstream());
-        let active: Vec<_> = active.collect();
-        let spread = START_STEP.saturating_mul(u32::try_from(active.len()).unwrap_or(u32::MAX));
-        let spread = spread.min(self.settings.min_interval).as_secs().max(1);
-        let now = self.clock.now();
-        for record in active {
-            let later = Duration::from_secs(phase(&record.name) % spread);
-            // What was learned of another address says nothing of this one.
-            let state = states.remove(&record.name).filter(|state| state.url == record.url);
-            let (memory, due) = match state {
-                Some(state) => {
-                    let due = state.not_before.unwrap_or(now).max(now.plus(later));
-                    // A clock that was wrong when this was written must not stop the feed.
-                    let due = due.min(now.plus(self.settings.bounds(&record.options).max()));
-                    (Memory::from_saved(state, now), due)
-                }
-                None => (Memory::new(&record, now), now.plus(later)),
-            };
-            self.insert(Arc::new(record), memory, due, "polling has just begun");
-        }
-        Ok(())
     }
 
     /// Polls until it is cancelled or the last handle is gone.
@@ -278,6 +259,8 @@ impl Desk {
             host,
             memory: Some(memory),
             due: None,
+            offset: Duration::ZERO,
+            pending: None,
             in_line: false,
             running: None,
             waiting: Vec::new(),
@@ -332,7 +315,8 @@ impl Desk {
             if let Some(feed) = self.feeds.get_mut(&name) {
                 feed.due = None;
                 feed.in_line = true;
-                self.polite.enqueue(Errand::Poll(name), &feed.host, instant);
+                let begin = instant + std::mem::take(&mut feed.offset);
+                self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
             }
         }
         self.line_up_steps(now);
@@ -413,6 +397,9 @@ impl Desk {
                 Err(error) => tracing::error!(%error, "the right to poll could not be renewed"),
             }
         }
+        if self.note_at <= now {
+            self.note_schedules(NOTE_EVERY);
+        }
         let full = self.unsaved.len() >= CHECKPOINT_STATES;
         if full || self.checkpoint_at.is_some_and(|at| at <= now) {
             self.checkpoint().await;
@@ -462,6 +449,7 @@ impl Desk {
                 "polling stops though rounds are still in flight"
             );
         }
+        self.note_schedules(STOP_NOTE);
         self.checkpoint().await;
     }
 }

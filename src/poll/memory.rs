@@ -1,8 +1,11 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
-use super::schedule::{Bounds, Plan, Rhythm, phase};
+use super::resume::{Saved, same_in_substance};
+use super::schedule::{Bounds, Next, Plan, Rhythm, phase};
 use crate::fetch::{FetchRequest, Fetched, Validators};
-use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time, UpdateHints};
+use crate::model::{
+    FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time, UpdateHints,
+};
 use crate::record::{BodyPrints, has_moved};
 use std::time::Duration;
 
@@ -81,6 +84,7 @@ impl Memory {
             not_before: None,
             backfill: None,
             subscription: None,
+            schedule: None,
         };
         Self::from_saved(poll, now)
     }
@@ -94,12 +98,14 @@ impl Memory {
         let known = poll.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
         let place = Duration::from_secs(phase(&poll.feed) % REFRESH_EVERY.as_secs());
         poll.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
+        let schedule = poll.schedule.as_ref();
+        let hints = schedule.map(|schedule| schedule.hints.clone()).unwrap_or_default();
         Self {
+            rhythm: schedule.map(|kept| Rhythm::of(kept.last_change, kept.gap, now)),
+            freshness: schedule.and_then(|schedule| schedule.freshness),
+            hints,
             poll,
             saved,
-            rhythm: None,
-            hints: UpdateHints::default(),
-            freshness: None,
             last: None,
             same: 0,
             same_since: Revision::default(),
@@ -280,6 +286,48 @@ impl Memory {
         Plan { feed, bounds, rhythm, hints: &self.hints, freshness: self.freshness }
     }
 
+    /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
+    /// then, where it failed.
+    pub fn planned(&mut self, retry: Option<(Time, String)>, now: Time) {
+        let (last_change, gap) = self.rhythm.unwrap_or(Rhythm::since(now)).parts();
+        self.poll.schedule = Some(PollSchedule {
+            noted: now,
+            polled: now,
+            hints: self.hints.clone(),
+            freshness: self.freshness,
+            last_change,
+            gap,
+            retry,
+        });
+    }
+
+    /// The next poll after a restart, as it follows from what was written down; `None` where nothing
+    /// was. `pending`: when something can be decided. `alive`: until when the gateway was running.
+    pub fn resume(
+        &self,
+        feed: &FeedName,
+        bounds: Bounds,
+        pending: Option<Time>,
+        (alive, now): (Time, Time),
+    ) -> Option<Next> {
+        let schedule = self.poll.schedule.as_ref()?;
+        Some(Saved { feed, bounds, schedule, pending }.next(alive, now))
+    }
+
+    /// Whether a restart at `now` would poll the feed at quite another time than `due`.
+    pub fn strays(
+        &self,
+        feed: &FeedName,
+        bounds: Bounds,
+        pending: Option<Time>,
+        (due, now): (Time, Time),
+    ) -> bool {
+        let Some(current) = &self.poll.schedule else { return false };
+        let saved = self.saved.schedule.as_ref();
+        let saved = saved.map(|schedule| Saved { feed, bounds, schedule, pending });
+        saved.is_none_or(|saved| saved.strays(current, due, now))
+    }
+
     /// What to write down, where something changed that a restart should know. An unchanged poll
     /// changes nothing of that kind, even if its validators or its age did.
     pub fn to_save(&self, committed: bool) -> Option<PollState> {
@@ -291,7 +339,8 @@ impl Memory {
             || old.moved_to != new.moved_to
             || old.last_error != new.last_error
             || old.not_before != new.not_before
-            || size(old.failures) != size(new.failures);
+            || size(old.failures) != size(new.failures)
+            || !same_in_substance(old.schedule.as_ref(), new.schedule.as_ref());
         material.then(|| new.clone())
     }
 

@@ -78,6 +78,16 @@ impl Rhythm {
         Self { last_change: time, gap: None }
     }
 
+    /// The rhythm that was written down ([`Rhythm::parts`]); a time that has still to come is now.
+    pub fn of(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
+        Self { last_change: last_change.min(now), gap }
+    }
+
+    /// The last change, and the usual time between two.
+    pub const fn parts(self) -> (Time, Option<Duration>) {
+        (self.last_change, self.gap)
+    }
+
     /// Takes in that the feed was seen to have changed.
     pub fn changed(&mut self, now: Time) {
         let latest = now.since(self.last_change);

@@ -100,13 +100,17 @@ impl Desk {
                 memory.failed(&error.words());
                 let after = After::Failed(memory.poll.failures, error.retry());
                 let next = memory.plan(name, bounds, now).next(after, now);
-                // A plain failure is tried again after a restart, whatever the pause; so is what the
-                // operator has to mend, since the restart may be the mending.
                 let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
                 memory.poll.not_before = asked.then_some(next.at);
                 next
             }
         };
+        // What the operator has to mend is tried after a restart, which may be the mending.
+        let retry = result.as_ref().err().map(|error| {
+            let at = if error.blame() == Blame::Operator { now } else { next.at };
+            (at, next.reason.clone())
+        });
+        memory.planned(retry, now);
         if matches!(result, Err(RoundError::Fenced)) {
             self.claim_at = Instant::now();
         }
@@ -132,6 +136,9 @@ impl Desk {
         let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
         feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
         feed.memory = Some(memory);
+        if let Ok(found) = &result {
+            feed.pending = found.look_again;
+        }
         if let Some(state) = state {
             self.remember(name, state);
         }

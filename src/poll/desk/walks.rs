@@ -168,6 +168,11 @@ impl Desk {
 
     /// Takes what is to be written down of a feed.
     pub(super) fn remember(&mut self, name: &FeedName, mut state: crate::model::PollState) {
+        let now = self.clock.now();
+        if let Some(schedule) = &mut state.schedule {
+            schedule.noted = now;
+            self.noted = Some(now);
+        }
         let Some(feed) = self.feeds.get_mut(name) else { return };
         state.backfill.clone_from(&feed.walk);
         state.subscription.clone_from(&feed.subscription);

@@ -130,13 +130,32 @@ impl Gateway {
         Self::with_client(store, publisher, publisher.services()).await
     }
 
+    /// A gateway that starts so many seconds later.
+    pub async fn start_later(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        seconds: u64,
+    ) -> Self {
+        let now = NOW.plus(Duration::from_secs(seconds));
+        Self::at(store, publisher, publisher.services(), now).await
+    }
+
     /// A gateway with a client of its own, for publishers outside.
     pub async fn with_client(
         store: &Arc<StoreDouble>,
         publisher: &Arc<Publisher>,
         services: Services,
     ) -> Self {
-        let clock = ManualClock::at(NOW);
+        Self::at(store, publisher, services, NOW).await
+    }
+
+    async fn at(
+        store: &Arc<StoreDouble>,
+        publisher: &Arc<Publisher>,
+        services: Services,
+        now: crate::model::Time,
+    ) -> Self {
+        let clock = ManualClock::at(now);
         let judge = Arc::new(JudgeDouble::default());
         let cancel = CancellationToken::new();
         let parts = Parts {

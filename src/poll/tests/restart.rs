@@ -7,8 +7,7 @@ async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_fo
     let gateway = Gateway::with_news("one").await;
     let store = gateway.stop().await;
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
-    gateway.polls("news", 1).await;
-    assert_eq!(gateway.status().polls[0].outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
     let wait = Some(Duration::from_secs(5000));
     gateway.publisher.fails(FetchError::Status { code: 503, retry_after: wait });
     gateway.poll().await;
@@ -30,7 +29,6 @@ async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
     gateway.stop().await;
     let saved = store.shelf.lock().unwrap().poll_states.clone();
     let gateway = Gateway::start(&store, &publisher).await;
-    gateway.polls("news", 1).await;
     publisher.says("two", "2");
     assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
     gateway.stop().await;
@@ -38,8 +36,7 @@ async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
 
     publisher.says("one", "1");
     let gateway = Gateway::start(&store, &publisher).await;
-    gateway.polls("news", 1).await;
-    assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
 }
 
 /// Neither validators nor pauses of an address say anything of another one.
@@ -77,4 +74,62 @@ async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
     gateway.stop().await;
     let gateway = Gateway::start(&store, &publisher).await;
     gateway.polls("news", 1).await;
+}
+
+/// The schedule and what it is made of outlive a restart; so do the pauses after failures.
+#[tokio::test]
+async fn a_restart_polls_what_is_due_and_nothing_else() {
+    let gateway = Gateway::with_news("one").await;
+    let planned = gateway.status().next.unwrap();
+    assert!(planned.reason.contains("ttl"), "{planned:?}");
+    let store = gateway.stop().await;
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start_later(&store, &publisher, 60).await;
+    assert_eq!(gateway.status().next, Some(planned));
+    // What the document asks for is known without reading it: an unchanged poll goes on with it.
+    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    let next = gateway.status().next.unwrap();
+    assert!(next.at >= later(60 + 1200) && next.reason.contains("ttl"), "{next:?}");
+    publisher.fails(FetchError::Status { code: 500, retry_after: None });
+    gateway.poll().await;
+    gateway.poll().await;
+    let failing = gateway.status().next.unwrap();
+    let store = gateway.stop().await;
+
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start_later(&store, &publisher, 61).await;
+    assert_eq!(gateway.status().next, Some(failing.clone()));
+    assert_eq!((gateway.status().failures, publisher.requests()), (2, 0));
+    gateway.stop().await;
+    let gateway = Gateway::start_later(&store, &publisher, 5000).await;
+    assert!(gateway.status().next.unwrap().reason.contains("was due"));
+    gateway.polls("news", 1).await;
+}
+
+/// Polls that find nothing new write nothing, and a crash after them polls no feed early.
+#[tokio::test]
+async fn unchanged_polls_write_no_schedule_and_a_crash_finds_their_phase() {
+    let gateway = Gateway::with_news("one").await;
+    let planned = gateway.status().next.unwrap().at;
+    let interval = planned.since(NOW);
+    gateway.clock.set(planned);
+    gateway.polls("news", 2).await;
+    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
+    let second = gateway.status().next.unwrap().at;
+    assert_eq!(second, planned.plus(interval));
+    // The first poll was written down some seconds after it, if at all: as a crash would leave it.
+    let saved = store.shelf.lock().unwrap().poll_states.clone();
+    gateway.task.abort();
+    let mut of_first = saved.clone();
+    if of_first.is_empty() {
+        let store = Gateway::with_news("one").await.stop().await;
+        of_first = store.shelf.lock().unwrap().poll_states.clone();
+    }
+    // Another feed of the same store was written down since.
+    of_first.get_mut(&name("news")).unwrap().schedule.as_mut().unwrap().noted =
+        planned.plus(interval / 2);
+    store.shelf.lock().unwrap().poll_states = of_first;
+    let soon = planned.plus(interval / 2).since(NOW).as_secs() + 5;
+    let gateway = Gateway::start_later(&store, &publisher, soon).await;
+    assert_eq!(gateway.status().next.unwrap().at, second);
 }

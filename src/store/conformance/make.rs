@@ -3,6 +3,7 @@
 use crate::model::*;
 use crate::store::{Store, View};
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// A time some seconds after the start of the tests.
 pub(super) fn time(seconds: i64) -> Time {
@@ -107,6 +108,15 @@ pub(super) fn poll_state(name: &str) -> PollState {
         not_before: Some(time(9)),
         backfill: None,
         subscription: None,
+        schedule: Some(PollSchedule {
+            noted: time(8),
+            polled: time(7),
+            hints: UpdateHints { skip_hours: vec![3], ..UpdateHints::default() },
+            freshness: Some(Duration::from_secs(60)),
+            last_change: time(5),
+            gap: None,
+            retry: Some((time(9), "it failed once".to_owned())),
+        }),
     }
 }
 

@@ -376,6 +376,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     not_before: None,
                     backfill: None,
                     subscription: None,
+                    schedule: None,
                 };
                 store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);

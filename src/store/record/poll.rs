@@ -3,8 +3,9 @@
 use super::sharing::Seconds;
 use super::upstream_hub::SubscriptionRecord;
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Backfill, FeedName, PollState, Trail, WalkStanding};
+use crate::model::{Backfill, FeedName, PollSchedule, PollState, Trail, UpdateHints, WalkStanding};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A [`PollState`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,22 @@ pub(in crate::store) struct PollRecord {
     backfill: Option<BackfillRecord>,
     taken_bytes: u64,
     subscription: Option<SubscriptionRecord>,
+    schedule: Option<ScheduleRecord>,
+}
+
+/// A [`PollSchedule`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ScheduleRecord {
+    noted: Seconds,
+    polled: Seconds,
+    ttl: Option<Duration>,
+    period: Option<Duration>,
+    skip_hours: Vec<u8>,
+    skip_days: Vec<u8>,
+    freshness: Option<Duration>,
+    last_change: Seconds,
+    gap: Option<Duration>,
+    retry: Option<(Seconds, String)>,
 }
 
 /// A [`Backfill`].
@@ -58,21 +75,63 @@ enum TrailRecord {
 }
 
 impl Record for PollRecord {
-    const VERSION: u8 = 5;
+    const VERSION: u8 = 6;
 
     /// The first layout says neither which address it is about nor which document, and none before
     /// the third tells of a walk; before the fourth, none tells how much walks took in, and before
-    /// the fifth, none of a hub.
+    /// the fifth, none of a hub, and before the sixth, none of the schedule.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         const NO_WALK: Option<BackfillRecord> = None;
         const NO_BYTES: u64 = 0;
         const NO_HUB: Option<SubscriptionRecord> = None;
+        const NO_PLAN: Option<ScheduleRecord> = None;
         match version {
-            1 => fields_and(payload, &(String::new(), None::<u128>, NO_WALK, NO_BYTES, NO_HUB)),
-            2 => fields_and(payload, &(NO_WALK, NO_BYTES, NO_HUB)),
-            3 => fields_and(payload, &(NO_BYTES, NO_HUB)),
-            4 => fields_and(payload, &NO_HUB),
+            1 => {
+                let rest = (String::new(), None::<u128>, NO_WALK, NO_BYTES, NO_HUB, NO_PLAN);
+                fields_and(payload, &rest)
+            }
+            2 => fields_and(payload, &(NO_WALK, NO_BYTES, NO_HUB, NO_PLAN)),
+            3 => fields_and(payload, &(NO_BYTES, NO_HUB, NO_PLAN)),
+            4 => fields_and(payload, &(NO_HUB, NO_PLAN)),
+            5 => fields_and(payload, &NO_PLAN),
             _ => newest(version, payload),
+        }
+    }
+}
+
+impl From<&PollSchedule> for ScheduleRecord {
+    fn from(schedule: &PollSchedule) -> Self {
+        let hints = &schedule.hints;
+        Self {
+            noted: schedule.noted.into(),
+            polled: schedule.polled.into(),
+            ttl: hints.ttl,
+            period: hints.period,
+            skip_hours: hints.skip_hours.clone(),
+            skip_days: hints.skip_days.clone(),
+            freshness: schedule.freshness,
+            last_change: schedule.last_change.into(),
+            gap: schedule.gap,
+            retry: schedule.retry.as_ref().map(|(at, why)| ((*at).into(), why.clone())),
+        }
+    }
+}
+
+impl From<ScheduleRecord> for PollSchedule {
+    fn from(record: ScheduleRecord) -> Self {
+        Self {
+            noted: record.noted.into(),
+            polled: record.polled.into(),
+            hints: UpdateHints {
+                ttl: record.ttl,
+                period: record.period,
+                skip_hours: record.skip_hours,
+                skip_days: record.skip_days,
+            },
+            freshness: record.freshness,
+            last_change: record.last_change.into(),
+            gap: record.gap,
+            retry: record.retry.map(|(at, why)| (at.into(), why)),
         }
     }
 }
@@ -153,6 +212,7 @@ impl From<&PollState> for PollRecord {
             backfill: state.backfill.as_ref().map(BackfillRecord::from),
             taken_bytes: state.backfill.as_ref().map_or(0, |walk| walk.taken_bytes),
             subscription: state.subscription.as_ref().map(SubscriptionRecord::from),
+            schedule: state.schedule.as_ref().map(ScheduleRecord::from),
         }
     }
 }
@@ -175,6 +235,7 @@ impl TryFrom<PollRecord> for PollState {
             body: record.body,
             backfill: record.backfill.map(|walk| walk.read(record.taken_bytes)),
             subscription: record.subscription.map(Into::into),
+            schedule: record.schedule.map(Into::into),
         })
     }
 }

@@ -330,8 +330,8 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let validators = (of(text()), of(text()), of(text()), of(text()));
     let about = (feed(), text(), of(any::<u128>()));
     let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
-    (about, validators, any::<u32>(), of(text()), times).prop_map(
-        |((feed, url, body), validators, failures, last_error, times)| {
+    (about, validators, any::<u32>(), of(text()), times, of(subscription::any_schedule())).prop_map(
+        |((feed, url, body), validators, failures, last_error, times, schedule)| {
             let (etag, last_modified, answered_by, moved_to) = validators;
             let (refreshed, not_before, backfill, subscription) = times;
             PollState {
@@ -348,6 +348,7 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 not_before,
                 backfill,
                 subscription,
+                schedule,
             }
         },
     )

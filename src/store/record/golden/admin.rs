@@ -5,14 +5,32 @@ use super::*;
 use crate::websub::{Active, Manner, Pending, Secret, Wanted};
 
 pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
-    poll_and_hub(url, body, backfill, None)
+    poll_and_hub(url, body, backfill, (None, None))
+}
+
+pub(super) fn schedule() -> PollSchedule {
+    let span = |seconds| Some(std::time::Duration::from_secs(seconds));
+    PollSchedule {
+        noted: at(4),
+        polled: at(3),
+        hints: UpdateHints {
+            ttl: span(3600),
+            period: span(7200),
+            skip_hours: vec![1, 2],
+            skip_days: vec![6],
+        },
+        freshness: span(600),
+        last_change: at(-90),
+        gap: span(86_400),
+        retry: Some((at(5), "it failed once".to_owned())),
+    }
 }
 
 pub(super) fn poll_and_hub(
     url: &str,
     body: Option<u128>,
     backfill: Option<Backfill>,
-    subscription: Option<HubSubscription>,
+    (subscription, schedule): (Option<HubSubscription>, Option<PollSchedule>),
 ) -> PollRecord {
     PollRecord::from(&PollState {
         feed: FeedName::new("news").unwrap(),
@@ -28,6 +46,7 @@ pub(super) fn poll_and_hub(
         not_before: Some(at(5)),
         backfill,
         subscription,
+        schedule,
     })
 }
 

@@ -5,7 +5,9 @@
 //! golden` writes those that are missing, and touches none that is there.
 
 use super::super::sharing::Seconds;
-use super::admin::{history_record, hub, poll, poll_and_hub, shared_feed, subscription, walk};
+use super::admin::{
+    history_record, hub, poll, poll_and_hub, schedule, shared_feed, subscription, walk,
+};
 use super::*;
 use crate::store::floor::Floor;
 use std::path::Path;
@@ -357,7 +359,9 @@ specimens! {
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_3: "event-3.hex", event(EventKind::Discarded), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_5: "poll-5.hex", poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), Some(hub())), PollRecord;
+    poll_6: "poll-6.hex",
+        poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(schedule()))),
+        PollRecord;
     feed_5: "feed-5.hex", shared_feed(), FeedRow;
     subscription_2: "subscription-2.hex", subscription(Some(at(90))), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
@@ -392,6 +396,9 @@ fn earlier_layouts_are_read() {
     let stored = golden("poll-4.hex", &[]);
     let fourth = poll(URL, Some(u128::MAX - 1), Some(walk()));
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), fourth);
+    let stored = golden("poll-5.hex", &[]);
+    let fifth = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), None));
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), fifth);
     let stored = golden("subscription-1.hex", &[]);
     assert_eq!(decode::<SubscriptionRecord>(&stored).unwrap(), subscription(None));
     let stored = golden("floor-1.hex", &[]);

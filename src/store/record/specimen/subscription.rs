@@ -15,7 +15,13 @@ fn tick() -> impl Strategy<Value = Option<Tick>> {
 fn any_active() -> impl Strategy<Value = Active> {
     let times = (time(), time(), tick(), of(time()), of(time()), of(time()));
     (secret(), times, any::<u64>(), any::<u32>(), of(text())).prop_map(
-        |(secret, (since, until, told, delivered, not_before, gone), deliveries, failures, trouble)| {
+        |(
+            secret,
+            (since, until, told, delivered, not_before, gone),
+            deliveries,
+            failures,
+            trouble,
+        )| {
             Active {
                 secret,
                 since,
@@ -64,6 +70,30 @@ pub(in crate::store) fn any_subscription() -> impl Strategy<Value = Subscription
             callback: Url::parse(&format!("https://reader.example/{path}")).unwrap(),
             active,
             pending,
+        },
+    )
+}
+
+/// Random schedules of polls.
+pub(super) fn any_schedule() -> impl Strategy<Value = PollSchedule> {
+    let span = || of(any::<Duration>());
+    let skipped = || vec(any::<u8>(), 0..5);
+    let hints = (span(), span(), skipped(), skipped());
+    let hints = hints.prop_map(|(ttl, period, skip_hours, skip_days)| UpdateHints {
+        ttl,
+        period,
+        skip_hours,
+        skip_days,
+    });
+    (hints, (time(), time(), time()), span(), span(), of((time(), text()))).prop_map(
+        |(hints, (noted, polled, last_change), freshness, gap, retry)| PollSchedule {
+            noted,
+            polled,
+            hints,
+            freshness,
+            last_change,
+            gap,
+            retry,
         },
     )
 }

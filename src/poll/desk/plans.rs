@@ -1,0 +1,101 @@
+//! Schedules over a restart: what is taken over from the store, and what is written down now and
+//! then.
+
+use super::{Desk, START_STEP};
+use crate::model::{FeedName, FeedStanding, PollState, Time};
+use crate::poll::error::RoundError;
+use crate::poll::memory::Memory;
+use crate::poll::resume::NOTE_EVERY;
+use crate::poll::schedule::{Next, phase};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+impl Desk {
+    /// Takes over what the store knows. A feed whose time has not come waits for it; what is due is
+    /// spread.
+    pub(in crate::poll) async fn load(&mut self) -> Result<(), RoundError> {
+        let records = self.bench.store.feeds().await?;
+        let states = self.bench.store.poll_states().await?;
+        let now = self.clock.now();
+        let noted =
+            states.iter().filter_map(|state| state.schedule.as_ref()).map(|kept| kept.noted);
+        self.noted = noted.max().map(|noted| noted.min(now));
+        let mut states: HashMap<FeedName, PollState> =
+            states.into_iter().map(|state| (state.feed.clone(), state)).collect();
+        let active =
+            records.into_iter().filter(|r| r.standing == FeedStanding::Active && r.has_upstream());
+        let active: Vec<_> = active.collect();
+        let spread = START_STEP.saturating_mul(u32::try_from(active.len()).unwrap_or(u32::MAX));
+        let spread = u64::try_from(spread.min(self.settings.min_interval).as_millis());
+        let spread = spread.unwrap_or(u64::MAX).max(1);
+        for record in active {
+            // What was learned of another address says nothing of this one.
+            let state = states.remove(&record.name).filter(|state| state.url == record.url);
+            let known = state.is_some();
+            let memory = state
+                .map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
+            let pending = self.bench.store.state(&record.name).await?.and_then(|it| it.ripens);
+            let bounds = self.settings.bounds(&record.options);
+            let alive = self.noted.unwrap_or(now);
+            let next = memory.resume(&record.name, bounds, pending, (alive, now));
+            let mut next = next.unwrap_or_else(|| Next {
+                // The pause that was asked for, of a store of an earlier version.
+                at: memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max())),
+                reason: "polling has just begun".to_owned(),
+            });
+            let mut offset = Duration::ZERO;
+            if next.at <= now {
+                let later = Duration::from_millis(phase(&record.name) % spread);
+                let seconds = Duration::from_secs(later.as_secs());
+                (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
+                if known {
+                    "it was due when polling began".clone_into(&mut next.reason);
+                }
+            }
+            let (name, failures) = (record.name.clone(), memory.poll.failures);
+            self.insert(Arc::new(record), memory, next.at, &next.reason);
+            if let Some(feed) = self.feeds.get_mut(&name) {
+                (feed.pending, feed.offset) = (pending, offset);
+            }
+            self.board.change(&name, |status| status.failures = failures);
+        }
+        Ok(())
+    }
+
+    /// Has those schedules written down that a restart would get wrong; one at least where none was
+    /// for `age`, so that a restart knows until when this gateway was alive.
+    pub(super) fn note_schedules(&mut self, age: Duration) {
+        self.note_at = Instant::now() + NOTE_EVERY;
+        let now = self.clock.now();
+        let mut strayed: Vec<FeedName> = Vec::new();
+        let mut any = None;
+        for (name, feed) in &self.feeds {
+            let Some(memory) = feed.memory.as_ref().filter(|it| it.poll.schedule.is_some()) else {
+                continue;
+            };
+            any.get_or_insert(name);
+            // Whose changes are told of is polled by its own interval after a restart.
+            let told = feed.hearing.covered || feed.hearing.by_hub;
+            let bounds = self.settings.bounds(&feed.record.options);
+            let due = feed.due.unwrap_or(now);
+            if !told && memory.strays(name, bounds, feed.pending, (due, now)) {
+                strayed.push(name.clone());
+            }
+        }
+        let is_old = |noted: Time| now.since(noted) >= age;
+        if strayed.is_empty() && self.noted.is_none_or(is_old) {
+            strayed.extend(any.cloned());
+        }
+        for name in strayed {
+            let Some(memory) = self.feeds.get_mut(&name).and_then(|feed| feed.memory.as_mut())
+            else {
+                continue;
+            };
+            let state = memory.poll.clone();
+            memory.saved(state.clone());
+            self.remember(&name, state);
+        }
+    }
+}

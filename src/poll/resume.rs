@@ -1,0 +1,109 @@
+//! When a feed is polled next after a restart. Pure.
+//!
+//! Due times follow from the last poll that was written down and from the intervals since, so that
+//! a poll that finds nothing new needs not be written: what asks for the intervals is, when it
+//! changes. What has strayed from that is written together with others, now and then and when
+//! polling stops.
+
+use super::schedule::{After, Bounds, Next, Plan, Rhythm, phase};
+use super::skip::allowed_from;
+use crate::model::{FeedName, PollSchedule, Time};
+use std::time::Duration;
+
+/// How often it is looked at which schedules have strayed from what is written down of them.
+pub const NOTE_EVERY: Duration = Duration::from_secs(3600);
+/// How many polls since the one that was written down are followed; beyond them, the feed has a
+/// place of its own within its interval.
+const MAX_STEPS: usize = 64;
+/// Of its interval, the part by which a schedule may stray before it is written down anew.
+const STRAY_PART: u32 = 10;
+/// Straying by less than this is never written down.
+const STRAY_LEAST: Duration = Duration::from_secs(60);
+
+/// What is written down of a feed's schedule, and what else its next poll depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Saved<'a> {
+    /// The feed.
+    pub feed: &'a FeedName,
+    /// Its bounds.
+    pub bounds: Bounds,
+    /// What is written down.
+    pub schedule: &'a PollSchedule,
+    /// When something that is pending can be decided.
+    pub pending: Option<Time>,
+}
+
+impl Saved<'_> {
+    /// The next poll. `alive`: until when the gateway was running for certain; what was due by then
+    /// was polled then.
+    pub fn next(&self, alive: Time, now: Time) -> Next {
+        let mut next = match &self.schedule.retry {
+            Some((at, reason)) => Next { at: *at, reason: reason.clone() },
+            None => self.follow(alive.min(now), now).0,
+        };
+        // A clock that was wrong when this was written must not stop the feed.
+        let latest = now.plus(self.bounds.max());
+        if next.at > latest {
+            next.at = allowed_from(latest, &self.schedule.hints).min(next.at);
+        }
+        next
+    }
+
+    /// Whether this leads to quite another time than `due`, which follows from `current`.
+    pub fn strays(&self, current: &PollSchedule, due: Time, now: Time) -> bool {
+        let (found, wanted, interval) = match (&self.schedule.retry, &current.retry) {
+            (Some((before, _)), Some((after, _))) => (*before, *after, Duration::ZERO),
+            (None, None) => {
+                let (next, interval) = self.follow(now, now);
+                (next.at, due, interval)
+            }
+            _ => return true,
+        };
+        let strays = found.since(wanted).max(wanted.since(found));
+        strays > (interval / STRAY_PART).max(STRAY_LEAST)
+    }
+
+    /// The first poll after `alive`, and the interval that led to it.
+    fn follow(&self, alive: Time, now: Time) -> (Next, Duration) {
+        let schedule = self.schedule;
+        let plan = Plan {
+            feed: self.feed,
+            bounds: self.bounds,
+            rhythm: Rhythm::of(schedule.last_change, schedule.gap, now),
+            hints: &schedule.hints,
+            freshness: schedule.freshness,
+        };
+        let mut last = schedule.polled.min(now);
+        let mut next = plan.next(After::Read(self.pending), last);
+        for _ in 0..MAX_STEPS {
+            if next.at > alive {
+                let interval = next.at.since(last);
+                return (next, interval);
+            }
+            last = next.at;
+            next = plan.next(After::Read(self.pending), last);
+        }
+        let interval = next.at.since(last);
+        let place = Duration::from_secs(phase(self.feed) % interval.as_secs().max(1));
+        next.at = allowed_from(alive.plus(place), &schedule.hints);
+        (next, interval)
+    }
+}
+
+/// Whether two schedules ask for the same intervals. How long an answer stays fresh often differs a
+/// little with each one.
+pub fn same_in_substance(old: Option<&PollSchedule>, new: Option<&PollSchedule>) -> bool {
+    let size = |time: Option<Duration>| time.and_then(|time| time.as_secs().checked_ilog2());
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            old.hints == new.hints
+                && size(old.freshness) == size(new.freshness)
+                && (old.last_change, old.gap) == (new.last_change, new.gap)
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
