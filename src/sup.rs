@@ -15,7 +15,7 @@ mod windows;
 pub use discover::{Place, RELATION, in_header, in_link, in_links};
 pub use follower::{Follower, News, SEEN_LIMIT, Standing};
 pub use links::{HeaderLink, links};
-pub use read::{Document, ID_LIMIT, ReadError, UPDATES_LIMIT, Update, read};
+pub use read::{Document, ID_LIMIT, ReadError, UPDATES_LIMIT, Update, read, read_of};
 pub use windows::{Closed, Window, Windows};
 
 use std::time::Duration;

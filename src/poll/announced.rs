@@ -5,10 +5,11 @@
 //! be listed, and it is looked at only when it is, or now and then to see whether that is true.
 
 use super::sup::{Question, SupError};
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, Retry};
 use crate::model::{FeedName, SupId, Time};
 use crate::sup::{Document, Follower, Place, Standing};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -16,8 +17,14 @@ use tokio::time::Instant;
 pub const MAX_DOCUMENTS: usize = 256;
 /// The most documents that are asked for at once.
 pub const MAX_LOOKS_AT_ONCE: usize = 8;
-/// After so many failures in a row a document covers nothing any more.
+/// After so many failures in a row a document covers nothing any more. They follow each other
+/// quickly: an outage must not blind for longer than about a period.
 pub const FAILURES_BORNE: u32 = 3;
+/// How long after a first failure a document is asked for again; after the second, twice as long.
+const QUICK_TRY: Duration = Duration::from_secs(5);
+/// How many looks in a row may find that `updated_time` has not gone on. A publisher whose document
+/// stands still for longer may have stopped to write it, whatever it answers.
+pub const STANDSTILLS_BORNE: u32 = 1;
 /// How many documents may leave out what a poll has found before that is held against them: the
 /// change may have come just before the poll.
 const DOCUMENTS_GIVEN: u32 = 2;
@@ -48,6 +55,8 @@ pub struct Looked {
 /// What a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
+    /// `updated_time`.
+    updated: Time,
     listed: BTreeSet<SupId>,
     missed: bool,
     period: u32,
@@ -76,6 +85,9 @@ struct Source {
     /// Since when everything that changes is known to be listed.
     good_since: Option<Instant>,
     failures: u32,
+    /// The newest `updated_time`, and how many looks in a row found none that is newer.
+    updated: Option<Time>,
+    standstills: u32,
     /// Feeds that were found changed without being listed, and how many documents came since.
     suspects: BTreeMap<FeedName, u32>,
     lies: u32,
@@ -90,6 +102,8 @@ impl Source {
             period: Duration::from_secs(60),
             good_since: None,
             failures: 0,
+            updated: None,
+            standstills: 0,
             suspects: BTreeMap::new(),
             lies: 0,
         }
@@ -177,7 +191,11 @@ impl Announced {
         }
         let due = |source: &Source| source.look.is_some() && source.due <= now;
         let (address, source) = self.sources.iter_mut().find(|(_, source)| due(source))?;
-        let look = source.look.take()?;
+        let mut look = source.look.take()?;
+        // What else it lists is nothing to remember.
+        let ids: Arc<BTreeSet<SupId>> = Arc::new(source.feeds.keys().cloned().collect());
+        look.question.only(&ids);
+        look.follower.keep_only(&ids);
         self.looking += 1;
         Some((address.clone(), Begun(look)))
     }
@@ -203,20 +221,23 @@ impl Announced {
         source.look = Some(look);
         let told = match result {
             Ok(told) => told,
-            Err(error) => {
-                source.failures = source.failures.saturating_add(1);
-                let pause = source.period.saturating_mul(1 << source.failures.min(6));
-                source.due = now + pause.clamp(PAUSE_LEAST, PAUSE_LIMIT.max(source.period));
-                tracing::warn!(%error, failures = source.failures, "a SUP document was not read");
-                if source.failures == FAILURES_BORNE && source.good_since.take().is_some() {
-                    return source.all("its SUP document cannot be read");
-                }
-                return Vec::new();
-            }
+            Err(error) => return source.failed(&error, now),
         };
         source.failures = 0;
+        if source.stands_still(told.as_ref()) {
+            source.due = now + source.period;
+            if source.good_since.take().is_some() {
+                tracing::warn!(
+                    address,
+                    "a SUP document stands still: its updated_time is not newer"
+                );
+                return source.all("its SUP document stands still");
+            }
+            return Vec::new();
+        }
         // A document that is the same as before tells nothing, and leaves nothing out.
         let told = told.unwrap_or_else(|| Told {
+            updated: source.updated.unwrap_or(Time::from_unix(0)),
             listed: BTreeSet::new(),
             missed: false,
             period: u32::try_from(source.period.as_secs()).unwrap_or(u32::MAX),
@@ -281,6 +302,52 @@ impl Announced {
 }
 
 impl Source {
+    /// Takes in that the document was not read. A publisher that is busy, or says when to come back,
+    /// is not tried quickly; nothing is left to its document then.
+    fn failed(&mut self, error: &SupError, now: Instant) -> Vec<Wanted> {
+        self.failures = self.failures.saturating_add(1);
+        let asked = match error {
+            SupError::Fetch(error) => error.retry(),
+            SupError::Read(_) | SupError::Defect(_) => Retry::Backoff,
+        };
+        if asked != Retry::Backoff {
+            self.failures = self.failures.max(FAILURES_BORNE);
+        }
+        let blind = self.failures >= FAILURES_BORNE;
+        let pause = if blind {
+            let doubled = 1 << self.failures.saturating_sub(FAILURES_BORNE).min(6);
+            let asked = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
+            self.period.saturating_mul(doubled).max(asked)
+        } else {
+            (QUICK_TRY * self.failures).min(self.period)
+        };
+        self.due = now + pause.clamp(PAUSE_LEAST, PAUSE_LIMIT.max(self.period));
+        // Once it is known that it fails, it needs not be told each time.
+        if self.failures <= FAILURES_BORNE {
+            tracing::warn!(%error, failures = self.failures, "a SUP document was not read");
+        } else {
+            tracing::debug!(%error, failures = self.failures, "a SUP document was not read");
+        }
+        if blind && self.good_since.take().is_some() {
+            return self.all("its SUP document cannot be read");
+        }
+        Vec::new()
+    }
+
+    /// Takes in `updated_time`; whether it has not gone on for too long. `None`: the same document as
+    /// before.
+    fn stands_still(&mut self, told: Option<&Told>) -> bool {
+        let updated = told.map(|told| told.updated);
+        // One that went back is another document, and told of as a gap.
+        let goes_on = updated.is_some_and(|updated| self.updated != Some(updated));
+        if goes_on {
+            (self.updated, self.standstills) = (updated, 0);
+        } else {
+            self.standstills = self.standstills.saturating_add(1);
+        }
+        self.standstills > STANDSTILLS_BORNE
+    }
+
     /// Chooses the document to ask for: of the shortest period that is not shorter than feeds are
     /// polled, or else of the longest there is.
     fn settle_on(&mut self, told: &Told, least: Duration) {
@@ -289,7 +356,7 @@ impl Source {
         let period = match better {
             Some((period, address)) => {
                 if let Some(look) = self.look.as_mut().filter(|_| *period != told.period) {
-                    look.question = Question::of(address.as_str());
+                    look.question = look.question.of_another(address.as_str());
                 }
                 *period
             }
@@ -312,7 +379,7 @@ impl Begun {
         if result.is_err() {
             // Half of what was to be read is nothing: the same is asked again, whole.
             look.follower = before;
-            look.question = Question::of(std::mem::take(&mut look.question.address));
+            look.question = look.question.of_another(look.question.address.as_str());
         }
         Looked { look, result }
     }
@@ -321,18 +388,20 @@ impl Begun {
 impl Look {
     async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Told>, SupError> {
         let Some(mut document) = self.question.ask(fetch, now).await? else { return Ok(None) };
+        let updated = document.updated;
         let (period, available) = (document.period, std::mem::take(&mut document.available));
         document.available.clone_from(&available);
-        let mut told = Told { listed: BTreeSet::new(), missed: false, period, available };
+        let mut told = Told { updated, listed: BTreeSet::new(), missed: false, period, available };
         for _ in 0..LONGER {
             match self.take(&document, &mut told) {
                 Standing::Complete => return Ok(Some(told)),
                 Standing::Missed { .. } => break,
-                Standing::Ask { address, .. } => match Question::of(address).ask(fetch, now).await?
-                {
-                    Some(longer) => document = longer,
-                    None => break,
-                },
+                Standing::Ask { address, .. } => {
+                    match self.question.of_another(address).ask(fetch, now).await? {
+                        Some(longer) => document = longer,
+                        None => break,
+                    }
+                }
             }
         }
         told.missed = true;

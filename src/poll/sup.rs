@@ -1,8 +1,10 @@
 //! Reading the SUP documents of publishers: one request that asks for all their feeds.
 
 use crate::fetch::{Answer, Fetch, FetchError, FetchRequest, Validators};
-use crate::model::Time;
-use crate::sup::{Document, ReadError, read};
+use crate::model::{SupId, Time};
+use crate::sup::{Document, ReadError, read_of};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use tower::ServiceExt as _;
 
 /// The request for a SUP document, and what its last answer was validated by.
@@ -12,6 +14,8 @@ pub struct Question {
     pub address: String,
     validators: Validators,
     wire: Option<u128>,
+    /// The ids whose updates matter; `None`: all.
+    only: Option<Arc<BTreeSet<SupId>>>,
 }
 
 /// Why a SUP document could not be read.
@@ -34,6 +38,20 @@ impl Question {
         Self { address: address.into(), ..Self::default() }
     }
 
+    /// The same request of which only the updates of these ids matter. Where they are others than
+    /// before, what was answered before is no reason not to read it.
+    pub fn only(&mut self, ids: &Arc<BTreeSet<SupId>>) {
+        if self.only.as_ref() != Some(ids) {
+            *self =
+                Self { only: Some(Arc::clone(ids)), ..Self::of(std::mem::take(&mut self.address)) };
+        }
+    }
+
+    /// The first request for another document, of which the same matters.
+    pub fn of_another(&self, address: impl Into<String>) -> Self {
+        Self { only: self.only.clone(), ..Self::of(address) }
+    }
+
     /// Asks; `None` where nothing has changed since the last answer.
     pub async fn ask(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Document>, SupError> {
         let request = FetchRequest {
@@ -49,9 +67,9 @@ impl Question {
             Answer::NotModified | Answer::Same => return Ok(None),
             Answer::Document(document) => document,
         };
-        let bytes = document.bytes;
+        let (bytes, only) = (document.bytes, self.only.clone());
         // One of a million feeds takes a while.
-        let read = tokio::task::spawn_blocking(move || read(&bytes)).await;
+        let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
         let read = read.map_err(|error| SupError::Defect(error.to_string()))??;
         // What could not be read is asked for again whole.
         self.validators = fetched.validators;

@@ -2,7 +2,7 @@
 
 use super::read::{Document, Update};
 use crate::model::{SupId, Time};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The most ids whose last update is remembered; beyond it, those that the last document does not
@@ -60,6 +60,16 @@ impl Follower {
     /// Up to when everything is known.
     pub const fn known(&self) -> Option<Time> {
         self.known
+    }
+
+    /// Forgets what was told of other ids than these.
+    pub fn keep_only(&mut self, ids: &BTreeSet<SupId>) {
+        self.seen.retain(|id, _| ids.contains(id));
+    }
+
+    /// Of how many ids the last update is remembered.
+    pub fn remembered(&self) -> usize {
+        self.seen.len()
     }
 
     /// Takes a document.

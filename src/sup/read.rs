@@ -2,8 +2,9 @@
 
 use crate::model::{SupId, Time};
 use serde::Deserialize;
-use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
-use std::collections::BTreeMap;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The most updates of one document that are read.
@@ -14,9 +15,6 @@ pub const ID_LIMIT: usize = 128;
 
 /// The most periods that a document may offer.
 const PERIODS_LIMIT: usize = 64;
-
-/// The fewest periods that it must offer where it offers any: the one it is of, and another.
-const PERIODS_LEAST: usize = 2;
 
 /// The longest address of a document, in bytes.
 const ADDRESS_LIMIT: usize = 4096;
@@ -65,10 +63,9 @@ pub enum ReadError {
         /// `updated_time`.
         updated: Time,
     },
-    /// It offers too few periods, or too many.
-    #[error(
-        "the SUP document offers {found} periods; {PERIODS_LEAST} to {PERIODS_LIMIT} are right"
-    )]
+    /// It offers too many periods. That the validator of the protocol wants two at least is for
+    /// publishers: a document that offers one, or none, says what it says.
+    #[error("the SUP document offers {found} periods; the limit is {PERIODS_LIMIT}")]
     Periods {
         /// How many it offers.
         found: usize,
@@ -82,8 +79,9 @@ pub enum ReadError {
 }
 
 #[derive(Deserialize)]
-struct Written {
-    updates: Updates,
+struct Written<'a> {
+    #[serde(borrow)]
+    updates: &'a RawValue,
     period: Period,
     since_time: Stamp,
     updated_time: Stamp,
@@ -94,10 +92,18 @@ struct Written {
 /// Reads an updates document and checks it by the rules of the protocol. Keys that the protocol does
 /// not know are ignored (section 3).
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
+    read_of(bytes, None)
+}
+
+/// The same, of which only the updates of these ids are kept: a publisher may list a million feeds,
+/// of which few matter. All are checked.
+pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<Document, ReadError> {
     // JSON itself has no byte order mark; some publishers send one all the same.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let written: Written =
-        serde_json::from_slice(bytes).map_err(|error| ReadError::Form(error.to_string()))?;
+    let form = |error: serde_json::Error| ReadError::Form(error.to_string());
+    let written: Written<'_> = serde_json::from_slice(bytes).map_err(form)?;
+    let mut pairs = serde_json::Deserializer::from_str(written.updates.get());
+    let updates = Updates { only }.deserialize(&mut pairs).map_err(form)?;
     let (period, since, updated) = (written.period.0, written.since_time.0, written.updated_time.0);
     let covered = updated.unix().saturating_sub(since.unix());
     if covered < i64::from(period) {
@@ -107,12 +113,12 @@ pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
         Some(offered) => periods(offered)?,
         None => BTreeMap::new(),
     };
-    Ok(Document { period, since, updated, available, updates: written.updates.0 })
+    Ok(Document { period, since, updated, available, updates })
 }
 
 fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, ReadError> {
     let found = offered.len();
-    if !(PERIODS_LEAST..=PERIODS_LIMIT).contains(&found) {
+    if found > PERIODS_LIMIT {
         return Err(ReadError::Periods { found });
     }
     let mut periods = BTreeMap::new();
@@ -172,30 +178,39 @@ impl<'de> Deserialize<'de> for Stamp {
     }
 }
 
-/// The updates, at most [`UPDATES_LIMIT`].
-struct Updates(Vec<Update>);
+/// The updates, at most [`UPDATES_LIMIT`]; those of some ids only, where they are given.
+struct Updates<'o> {
+    only: Option<&'o BTreeSet<SupId>>,
+}
 
-impl<'de> Deserialize<'de> for Updates {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Updates;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of pairs of SUP id and update id")
+impl<'de> DeserializeSeed<'de> for Updates<'_> {
+    type Value = Vec<Update>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Vec<Update>, D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Updates<'_> {
+    type Value = Vec<Update>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of pairs of SUP id and update id")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Vec<Update>, A::Error> {
+        let (mut updates, mut listed) = (Vec::new(), 0_usize);
+        while let Some(Pair(update)) = pairs.next_element()? {
+            if listed >= UPDATES_LIMIT {
+                let said = format!("it lists more than {UPDATES_LIMIT} updates");
+                return Err(A::Error::custom(said));
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Updates, A::Error> {
-                let mut updates = Vec::new();
-                while let Some(Pair(update)) = pairs.next_element()? {
-                    if updates.len() >= UPDATES_LIMIT {
-                        let said = format!("it lists more than {UPDATES_LIMIT} updates");
-                        return Err(A::Error::custom(said));
-                    }
-                    updates.push(update);
-                }
-                Ok(Updates(updates))
+            listed += 1;
+            if self.only.is_none_or(|only| only.contains(&update.id)) {
+                updates.push(update);
             }
         }
-        from.deserialize_seq(Pairs)
+        Ok(updates)
     }
 }
 

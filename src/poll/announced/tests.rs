@@ -19,11 +19,12 @@ fn place(name: &str) -> Option<Place> {
 struct Bench {
     announced: Announced,
     now: Instant,
+    updated: i64,
 }
 
 impl Bench {
     fn new(feeds: &[&str]) -> Self {
-        let mut bench = Self { announced: Announced::default(), now: Instant::now() };
+        let mut bench = Self { announced: Announced::default(), now: Instant::now(), updated: 0 };
         for name in feeds {
             bench.announced.attach(&feed(name), place(name), bench.now);
         }
@@ -40,7 +41,9 @@ impl Bench {
     }
 
     fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
-        let wanted = self.look(Ok(Some(told(listed, missed))));
+        self.updated += 60;
+        let updated = Time::from_unix(self.updated);
+        let wanted = self.look(Ok(Some(Told { updated, ..told(listed, missed) })));
         wanted.into_iter().map(|wanted| wanted.feed.to_string()).collect()
     }
 
@@ -51,6 +54,7 @@ impl Bench {
 
 fn told(listed: &[&str], missed: bool) -> Told {
     Told {
+        updated: Time::from_unix(0),
         listed: listed.iter().map(|name| id(name)).collect(),
         missed,
         period: 60,
@@ -111,7 +115,8 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
         assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
         waits.push(bench.announced.wake_at().unwrap().duration_since(bench.now).as_secs());
     }
-    assert_eq!(waits, [600, 1200, 2400, 3600, 3600]);
+    // Three quick tries; from then on feeds are polled each for itself.
+    assert_eq!(waits, [5, 10, 300, 600, 1200]);
     bench.told(&["a"], false);
     assert!(bench.covers("a"));
     // A reader that panics is as good as none.
@@ -188,4 +193,66 @@ async fn several_feeds_may_share_an_id() {
     assert_eq!(bench.told(&["a"], false), ["a", "b"]);
     bench.announced.detach(&feed("a"));
     assert_eq!(bench.told(&["a"], false), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_stands_still_covers_nothing() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    bench.told(&[], false);
+    // Once may be a matter of moments; so may a cache that answers the same.
+    assert_eq!(bench.look(Ok(None)), []);
+    assert!(bench.covers("a"));
+    let wanted = bench.look(Ok(Some(Told { updated: Time::from_unix(120), ..told(&[], false) })));
+    assert_eq!(wanted.len(), 2);
+    assert!(wanted.iter().all(|wanted| !wanted.listed && wanted.reason.contains("stands still")));
+    assert!(!bench.covers("a"));
+    assert_eq!(bench.look(Ok(None)), [], "once is enough");
+    let covered = bench.now;
+    bench.told(&["a"], false);
+    assert!(bench.covers("a") && !bench.announced.covers(&feed("a"), covered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_says_when_to_come_back_is_not_tried_quickly() {
+    let mut bench = Bench::new(&["a"]);
+    bench.told(&[], false);
+    let wait = Some(Duration::from_secs(1800));
+    let busy = crate::fetch::FetchError::Status { code: 503, retry_after: wait };
+    assert_eq!(bench.look(Err(busy.into())).len(), 1);
+    assert!(!bench.covers("a"));
+    assert_eq!(bench.announced.wake_at(), Some(bench.now + Duration::from_secs(1800)));
+}
+
+/// A document of a million feeds costs what the feeds that are polled here do.
+#[tokio::test(start_paused = true)]
+async fn only_ids_that_matter_are_remembered() {
+    let mut bench = Bench::new(&["a", "b"]);
+    let (_, Begun(mut look)) = bench.announced.take_due(bench.now).unwrap();
+    let listed: Vec<String> = (0..2000).map(|n| format!("[\"x{n}\",\"1\"]")).collect();
+    let text = format!(
+        "{{\"period\":60,\"since_time\":\"2026-11-20T16:20:05Z\",\
+         \"updated_time\":\"2026-11-20T16:22:05Z\",\"updates\":[{},[\"a\",\"1\"]]}}",
+        listed.join(",")
+    );
+    let fetch = Fetch::new(tower::service_fn(move |request: crate::fetch::FetchRequest| {
+        let (bytes, content_type) = (text.clone().into(), None);
+        let prints = crate::record::BodyPrints { wire: 1, body: 1 };
+        let document = crate::fetch::Document { bytes, content_type, prints, delta: false };
+        std::future::ready(Ok(crate::fetch::Fetched {
+            answer: crate::fetch::Answer::Document(document),
+            status: 200,
+            validators: crate::fetch::Validators::default(),
+            freshness: None,
+            final_url: request.url,
+            moved_to: None,
+            wire_bytes: 1,
+            notes: Vec::new(),
+            announced: None,
+            links: crate::websub::Links::default(),
+        }))
+    }));
+    let told = look.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
+    assert_eq!(told.listed, BTreeSet::from([id("a")]));
+    assert_eq!(look.follower.remembered(), 1);
 }
