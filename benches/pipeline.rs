@@ -101,6 +101,7 @@ fn pipeline(c: &mut Criterion) {
         upstream: "https://light.example/feed".into(),
         sup: None,
         hub: None,
+        absolute: false,
         aggregated: Vec::new(),
         cloud: None,
     };

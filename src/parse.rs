@@ -102,6 +102,11 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
     })
 }
 
+/// The words of HTML: tags out, references resolved, white space collapsed.
+pub fn plain_text(html: &str) -> String {
+    text::plain(html, false)
+}
+
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
 /// read, which only a fault of this program can bring about.
 pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {

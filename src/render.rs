@@ -13,7 +13,9 @@ mod head;
 mod history;
 mod json;
 mod json_feed;
+mod media;
 mod opml;
+mod references;
 mod scope;
 mod tag;
 mod tombstone;
@@ -132,6 +134,9 @@ pub struct Addresses {
     pub sup: Option<String>,
     /// Of the WebSub hub; `None` while there is none.
     pub hub: Option<String>,
+    /// Whether the reader view writes the publisher's relative references as absolute addresses
+    /// (`publish.absolute_urls`).
+    pub absolute: bool,
     /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and its
     /// address.
     pub aggregated: Vec<(String, String)>,
@@ -218,7 +223,8 @@ pub fn document(page: &Page<'_>) -> String {
 }
 
 fn feed(page: &Page<'_>, family: Family) -> String {
-    let skeleton = convert::skeleton(page.skeleton, page.addresses, family);
+    let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
+    let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
     let mut extensions = vec![];
     if !deleted.is_empty() {
@@ -239,6 +245,8 @@ fn feed(page: &Page<'_>, family: Family) -> String {
         prefixes: &prefixes,
         addresses: page.addresses,
         feed_title: &page.skeleton.title,
+        language: skeleton.context.lang.as_deref().filter(|_| page.skeleton.context.lang.is_none()),
+        absolute,
     };
 
     let mut out =

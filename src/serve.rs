@@ -103,6 +103,8 @@ pub struct Settings {
     pub window: Duration,
     /// Which forms of links lead to archives (`publish.history_links`).
     pub history: LinkForms,
+    /// Whether reader views write relative references as absolute addresses.
+    pub absolute_urls: bool,
     /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no
     /// document leads to them.
     pub periods: Vec<u32>,
@@ -173,6 +175,7 @@ impl Room {
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
             .leading_to(!settings.periods.is_empty(), settings.hub)
             .with_cloud(settings.cloud)
+            .with_absolute_urls(settings.absolute_urls)
             .linking(settings.history);
         let shelf = Shelf::new(
             Arc::clone(&store),

@@ -117,6 +117,7 @@ async fn every_list_comes_through() {
         upstream: "https://publisher.example/list.opml".to_owned(),
         sup: None,
         hub: None,
+        absolute: false,
         aggregated: Vec::new(),
         cloud: None,
     };

@@ -140,6 +140,7 @@ fn taken(feed: &FeedDocument<'_>) {
         upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
         sup: None,
         hub: None,
+        absolute: false,
         aggregated: Vec::new(),
         cloud: None,
     };

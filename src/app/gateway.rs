@@ -92,6 +92,7 @@ impl Gateway {
             dialect: translate::dialect(config),
             window: config.publish.window,
             history: translate::history_links(config),
+            absolute_urls: config.publish.absolute_urls,
             periods: translate::periods(config),
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,

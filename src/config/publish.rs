@@ -11,6 +11,7 @@ pub(super) const KEYS: &[&str] = &[
     "endpoint",
     "dialect",
     "history_links",
+    "absolute_urls",
     "archive_entries",
     "versions_per_day",
     "archives",
@@ -50,6 +51,8 @@ pub struct Publish {
     pub dialect: Dialect,
     /// Which forms of archive links are written.
     pub history_links: BTreeSet<HistoryLinks>,
+    /// Whether reader views write relative references as absolute addresses.
+    pub absolute_urls: bool,
     /// The most versions that stay unsealed.
     pub archive_entries: u32,
     /// The most archives kept of a feed.
@@ -79,6 +82,7 @@ impl Default for Publish {
             endpoint: None,
             dialect: Dialect::Sse,
             history_links: BTreeSet::from([HistoryLinks::Draft05, HistoryLinks::Rfc5005]),
+            absolute_urls: false,
             archive_entries: 20,
             archives: 10_000,
             archive_age: None,
@@ -122,6 +126,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         &[("sse", Dialect::Sse), ("feedsync", Dialect::FeedSync), ("sse-0.91", Dialect::Sse091)],
     );
     let history_links = history_links(section);
+    let absolute_urls = section.boolean("absolute_urls");
     let archive_entries = section.number("archive_entries", &ARCHIVE_ENTRIES);
     let versions_per_day = section.number("versions_per_day", &VERSIONS_PER_DAY_RANGE);
     let archives = section.number("archives", &ARCHIVES);
@@ -148,6 +153,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         endpoint,
         dialect: dialect.unwrap_or(default.dialect),
         history_links: history_links.unwrap_or(default.history_links),
+        absolute_urls: absolute_urls.unwrap_or(default.absolute_urls),
         archive_entries: archive_entries.unwrap_or(default.archive_entries),
         archives: archives.unwrap_or(default.archives),
         archive_age,

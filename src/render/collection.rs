@@ -107,7 +107,13 @@ impl<'a> Shown<'a> {
             let title = &page.skeleton.title;
             return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
         }
-        convert::markup(data, &target, seen)
+        convert::markup(data, &target, seen, base_of(&data.context, page.addresses))
+    }
+
+    /// The same in no format.
+    pub fn says(&self, page: &Page<'_>) -> Neutral {
+        let markup = self.markup(page);
+        Neutral::of(&markup, base_of(&markup.context, page.addresses))
     }
 
     /// The same as an element that stands alone.

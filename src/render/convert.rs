@@ -6,6 +6,7 @@
 
 mod atom03;
 mod author;
+mod element;
 mod head;
 mod json_feed;
 mod neutral;
@@ -14,13 +15,14 @@ mod rdf;
 pub mod tree;
 
 use super::Addresses;
-use super::scope::ATOM;
+use super::references::{Base, make_absolute};
+use super::scope::{ATOM, base_of};
 use crate::model::{Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time};
 use std::borrow::Cow;
 use tree::Element;
 
-pub use author::authors;
-pub use neutral::Neutral;
+pub use author::{Person, authors, people};
+pub use neutral::{Category, DUBLIN_CORE, Neutral, Text};
 pub use outline::feed as list;
 
 /// What is converted to.
@@ -51,37 +53,78 @@ impl Target<'_> {
     }
 }
 
-/// A skeleton in a family's current format; as it is where it has that format.
+/// A skeleton in a family's current format; as it is where it has that format, unless its references
+/// are to be `absolute` and one is not.
 pub fn skeleton<'a>(
     skeleton: &'a Skeleton,
     addresses: &Addresses,
     family: Family,
+    absolute: bool,
 ) -> Cow<'a, Skeleton> {
-    let is_other = skeleton.format.family() != family;
-    let root = match skeleton.format {
-        Format::Atom10 | Format::Rss20 | Format::Rss09x if !is_other => {
-            return Cow::Borrowed(skeleton);
+    let is_current = matches!(skeleton.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
+    if !is_current || skeleton.format.family() != family {
+        return Cow::Owned(write_skeleton(skeleton, head(skeleton, addresses, family), family));
+    }
+    if !absolute {
+        return Cow::Borrowed(skeleton);
+    }
+    let mut root = own_head(skeleton, addresses);
+    if !root_made_absolute(&mut root, skeleton, addresses) {
+        return Cow::Borrowed(skeleton);
+    }
+    let old = root.namespace.clone();
+    match family {
+        Family::Atom => tree::move_prefix(&mut root, ATOM, ""),
+        Family::Rss => tree::move_namespace(&mut root, &old, ""),
+    }
+    Cow::Owned(write_skeleton(skeleton, root, family))
+}
+
+/// What a skeleton says of its feed, as the feed or channel element of a family, without its entries.
+/// All its references are absolute.
+pub fn head(skeleton: &Skeleton, addresses: &Addresses, family: Family) -> Element {
+    let mut root = own_head(skeleton, addresses);
+    root_made_absolute(&mut root, skeleton, addresses);
+    match family {
+        Family::Rss if skeleton.format.family() != family => {
+            head::atom_to_rss(&root, skeleton, addresses)
         }
+        Family::Atom if skeleton.format.family() != family => head::rss_to_atom(&root, skeleton),
+        _ => root,
+    }
+}
+
+/// The same in the current format of the skeleton's own family, its references as they are.
+fn own_head(skeleton: &Skeleton, addresses: &Addresses) -> Element {
+    match skeleton.format {
         Format::Atom10 => tree::read(&skeleton.text, &Context::default()).unwrap_or_default(),
         Format::Rss20 | Format::Rss09x => head::channel(skeleton),
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
         Format::JsonFeed => json_feed::feed(skeleton),
         Format::Opml => outline::feed(skeleton),
-    };
-    let root = match family {
-        Family::Rss if is_other => head::atom_to_rss(&root, skeleton, addresses),
-        Family::Atom if is_other => head::rss_to_atom(&root, skeleton),
-        _ => root,
-    };
-    Cow::Owned(write_skeleton(skeleton, root, family))
+    }
 }
 
-/// An entry in the current format of the target's family; as it is where it has that format.
+fn root_made_absolute(root: &mut Element, skeleton: &Skeleton, addresses: &Addresses) -> bool {
+    let own = match skeleton.format.family() {
+        Family::Atom => ATOM.to_owned(),
+        Family::Rss => root.namespace.clone(),
+    };
+    make_absolute(root, &own, &Base::new(base_of(&skeleton.context, addresses)))
+}
+
+/// An entry in the current format of the target's family; as it is where it has that format. What is
+/// converted has no relative references: `base` is where they lead.
 ///
 /// `seen` is when the gateway saw this version. It stands in where Atom requires `updated` and the
 /// publisher names no date.
-pub fn markup<'a>(markup: &'a Markup, target: &Target<'_>, seen: Option<Time>) -> Cow<'a, Markup> {
+pub fn markup<'a>(
+    markup: &'a Markup,
+    target: &Target<'_>,
+    seen: Option<Time>,
+    base: &str,
+) -> Cow<'a, Markup> {
     let converted = match (markup.format, target.family) {
         (Format::Atom10, Family::Atom) | (Format::Rss20 | Format::Rss09x, Family::Rss) => {
             return Cow::Borrowed(markup);
@@ -90,17 +133,53 @@ pub fn markup<'a>(markup: &'a Markup, target: &Target<'_>, seen: Option<Time>) -
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
         (Format::Opml, Family::Atom) => outline::entry(markup, seen),
-        _ => Some(Neutral::of(markup).element(target, seen)),
+        _ => Some(Neutral::of(markup, base).element(target, seen)),
     };
     let mut root =
         converted.unwrap_or_else(|| Neutral::of_card(&markup.card).element(target, seen));
+    if markup.format != Format::Opml {
+        make_absolute(&mut root, target.namespace, &Base::new(base));
+    }
     // Who took the entry over may know an author that its markup does not name.
     if let (Family::Atom, None, Some(author)) =
         (target.family, root.find(ATOM, "author"), &markup.card.author)
     {
-        root.push(Element::new(ATOM, "author").child(Element::new(ATOM, "name").text(author)));
+        root.push(Person::named(author).element(ATOM, "author"));
     }
     Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
+}
+
+/// An entry of a family's current format with its references absolute; `None` where none is relative,
+/// or the entry cannot be read.
+pub fn absolute(markup: &Markup, base: &str) -> Option<Markup> {
+    let mut root = tree::read(&markup.xml, &markup.context)?;
+    let family = markup.format.family();
+    let own = if family == Family::Atom { ATOM.to_owned() } else { root.namespace.clone() };
+    let base = Base::new(base);
+    let mut changed = make_absolute(&mut root, &own, &base);
+    let guid = root.find(&own, "guid").filter(|_| family == Family::Rss);
+    if let Some(address) = guid.and_then(|guid| neutral::relative_permalink(guid, &base)) {
+        // What the item is known by stays as it is; where it leads is said by a link.
+        changed = true;
+        if root.find(&own, "link").is_none() {
+            root.push(Element::new(&own, "link").text(&address));
+        }
+        for node in &mut root.children {
+            if let tree::Node::Element(guid) = node
+                && guid.is(&own, "guid")
+            {
+                guid.attributes.retain(|attribute| attribute.name != "isPermaLink");
+                guid.set("isPermaLink", "false");
+            }
+        }
+    }
+    if !changed {
+        return None;
+    }
+    // Names without a prefix, as our own elements are written.
+    tree::move_prefix(&mut root, &own, "");
+    let target = Target { family, namespace: &own };
+    Some(write_entry(&root, &target, &markup.card, &markup.context))
 }
 
 /// Writes an entry's element as markup of the target's format that stands alone.
@@ -110,7 +189,14 @@ pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &C
         scope.insert(0, (String::new(), target.namespace.to_owned()));
     }
     let mut xml = String::new();
-    tree::write(&mut xml, root, &mut scope.clone());
+    let id_name = if target.family == Family::Atom { "id" } else { "guid" };
+    let is_id = |child: &Element| child.is(target.namespace, id_name) && !child.children.is_empty();
+    let id_element = tree::write_noting(&mut xml, root, &mut scope.clone(), is_id);
+    let id = id_element.clone().and_then(|element| {
+        let written = xml.get(element.clone())?;
+        let open = end_of_tag(written)?;
+        Some(element.start + open..element.start + written.rfind("</")?)
+    });
     let attributes = 1 + root.name.len();
     let inner = (!root.children.is_empty())
         .then(|| xml.get(attributes..).and_then(end_of_tag).map(|end| attributes + end))
@@ -123,9 +209,23 @@ pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &C
             base: context.base.clone(),
             lang: context.lang.clone(),
         },
-        slots: Slots { attributes, inner, id: None, id_element: None },
+        slots: Slots { attributes, inner, id_element: id_element.filter(|_| id.is_some()), id },
         card: card.clone(),
     }
+}
+
+/// What `dc:identifier` an item of RSS has.
+pub fn identifier(markup: &Markup) -> Option<String> {
+    if !markup.xml.contains("identifier") {
+        return None;
+    }
+    let item = tree::read(&markup.xml, &markup.context)?;
+    // SimplePie knows both versions of Dublin Core.
+    let found = [neutral::DUBLIN_CORE, "http://purl.org/dc/elements/1.0/"]
+        .iter()
+        .find_map(|space| item.find(space, "identifier"));
+    let identifier = found?.content().trim().to_owned();
+    Some(identifier).filter(|identifier| !identifier.is_empty())
 }
 
 /// An entry whole, as a tree in the current format of its family: with the id that it is published
@@ -203,8 +303,9 @@ fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton
             if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
         super::escape::push_attribute(&mut text, &attribute, name);
     }
-    let context =
-        Context { namespaces, base: old.context.base.clone(), lang: old.context.lang.clone() };
+    let said = root.inherited().find(|attribute| attribute.name == "lang");
+    let lang = old.context.lang.clone().or_else(|| said.map(|said| said.value.clone()));
+    let context = Context { namespaces, base: old.context.base.clone(), lang };
     if let Some(base) = &context.base {
         super::escape::push_attribute(&mut text, "xml:base", base);
     }

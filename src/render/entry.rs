@@ -8,6 +8,7 @@ use super::{Addresses, Dialect, sx, sx091, tag, tombstone};
 use crate::model::{Family, Item, Markup, Shared, Standing, Version};
 use crate::sync::to_091;
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// What all entries of a document have in common.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ pub struct Entries<'a> {
     pub addresses: &'a Addresses,
     /// The feed's title.
     pub feed_title: &'a str,
+    /// The language that the document around says for all, where its publisher did not say it as
+    /// `xml:lang`.
+    pub language: Option<&'a str>,
+    /// Whether all references are written as absolute addresses.
+    pub absolute: bool,
 }
 
 /// The text of an entry cut where it is spliced.
@@ -86,7 +92,11 @@ impl Entries<'_> {
         let markup = if version.deleted {
             Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
-            convert::markup(&version.data, &self.target, seen)
+            let base = base_of(&version.data.context, self.addresses);
+            let markup = convert::markup(&version.data, &self.target, seen, base);
+            let absolute = matches!(markup, Cow::Borrowed(_)) && self.absolute;
+            let absolute = absolute.then(|| convert::absolute(&markup, base)).flatten();
+            absolute.map_or(markup, Cow::Owned)
         };
         if let Some(parts) = Parts::of(&markup) {
             self.splice(out, &markup, &parts, shown, scope);
@@ -170,7 +180,7 @@ impl Entries<'_> {
             out.push_str(" xmlns=\"\"");
         }
 
-        let lang = context.lang.as_deref();
+        let lang = context.lang.as_deref().or(self.language);
         if lang != scope.lang && tag::find(parts.attributes, "xml:lang").is_none() {
             push_attribute(out, "xml:lang", lang.unwrap_or_default());
         }
@@ -202,6 +212,9 @@ impl Entries<'_> {
             return;
         };
         let Some(id) = IdElement::of(markup, start) else {
+            if self.target.family == Family::Rss {
+                self.push_identifier(out, markup, published);
+            }
             push_id(out, self.target.family, parts.name, published);
             out.push_str(inner);
             return;
@@ -230,6 +243,19 @@ impl Entries<'_> {
         out.push_str(id.after);
     }
 
+    /// Adds the `dc:identifier` of an item that has no `guid`, as `atom:id`. Readers who know items by
+    /// their `dc:identifier` (SimplePie, FreshRSS) prefer a `guid` to it, and would take those that get
+    /// one here for new; `atom:id` goes before both. Others go by the `guid`, which is `rdf:about`.
+    fn push_identifier(&self, out: &mut String, markup: &Markup, published: &str) {
+        let Some(prefix) = &self.prefixes.atom else { return };
+        let Some(identifier) = convert::identifier(markup).filter(|id| id != published) else {
+            return;
+        };
+        let _ = write!(out, "<{prefix}:id>");
+        escape::text(out, &identifier);
+        let _ = write!(out, "</{prefix}:id>");
+    }
+
     /// The scope inside an entry, for the entries in its `sx:conflicts`.
     fn inside<'s>(&'s self, markup: &'s Markup, parts: &Parts<'s>, scope: &Scope<'s>) -> Scope<'s> {
         let mut inside = scope.clone();
@@ -256,7 +282,7 @@ impl Entries<'_> {
         };
         inside.lang = match tag::find(parts.attributes, "xml:lang") {
             Some(own) => Some(own.value),
-            None => markup.context.lang.as_deref(),
+            None => markup.context.lang.as_deref().or(self.language),
         };
         inside
     }

@@ -5,7 +5,7 @@
 
 use super::Page;
 use super::collection::Shown;
-use super::convert::{self, Neutral, tree};
+use super::convert::{self, tree};
 use super::head::{Sharing, links};
 use crate::model::{Markup, Update, Version};
 use serde_json::{Map, Value, json};
@@ -68,18 +68,18 @@ pub fn sharing(page: &Page<'_>) -> Value {
 }
 
 fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
-    let markup = shown.markup(page);
-    let said = Neutral::of(&markup);
+    let said = shown.says(page);
     let mut item = Map::new();
     item.insert("title".to_owned(), said.title.into());
     item.insert("id".to_owned(), shown.published_id.into());
     put(&mut item, "link", said.link);
     put(&mut item, "updated", said.updated.map(|time| time.to_string()));
     put(&mut item, "published", said.published.map(|time| time.to_string()));
-    put(&mut item, "author", said.author);
-    put(&mut item, "content", said.content);
+    put(&mut item, "author", said.authors.into_iter().next().map(|author| author.name));
+    put(&mut item, "content", said.content.map(|content| content.html()));
     if !said.categories.is_empty() {
-        item.insert("categories".to_owned(), said.categories.into());
+        let shown = said.categories.iter().map(|category| category.shown().to_owned());
+        item.insert("categories".to_owned(), shown.collect());
     }
     let enclosures = said.enclosures.into_iter().map(|enclosure| {
         let mut object = Map::new();

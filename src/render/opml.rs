@@ -164,7 +164,7 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Place, Said) {
             let title = shown.markup(page).card.title.clone();
             (Place::default(), Said::of(&[("text", &title)]))
         }
-        None => (Place::default(), link(&Neutral::of(&shown.markup(page)))),
+        None => (Place::default(), link(&shown.says(page))),
     };
     (place, with_id(said, shown.published_id))
 }
@@ -210,7 +210,9 @@ fn link(item: &Neutral) -> Said {
     }
     if !item.categories.is_empty() {
         // A slash would make a hierarchy of a name (OPML 2.0, `category`), and a comma two of one.
-        let name = |name: &String| name.replace('/', "\u{2044}").replace(',', "\u{201A}");
+        let name = |category: &convert::Category| {
+            category.shown().replace('/', "\u{2044}").replace(',', "\u{201A}")
+        };
         said.put("category", &item.categories.iter().map(name).collect::<Vec<_>>().join(","));
     }
     said

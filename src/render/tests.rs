@@ -5,6 +5,7 @@
 mod build;
 mod containers;
 mod conversions;
+mod crossing;
 mod fixtures;
 mod golden;
 mod history;

@@ -1,6 +1,6 @@
 //! Deleted items: a shell that is a valid item (READINGS 1, row 19), and `at:deleted-entry`.
 
-use super::convert::{Neutral, Target, write_entry};
+use super::convert::{Neutral, Person, Target, Text, write_entry};
 use super::escape;
 use crate::model::{Deletion, Family, Markup, Version};
 use std::fmt::Write;
@@ -27,10 +27,10 @@ pub fn shell(
     if shell.title.trim().is_empty() {
         UNTITLED.clone_into(&mut shell.title);
     }
-    if target.family == Family::Atom && shell.author.is_none() {
+    if target.family == Family::Atom && shell.authors.is_empty() {
         // RFC 4287 section 4.1.2 requires one where the feed has none.
         let name = if feed_title.trim().is_empty() { UNTITLED } else { feed_title };
-        shell.author = Some(name.to_owned());
+        shell.authors.push(Person::named(name));
     }
     shell.updated = updated;
     shell.published = match target.family {
@@ -38,7 +38,7 @@ pub fn shell(
         // RSS has one date only.
         Family::Rss => None,
     };
-    shell.content = Some(if is_redacted { REMOVED } else { NOTICE }.to_owned());
+    shell.content = Some(Text::Html(if is_redacted { REMOVED } else { NOTICE }.to_owned()));
     let inherited = &version.data.context;
     write_entry(&shell.element(target, updated), target, card, inherited)
 }

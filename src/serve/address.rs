@@ -55,6 +55,7 @@ pub(super) struct Site {
     sup: bool,
     hub: bool,
     cloud: bool,
+    absolute: bool,
 }
 
 impl Site {
@@ -62,7 +63,8 @@ impl Site {
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
         let base = public_url.trim_end_matches('/').to_owned();
         let history = LinkForms::default();
-        Self { base, endpoint, dialect, history, sup: false, hub: false, cloud: false }
+        let (sup, hub, cloud, absolute) = (false, false, false, false);
+        Self { base, endpoint, dialect, history, sup, hub, cloud, absolute }
     }
 
     /// Whether documents lead to the SUP document and to the hub.
@@ -74,6 +76,12 @@ impl Site {
     /// Whether documents of RSS lead to the cloud.
     pub(super) const fn with_cloud(mut self, cloud: bool) -> Self {
         self.cloud = cloud;
+        self
+    }
+
+    /// Whether reader views write relative references as absolute addresses.
+    pub(super) const fn with_absolute_urls(mut self, absolute: bool) -> Self {
+        self.absolute = absolute;
         self
     }
 
@@ -196,6 +204,7 @@ impl Site {
             upstream: self.upstream(record, form),
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
+            absolute: self.absolute,
             aggregated: record
                 .options
                 .sharing

@@ -123,6 +123,7 @@ impl Site {
 fn settings() -> Settings {
     Settings {
         history: crate::render::LinkForms::default(),
+        absolute_urls: false,
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),
         dialect: Dialect::Sse,

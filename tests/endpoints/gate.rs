@@ -43,6 +43,7 @@ impl Gate {
             upstream: String::new(),
             sup: None,
             hub: None,
+            absolute: false,
             aggregated: Vec::new(),
             cloud: None,
         };

@@ -189,6 +189,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             dialect: Dialect::Sse,
             window: gate.window,
             history: LinkForms::default(),
+            absolute_urls: false,
             periods: Vec::new(),
             hub: false,
             cloud: false,

@@ -29,6 +29,7 @@ async fn links_to_related_feeds_are_absolute() {
         upstream: gate.url.clone(),
         sup: None,
         hub: None,
+        absolute: false,
         aggregated: vec![("Other".into(), "https://gate.example/feeds/other/sync".into())],
         cloud: None,
     };

@@ -201,6 +201,7 @@ pub fn page_addresses() -> Addresses {
         upstream: "https://publisher.example/feed".into(),
         sup: None,
         hub: None,
+        absolute: false,
         aggregated: Vec::new(),
         cloud: None,
     }

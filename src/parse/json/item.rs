@@ -18,6 +18,10 @@ const FIELD_COST: usize = 64;
 /// How deep members of an item are looked into.
 const DEPTH_LIMIT: usize = 32;
 
+/// What another endpoint says of its versions. It is taken out, as `sx:*` is: were it a word of the
+/// item, two gateways that read each other would never come to rest.
+const SHARING: &str = "_sharing";
+
 /// A text value, or a number as it is written (ids are numbers now and then).
 pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let written = value.get();
@@ -91,7 +95,12 @@ pub(super) fn entry<'a>(
         sync: None,
     };
     let mut external = None;
-    for (name, value) in members(value) {
+    let mut members = members(value);
+    if members.iter().any(|(name, _)| name == SHARING) {
+        members.retain(|(name, _)| name != SHARING);
+        entry.markup = Cow::Owned(written(&members));
+    }
+    for (name, value) in members {
         member(&mut entry, &mut external, &name, value, url);
         let mut path = name;
         project(value, &mut path, 0, limits, &mut entry.fields)?;
@@ -99,6 +108,15 @@ pub(super) fn entry<'a>(
     entry.link = entry.link.or(external);
     let cost = entry.fields.iter().map(|field| FIELD_COST + field.path.len()).sum();
     Ok((entry, cost))
+}
+
+/// An object of these members.
+fn written(members: &[(String, &RawValue)]) -> String {
+    let members = members.iter().map(|(name, value)| {
+        let name = serde_json::Value::from(name.as_str());
+        format!("{name}:{}", value.get())
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 fn member<'a>(
@@ -175,4 +193,20 @@ fn project<'a>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_gateway_says_of_its_versions_is_taken_out() {
+        let text =
+            r#"{"id": "1", "_sharing": {"updates": "7"}, "ti\u0074le": "a \"b\"", "_x": [1.0]}"#;
+        let value: &RawValue = serde_json::from_str(text).unwrap();
+        let (read, _) = entry(value, 0..text.len(), None, &Limits::default()).unwrap();
+        assert_eq!(read.markup, r#"{"id":"1","title":"a \"b\"","_x":[1.0]}"#);
+        assert!(read.fields.iter().all(|field| !field.path.contains("_sharing")));
+        assert_eq!(read.fields.len(), 3);
+    }
 }

@@ -3,11 +3,14 @@
 use super::atom_date;
 use super::tree::Element;
 use crate::model::{Card, Markup, Skeleton, Time};
+use crate::render::references::is_address;
 use crate::render::scope::ATOM;
 use serde_json::Value;
 
 /// The namespace of Media RSS.
 const MEDIA: &str = "http://search.yahoo.com/mrss/";
+/// The namespace of `itunes:duration`.
+const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
 
 /// The feed element of a skeleton.
 pub fn feed(skeleton: &Skeleton) -> Element {
@@ -15,7 +18,11 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     let mut feed = Element::new(ATOM, "feed");
     let title = string(&json, "title").unwrap_or(&skeleton.title);
     feed.push(simple("title", title));
-    if let Some(id) = string(&json, "feed_url") {
+    if let Some(language) = string(&json, "language") {
+        feed.attributes.push(super::tree::Attribute::lang(language));
+    }
+    // RFC 4287 section 4.2.6: an id is an IRI.
+    if let Some(id) = string(&json, "feed_url").filter(|id| is_address(id)) {
         feed.push(simple("id", id));
     }
     if let Some(page) = string(&json, "home_page_url").or(skeleton.link.as_deref()) {
@@ -69,7 +76,13 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
         }
     }
     push_authors(&mut entry, &json);
-    for tag in list(&json, "tags").filter_map(Value::as_str) {
+    let mut tags = Vec::new();
+    for tag in list(&json, "tags").filter_map(Value::as_str).map(str::trim) {
+        if !tag.is_empty() && !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    for tag in tags {
         entry.push(Element::new(ATOM, "category").with("term", tag));
     }
     if let Some(summary) = string(&json, "summary") {
@@ -80,13 +93,29 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     } else if let Some(text) = string(&json, "content_text") {
         entry.push(simple("content", text).with("type", "text"));
     }
-    if let Some(image) = string(&json, "image") {
-        let mut thumbnail = Element::new(MEDIA, "thumbnail").with("url", image);
-        thumbnail.prefix = "media".to_owned();
-        entry.push(thumbnail);
+    let media = |name: &str, address: &str| {
+        let mut element = Element::new(MEDIA, name).with("url", address);
+        element.prefix = "media".to_owned();
+        element
+    };
+    // Some readers look for the one, some for the other.
+    let (image, banner) = (string(&json, "image"), string(&json, "banner_image"));
+    if let Some(image) = image.or(banner) {
+        entry.push(media("thumbnail", image));
+        entry.push(media("content", image).with("medium", "image"));
+    }
+    if let Some(banner) = banner.filter(|banner| image.is_some_and(|image| image != *banner)) {
+        entry.push(media("content", banner).with("medium", "image"));
     }
     for attachment in list(&json, "attachments") {
         push_attachment(&mut entry, attachment);
+    }
+    let mut durations =
+        list(&json, "attachments").filter_map(|one| one.get("duration_in_seconds")?.as_f64());
+    if let Some(seconds) = durations.next().filter(|seconds| *seconds > 0.0) {
+        let mut duration = Element::new(ITUNES, "duration").text(&format!("{seconds:.0}"));
+        duration.prefix = "itunes".to_owned();
+        entry.push(duration);
     }
     Some(entry)
 }

@@ -1,20 +1,27 @@
 //! What an entry says, in no format: the step between two families.
 
-use super::tree::{self, Element};
-use super::{Target, atom03, author, json_feed};
+use super::author::{self, Person};
+use super::tree::{self, Attribute, Element};
+use super::{atom03, json_feed};
 use crate::model::{Card, Family, Format, Markup, Time};
+use crate::parse;
 use crate::render::escape;
+use crate::render::references::{self, Base};
 use crate::render::scope::ATOM;
 
 /// The namespace of Dublin Core.
 pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 /// The namespace of `content:encoded`.
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
+pub const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
+/// The namespace of `slash:comments`.
+pub const SLASH: &str = "http://purl.org/rss/1.0/modules/slash/";
+/// The namespace of `thr:count` (RFC 4685).
+pub const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
-/// An entry without its format. What has no equivalent on the other side is not in it.
+/// An entry without its format. All its references are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Neutral {
-    /// The title as plain text.
+    /// The title as plain text; empty where there is none.
     pub title: String,
     /// The address of its page.
     pub link: Option<String>,
@@ -22,18 +29,86 @@ pub struct Neutral {
     pub published: Option<Time>,
     /// When it was updated.
     pub updated: Option<Time>,
-    /// The name of its author.
-    pub author: Option<String>,
-    /// Its content, else its summary, as HTML.
-    pub content: Option<String>,
-    /// The names of its categories.
-    pub categories: Vec<String>,
+    /// Its authors.
+    pub authors: Vec<Person>,
+    /// Who else had a part in it.
+    pub contributors: Vec<Person>,
+    /// Its content, else its summary.
+    pub content: Option<Text>,
+    /// Its summary, where that is not its content.
+    pub summary: Option<Text>,
+    /// Its categories.
+    pub categories: Vec<Category>,
     /// Its enclosures.
     pub enclosures: Vec<Enclosure>,
+    /// The address of the page with its comments, and how many there are.
+    pub comments: Option<(String, Option<String>)>,
+    /// Whose rights are in it.
+    pub rights: Option<String>,
+    /// The language of its own.
+    pub language: Option<String>,
     /// The feed that it was taken over from: its title, and its address.
     pub source: Option<(String, String)>,
+    /// Its links that are none of those above, as elements of Atom.
+    pub links: Vec<Element>,
+    /// Attributes of neither family on the entry itself.
+    pub attributes: Vec<Attribute>,
     /// Elements of neither family, as they are.
     pub foreign: Vec<Element>,
+}
+
+/// A text with its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// HTML.
+    Html(String),
+    /// Without markup.
+    Plain(String),
+}
+
+impl Text {
+    /// As HTML.
+    pub fn html(&self) -> String {
+        match self {
+            Self::Html(html) => html.clone(),
+            Self::Plain(text) => {
+                let mut html = String::new();
+                escape::text(&mut html, text);
+                html
+            }
+        }
+    }
+
+    /// Without markup.
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Html(html) => parse::plain_text(html),
+            Self::Plain(text) => text.clone(),
+        }
+    }
+
+    fn is_blank(&self) -> bool {
+        let (Self::Html(text) | Self::Plain(text)) = self;
+        text.trim().is_empty()
+    }
+}
+
+/// A category (RFC 4287 section 4.2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Category {
+    /// What it is.
+    pub term: String,
+    /// Of what scheme.
+    pub scheme: Option<String>,
+    /// What to show instead of the term.
+    pub label: Option<String>,
+}
+
+impl Category {
+    /// What people read.
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.term)
+    }
 }
 
 /// A file that belongs to an entry.
@@ -45,66 +120,37 @@ pub struct Enclosure {
     pub media: Option<String>,
     /// Its length in bytes, as the publisher wrote it.
     pub length: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
 }
 
 impl Neutral {
-    /// Of an entry in any format.
-    pub fn of(markup: &Markup) -> Self {
+    /// Of an entry in any format; `base` is where its relative references lead.
+    pub fn of(markup: &Markup, base: &str) -> Self {
         let mut neutral = Self::of_card(&markup.card);
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
             Format::Atom03 => atom03::entry(markup, None),
             _ => tree::read(&markup.xml, &markup.context),
         };
-        if let Some(entry) = entry {
-            match markup.format.family() {
-                Family::Atom => neutral.add_atom(&entry),
-                Family::Rss => neutral.add_rss(&entry),
-            }
-        }
-        neutral
-    }
-
-    fn add_atom(&mut self, entry: &Element) {
-        self.content = atom_content(entry);
+        let Some(mut entry) = entry else { return neutral };
+        let own = match markup.format.family() {
+            Family::Atom => ATOM.to_owned(),
+            Family::Rss => entry.namespace.clone(),
+        };
+        references::make_absolute(&mut entry, &own, &Base::new(base));
+        let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
+        let permalink = guid.and_then(|guid| relative_permalink(guid, &Base::new(base)));
+        let mut reading = Reading { own, permalink, ..Reading::default() };
         for child in entry.elements() {
-            let value = |name| child.attribute(name).map(ToOwned::to_owned);
-            if is_foreign(child, ATOM) {
-                self.foreign.push(child.clone());
-            } else if child.is(ATOM, "source") {
-                self.source = atom_source(child);
-                // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
-                let theirs = || author::named(child).into_iter().next();
-                self.author = self.author.take().or_else(theirs);
-            } else if child.is(ATOM, "category") {
-                self.categories.extend(value("label").or_else(|| value("term")));
-            } else if child.is(ATOM, "link") && child.attribute("rel") == Some("enclosure") {
-                let address = value("href").unwrap_or_default();
-                let (media, length) = (value("type"), value("length"));
-                self.enclosures.push(Enclosure { address, media, length });
-            }
+            reading.child(child);
         }
-    }
-
-    fn add_rss(&mut self, item: &Element) {
-        let whole = item.find(CONTENT, "encoded");
-        let content = whole.or_else(|| item.find(&item.namespace, "description"));
-        self.content = content.map(Element::content);
-        let foreign = item.elements().filter(|child| is_foreign(child, &item.namespace));
-        self.foreign.extend(foreign.cloned());
-        for child in item.elements().filter(|child| child.namespace == item.namespace) {
-            let value = |name| child.attribute(name).map(ToOwned::to_owned);
-            if child.name == "category" {
-                self.categories.push(child.content().trim().to_owned());
-            } else if child.name == "enclosure" {
-                let address = value("url").unwrap_or_default();
-                let (media, length) = (value("type"), value("length"));
-                self.enclosures.push(Enclosure { address, media, length });
-            } else if child.name == "source" {
-                let title = child.content().trim().to_owned();
-                self.source = value("url").map(|address| (title, address));
-            }
-        }
+        let foreign = entry.attributes.iter().filter(|attribute| !attribute.namespace.is_empty());
+        neutral.attributes = foreign.cloned().collect();
+        let said = entry.inherited().find(|attribute| attribute.name == "lang");
+        neutral.language = said.map(|said| said.value.clone());
+        neutral.settle(reading);
+        neutral
     }
 
     /// Of what a card says: no content.
@@ -114,99 +160,231 @@ impl Neutral {
             link: card.link.clone(),
             published: card.published,
             updated: card.updated,
-            author: card.author.clone(),
+            authors: card.author.as_deref().map(Person::named).into_iter().collect(),
             ..Self::default()
         }
     }
 
-    /// As the element of an entry in the target's format, without id.
-    pub fn element(&self, target: &Target<'_>, seen: Option<Time>) -> Element {
-        let space = target.namespace;
-        let mut entry = Element::new(space, target.entry());
-        entry.push(Element::new(space, "title").text(&self.title));
-        match target.family {
-            Family::Atom => self.fill_atom(&mut entry, space, seen),
-            Family::Rss => self.fill_rss(&mut entry, space),
+    /// Takes what was read where there is more than one place for it.
+    fn settle(&mut self, reading: Reading) {
+        let Reading { own, entry, creators, authors, source_authors, .. } = reading;
+        let mut texts = [reading.whole, reading.content, reading.description, reading.summary];
+        if own == ATOM {
+            // There a module's word for it comes second.
+            texts.swap(0, 1);
         }
-        for foreign in &self.foreign {
-            entry.push(foreign.clone());
+        let mut people = creators;
+        let is_named = !people.is_empty();
+        for author in authors {
+            // The bare address of somebody who has a name already.
+            let is_mail = author.email.is_none() && author.name.contains('@');
+            if !(is_named && is_mail) {
+                author::add(&mut people, author);
+            }
         }
-        entry
-    }
-
-    fn fill_atom(&self, entry: &mut Element, space: &str, seen: Option<Time>) {
-        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
-        let linked = |relation: &str, address: &str| {
-            Element::new(space, "link").with("rel", relation).with("href", address)
+        if people.is_empty() {
+            people = std::mem::take(&mut self.authors);
+        }
+        if people.is_empty() {
+            // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
+            people = source_authors;
+        }
+        let mut texts = texts.into_iter().flatten().filter(|text| !text.is_blank());
+        let content = texts.next();
+        let words = content.as_ref().map(Text::html);
+        let same =
+            |text: &Text| words.as_deref().is_some_and(|words| words.trim() == text.html().trim());
+        let summary = texts.find(|text| !same(text));
+        let link = self.link.take().or(reading.alternate).or(reading.permalink);
+        let language = self.language.take().or(entry.language);
+        let mut links = entry.links;
+        links.retain(|other| {
+            other.attribute("rel") != Some("alternate")
+                || other.attribute("href") != link.as_deref()
+        });
+        *self = Self {
+            title: std::mem::take(&mut self.title),
+            published: self.published,
+            updated: self.updated,
+            attributes: std::mem::take(&mut self.attributes),
+            authors: people,
+            content,
+            summary,
+            link,
+            language,
+            links,
+            ..entry
         };
-        if let Some(link) = &self.link {
-            entry.push(linked("alternate", link));
-        }
-        if let Some(updated) = self.updated.or(self.published).or(seen) {
-            entry.push(simple("updated", &updated.to_string()));
-        }
-        if let Some(published) = self.published {
-            entry.push(simple("published", &published.to_string()));
-        }
-        if let Some(author) = &self.author {
-            entry.push(Element::new(space, "author").child(simple("name", author)));
-        }
-        for category in &self.categories {
-            entry.push(Element::new(space, "category").with("term", category));
-        }
-        for enclosure in &self.enclosures {
-            let link = linked("enclosure", &enclosure.address);
-            entry.push(enclosure.describe(link));
-        }
-        if let Some((title, address)) = &self.source {
-            let source = Element::new(space, "source");
-            let source = source.child(simple("id", address)).child(simple("title", title));
-            entry.push(source.child(linked("self", address)));
-        }
-        if let Some(content) = &self.content {
-            entry.push(simple("content", content).with("type", "html"));
-        }
-    }
-
-    fn fill_rss(&self, item: &mut Element, space: &str) {
-        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
-        if let Some(link) = &self.link {
-            item.push(simple("link", link));
-        }
-        if let Some(date) = self.published.or(self.updated) {
-            item.push(simple("pubDate", &date.rfc822()));
-        }
-        if let Some(author) = &self.author {
-            // RSS wants an electronic mail address in `author`.
-            let mut creator = Element::new(DUBLIN_CORE, "creator").text(author);
-            creator.prefix = "dc".to_owned();
-            item.push(creator);
-        }
-        for category in &self.categories {
-            item.push(simple("category", category));
-        }
-        for enclosure in &self.enclosures {
-            let element = Element::new(space, "enclosure").with("url", &enclosure.address);
-            item.push(enclosure.describe(element));
-        }
-        if let Some((title, address)) = &self.source {
-            item.push(simple("source", title).with("url", address));
-        }
-        if let Some(content) = &self.content {
-            item.push(simple("description", content));
+        if let (Some((_, count)), Some(said)) = (&mut self.comments, reading.count) {
+            count.get_or_insert(said);
         }
     }
 }
 
-impl Enclosure {
-    /// Adds type and length, which both families write alike.
-    fn describe(&self, mut element: Element) -> Element {
-        for (name, value) in [("type", &self.media), ("length", &self.length)] {
-            if let Some(value) = value {
-                element.set(name, value);
+/// What is read of an entry's elements, before it is known which of them count.
+#[derive(Debug, Default)]
+struct Reading {
+    /// The namespace of the format's own elements.
+    own: String,
+    entry: Neutral,
+    /// `dc:creator`, then the authors by the format's own means.
+    creators: Vec<Person>,
+    authors: Vec<Person>,
+    source_authors: Vec<Person>,
+    /// `content:encoded`, Atom's content, RSS's description, Atom's summary.
+    whole: Option<Text>,
+    content: Option<Text>,
+    description: Option<Text>,
+    summary: Option<Text>,
+    alternate: Option<String>,
+    /// The address that a `guid` is which is relative.
+    permalink: Option<String>,
+    /// `slash:comments`.
+    count: Option<String>,
+}
+
+impl Reading {
+    fn child(&mut self, child: &Element) {
+        let space = child.namespace.as_str();
+        if space == ATOM {
+            self.atom(child);
+        } else if space == self.own {
+            self.rss(child);
+        } else {
+            self.module(child);
+        }
+    }
+
+    fn atom(&mut self, child: &Element) {
+        let value = |name| child.attribute(name).map(ToOwned::to_owned);
+        let entry = &mut self.entry;
+        match child.name.as_str() {
+            "link" => self.link(child),
+            "author" => self.authors.extend(Person::of_atom(child)),
+            "contributor" => entry.contributors.extend(Person::of_atom(child)),
+            "category" => {
+                let term = value("term").unwrap_or_default();
+                let (scheme, label) = (value("scheme"), value("label"));
+                entry.categorize(Category { term, scheme, label });
+            }
+            "content" => match child.attribute("src") {
+                Some(address) => {
+                    let (address, media) = (address.to_owned(), value("type"));
+                    entry.enclosures.push(Enclosure { address, media, ..Enclosure::default() });
+                }
+                None => self.content = self.content.take().or_else(|| text(child)),
+            },
+            "summary" => self.summary = self.summary.take().or_else(|| text(child)),
+            "rights" => entry.rights = text(child).map(|rights| rights.plain()),
+            "source" => {
+                entry.source = atom_source(child);
+                self.source_authors = author::named(child, "author");
+            }
+            _ => {}
+        }
+    }
+
+    fn link(&mut self, link: &Element) {
+        let value = |name| link.attribute(name).map(ToOwned::to_owned);
+        let Some(address) = value("href") else { return };
+        let media = value("type");
+        let is_page = media.as_deref().is_none_or(|media| media.contains("html"));
+        match link.attribute("rel").unwrap_or("alternate") {
+            "enclosure" => {
+                let (length, title) = (value("length"), value("title"));
+                self.entry.enclosures.push(Enclosure { address, media, length, title });
+            }
+            "replies" if is_page && self.entry.comments.is_none() => {
+                let counted =
+                    link.attributes.iter().find(|a| a.namespace == THREADING && a.name == "count");
+                self.entry.comments = Some((address, counted.map(|a| a.value.clone())));
+            }
+            relation => {
+                if relation == "alternate" && is_page {
+                    self.alternate.get_or_insert(address);
+                }
+                let mut link = link.clone();
+                link.prefix = "atom".to_owned();
+                if link.attribute("rel").is_none() {
+                    link.set("rel", "alternate");
+                }
+                self.entry.links.push(link);
             }
         }
-        element
+    }
+
+    fn rss(&mut self, child: &Element) {
+        let value = |name| child.attribute(name).map(ToOwned::to_owned);
+        let said = || Some(child.content().trim().to_owned()).filter(|text| !text.is_empty());
+        let entry = &mut self.entry;
+        match child.name.as_str() {
+            "author" => self.authors.extend(said().as_deref().and_then(Person::of_rss)),
+            "category" => {
+                let (term, scheme) = (said().unwrap_or_default(), value("domain"));
+                entry.categorize(Category { term, scheme, label: None });
+            }
+            "comments" => entry.comments = said().map(|address| (address, None)),
+            "description" => {
+                self.description.get_or_insert(Text::Html(child.content()));
+            }
+            "enclosure" => {
+                let (media, length) = (value("type"), value("length"));
+                let address = value("url").unwrap_or_default();
+                entry.enclosures.push(Enclosure { address, media, length, title: None });
+            }
+            "source" => {
+                entry.source = value("url").map(|address| (said().unwrap_or_default(), address));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is said by the means of a module that both families share.
+    fn module(&mut self, child: &Element) {
+        let said = || Some(child.content().trim().to_owned()).filter(|text| !text.is_empty());
+        let entry = &mut self.entry;
+        match (child.namespace.as_str(), child.name.as_str()) {
+            (CONTENT, "encoded") => {
+                self.whole.get_or_insert(Text::Html(child.content()));
+            }
+            (DUBLIN_CORE, "creator") => {
+                author::add(&mut self.creators, Person::named(&child.content()));
+            }
+            (DUBLIN_CORE, "contributor") => {
+                author::add(&mut entry.contributors, Person::named(&child.content()));
+            }
+            (DUBLIN_CORE, "rights") => entry.rights = entry.rights.take().or_else(said),
+            (DUBLIN_CORE, "language") => entry.language = said(),
+            // Dates are told by the card.
+            (DUBLIN_CORE, "date") | ("", _) => {}
+            (SLASH, "comments") => {
+                self.count = said();
+                entry.foreign.push(child.clone());
+            }
+            _ => entry.foreign.push(child.clone()),
+        }
+    }
+}
+
+impl Neutral {
+    /// Adds a category that says something and was not named yet. One that only shows the text of
+    /// another of its scheme is that other's: a converted feed has both.
+    fn categorize(&mut self, new: Category) {
+        let new = Category {
+            term: new.term.trim().to_owned(),
+            label: new.label.filter(|label| !label.trim().is_empty() && *label != new.term),
+            ..new
+        };
+        let shows = |one: &Category, other: &Category| {
+            one.label.is_none() && one.scheme == other.scheme && one.term == other.shown()
+        };
+        if new.shown().is_empty()
+            || self.categories.iter().any(|known| *known == new || shows(&new, known))
+        {
+            return;
+        }
+        self.categories.retain(|known| !shows(known, &new));
+        self.categories.push(new);
     }
 }
 
@@ -220,32 +398,27 @@ fn atom_source(source: &Element) -> Option<(String, String)> {
     Some((title, address))
 }
 
-/// Whether an element belongs to neither family and says nothing that is converted: author, date and
-/// content are.
-fn is_foreign(child: &Element, own: &str) -> bool {
-    let is_converted = match child.namespace.as_str() {
-        ATOM => true,
-        DUBLIN_CORE => matches!(child.name.as_str(), "creator" | "date"),
-        CONTENT => child.name == "encoded",
-        other => other == own,
+/// The address that a `guid` is, where it is a relative one: said to be a permalink, or a path.
+pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
+    let written = guid.content();
+    let says = guid.attribute("isPermaLink").map(|says| says.trim().to_ascii_lowercase());
+    let is_path = ["/", "./", "../"].iter().any(|start| written.trim().starts_with(start));
+    let is_permalink = match says.as_deref() {
+        Some("true") => true,
+        Some(_) => false,
+        // By the text it would be one, but many write nothing and mean any text.
+        None => is_path,
     };
-    !is_converted && !child.namespace.is_empty()
+    base.resolve(&written).filter(|_| is_permalink)
 }
 
-/// The content, else the summary, of an Atom 1.0 entry (RFC 4287 sections 3.1.1 and 4.1.3).
-fn atom_content(entry: &Element) -> Option<String> {
-    let found = entry
-        .find(ATOM, "content")
-        .filter(|content| content.attribute("src").is_none())
-        .or_else(|| entry.find(ATOM, "summary"))?;
-    match found.attribute("type").unwrap_or("text") {
-        "html" | "text/html" => Some(found.content()),
-        "xhtml" => Some(tree::html(found)),
-        "text" | "text/plain" => {
-            let mut html = String::new();
-            escape::text(&mut html, &found.content());
-            Some(html)
-        }
+/// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that no
+/// other format has a place for.
+fn text(element: &Element) -> Option<Text> {
+    match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
+        "html" | "text/html" => Some(Text::Html(element.content())),
+        "xhtml" | "application/xhtml+xml" => Some(Text::Html(tree::html(element))),
+        "text" | "text/plain" | "" => Some(Text::Plain(element.content())),
         _ => None,
     }
 }

@@ -73,7 +73,15 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
     let old = tree::read(&markup.xml, &markup.context)?;
     let mut item = Element::new(target.namespace, "item");
     item.attributes.extend(old.inherited().cloned());
+    let date = markup.card.published.or(markup.card.updated);
+    let has_date =
+        |name| old.elements().any(|child| is_own(&child.namespace) && child.name == name);
+    let is_dated = date.is_some() || has_date("pubDate");
     for child in old.elements() {
+        // RSS 2.0 has `pubDate` for it; both would say the same twice.
+        if child.is(DUBLIN_CORE, "date") && is_dated {
+            continue;
+        }
         let mut child = converted(child);
         if child.namespace.is_empty() {
             child.namespace = target.namespace.to_owned();
@@ -81,7 +89,7 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
         item.push(child);
     }
     if item.find(target.namespace, "pubDate").is_none()
-        && let Some(date) = markup.card.published.or(markup.card.updated)
+        && let Some(date) = date
     {
         item.push(Element::new(target.namespace, "pubDate").text(&date.rfc822()));
     }

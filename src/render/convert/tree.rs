@@ -10,7 +10,7 @@ use crate::render::tag;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-pub use write::{bindings, html, write};
+pub use write::{bindings, html, write, write_noting};
 
 /// How deep a tree is read; elements below are left out.
 const DEPTH_LIMIT: usize = 200;
@@ -44,8 +44,13 @@ impl Attribute {
     }
 
     fn xml(name: &str, value: &str) -> Self {
-        let (prefix, namespace) = ("xml".to_owned(), XML.to_owned());
-        Self { prefix, namespace, name: name.to_owned(), value: value.to_owned() }
+        Self::of("xml", XML, name, value)
+    }
+
+    /// An attribute of a namespace, with its prefix.
+    pub fn of(prefix: &str, namespace: &str, name: &str, value: &str) -> Self {
+        let [prefix, namespace, name, value] = [prefix, namespace, name, value].map(str::to_owned);
+        Self { prefix, namespace, name, value }
     }
 }
 

@@ -97,6 +97,7 @@ pub fn addresses() -> Addresses {
         upstream: "https://pub.example/blog/feed?a=1&b=2".to_owned(),
         sup: Some("https://gate.example/sup.json#abc".to_owned()),
         hub: None,
+        absolute: false,
         aggregated: Vec::new(),
         cloud: None,
     }

@@ -2,6 +2,7 @@
 
 use super::{Element, Node};
 use crate::render::escape;
+use std::ops::Range;
 
 /// The bindings of prefixes that a tree uses, each prefix with the namespace that it has first.
 pub fn bindings(root: &Element) -> Vec<(String, String)> {
@@ -25,7 +26,18 @@ pub fn bindings(root: &Element) -> Vec<(String, String)> {
 
 /// Adds an element, with the declarations that it needs beyond those in `scope`.
 pub fn write(out: &mut String, element: &Element, scope: &mut Vec<(String, String)>) {
+    write_noting(out, element, scope, |_| false);
+}
+
+/// Does the same and answers where the first child stands for which `noted` holds.
+pub fn write_noting(
+    out: &mut String,
+    element: &Element,
+    scope: &mut Vec<(String, String)>,
+    noted: impl Fn(&Element) -> bool,
+) -> Option<Range<usize>> {
     let outside = scope.len();
+    let mut place = None;
     out.push('<');
     push_name(out, &element.prefix, &element.name);
     declare(out, &element.prefix, &element.namespace, scope);
@@ -46,9 +58,15 @@ pub fn write(out: &mut String, element: &Element, scope: &mut Vec<(String, Strin
     } else {
         out.push('>');
         for node in &element.children {
+            let start = out.len();
             match node {
                 Node::Text(text) => escape::text(out, text),
-                Node::Element(child) => write(out, child, scope),
+                Node::Element(child) => {
+                    write(out, child, scope);
+                    if place.is_none() && noted(child) {
+                        place = Some(start..out.len());
+                    }
+                }
             }
         }
         out.push_str("</");
@@ -56,6 +74,7 @@ pub fn write(out: &mut String, element: &Element, scope: &mut Vec<(String, Strin
         out.push('>');
     }
     scope.truncate(outside);
+    place
 }
 
 fn push_name(out: &mut String, prefix: &str, name: &str) {
