@@ -30,7 +30,11 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
     };
     let written = render::Target { family: target.family, namespace };
     let markup = markup(payload);
-    let mut element = Neutral::of(&markup).element(&written, made);
+    // Around the element: what it names itself is resolved within it, and needed no more then.
+    let around = if payload.has_base { &payload.base } else { &markup.context.base };
+    let around = around.clone().unwrap_or_default();
+    let mut element = Neutral::of(&markup, &around).element(&written, made);
+    element.attributes.retain(|attribute| attribute.prefix != "xml" || attribute.name != "base");
     if target.family == Family::Rss && payload.values.title.is_none() {
         // RSS does without a title; Atom does not.
         element
@@ -59,7 +63,7 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
         sync,
         needs,
     );
-    // What the element itself said of these does not stand on it any more.
+    payload.has_lang = element.inherited().any(|attribute| attribute.name == "lang");
     (payload.base, payload.lang) = (markup.context.base, markup.context.lang);
     payload
 }

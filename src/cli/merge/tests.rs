@@ -113,9 +113,11 @@ fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
         sync("i", 1, "A")
     );
     let item = format!(
-        "<item xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{}<title>a &amp;amp; b</title>\
+        "<item xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{}<title>a &amp;amp; b</title>\
          <link>http://x/?a&amp;b</link><pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate>\
-         <dc:creator>n</dc:creator><description>1 &amp;lt; 2</description>\
+         <dc:creator>n</dc:creator><description>s</description>\
+         <content:encoded>1 &amp;lt; 2</content:encoded>\
          <guid isPermaLink=\"false\">urn:i</guid></item>",
         sync("i", 1, "A")
     );
@@ -125,7 +127,7 @@ fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
     let entry = format!(
         "<entry>{}<title>a &amp;amp; b</title><link rel=\"alternate\" href=\"http://x/?a&amp;b\"/>\
          <updated>2005-05-21T09:43:33Z</updated><published>2005-05-21T09:43:33Z</published>\
-         <author><name>n</name></author><content type=\"html\">1 &amp;lt; 2</content>\
+         <author><name>n</name></author><summary type=\"html\">s</summary><content type=\"html\">1 &amp;lt; 2</content>\
          <id>urn:i</id></entry>",
         sync("i", 1, "A")
     );

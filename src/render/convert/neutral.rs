@@ -299,6 +299,8 @@ impl Reading {
                     link.attributes.iter().find(|a| a.namespace == THREADING && a.name == "count");
                 self.entry.comments = Some((address, counted.map(|a| a.value.clone())));
             }
+            // Where this very entry is had as Atom.
+            "self" => {}
             relation => {
                 if relation == "alternate" && is_page {
                     self.alternate.get_or_insert(address);

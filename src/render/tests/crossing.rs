@@ -95,7 +95,7 @@ fn an_rss_item_says_all_in_atom() {
              <author><name>C</name><email>c@pub.example</email></author>\
              <contributor><name>D</name></contributor>",
             "<rights>R</rights>",
-            "<entry xml:lang=\"fr\"",
+            " xml:lang=\"fr\"><sx:sync ",
             "<category term=\"t1\" scheme=\"urn:s\"/><category term=\"t2\"/><link",
             "<link rel=\"replies\" href=\"https://pub.example/1#c\" type=\"text/html\" ",
             "thr:count=\"7\"",
