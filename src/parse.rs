@@ -32,9 +32,10 @@ mod text;
 mod walker;
 
 pub use amend::{Amendment, amended, amended_markup};
-pub use decode::{Decoded, Found, characters, decode};
+pub use decode::{Before, Decoded, Found, characters, decode, decode_as};
 pub use error::ParseError;
 pub use limits::Limits;
+pub use text::named as named_reference;
 
 use crate::model::{Card, Entry, FeedDocument, Field, Markup};
 use url::Url;

@@ -6,8 +6,10 @@ mod backfill;
 mod character;
 mod compare;
 mod decide;
+mod doubt;
 mod draft;
 mod gather;
+mod head;
 mod held;
 mod kept;
 mod kept_out;
@@ -26,6 +28,7 @@ mod window;
 pub use answered::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
+pub use doubt::read_before;
 pub use gather::{Credit, LeftOut, Source, gather};
 pub use next::{look_again, take_in, take_in_shared};
 pub use redact::{Redaction, redact};
@@ -102,6 +105,9 @@ pub struct Verdict {
     pub look_again: Option<Time>,
     /// What was not taken of what a document shares, and why.
     pub notes: Vec<String>,
+    /// What waits of an ill-formed document until it is seen again, in words: it must be judged again
+    /// even if it is the same.
+    pub doubt: Option<String>,
     /// Items that bear this gateway's name and that the feed does not know: nothing of them was taken,
     /// and whether another feed knows them is to be asked ([`Peers::issued`]).
     pub asks: Vec<SyncId>,

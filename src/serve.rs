@@ -10,6 +10,7 @@ mod archives;
 mod auth;
 mod callback;
 mod cloud;
+mod compressed;
 mod conditional;
 mod conflicts;
 mod dashboard;
@@ -68,8 +69,8 @@ use crate::store::Store;
 use address::Site;
 use archives::Archives;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, Uri};
+use axum::extract::{DefaultBodyLimit, OriginalUri};
+use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use conflicts::Contested;
@@ -281,11 +282,13 @@ fn routes(room: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::time_limit))
+        .layer(from_fn(compressed::answer))
         .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
         .with_state(room)
 }
 
-async fn unknown(uri: Uri) -> Problem {
+/// The address is that of the request: one below `/api/v1` stands without it where it is routed.
+async fn unknown(OriginalUri(uri): OriginalUri) -> Problem {
     let path: String = uri.path().chars().take(PATH_SHOWN).collect();
     Problem::not_found(format!("there is nothing at {path}"))
 }

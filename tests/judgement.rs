@@ -7,10 +7,14 @@
 mod backfill;
 #[path = "judgement/came.rs"]
 mod came;
+#[path = "judgement/heads.rs"]
+mod heads;
 #[path = "judgement/held.rs"]
 mod held;
 #[path = "judgement/holes.rs"]
 mod holes;
+#[path = "judgement/ill_formed.rs"]
+mod ill_formed;
 #[path = "judgement/moved.rs"]
 mod moved;
 #[path = "judgement/order.rs"]

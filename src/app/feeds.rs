@@ -4,8 +4,8 @@ use super::operator::Desk;
 use super::{AppError, keep, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{FeedRecord, FeedSource, FeedStanding, Time, VERSIONS_PER_DAY};
-use crate::record::{self, Round};
+use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
+use crate::record;
 use crate::store::{CommitError, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ async fn age(store: &dyn Store, clock: &dyn Clock, desk: &Desk, cancel: &Cancell
             () = tokio::time::sleep(wait) => {}
         }
         wait = AGE_EVERY;
-        if let Err(error) = age_all(store, clock, desk).await {
+        if let Err(error) = age_all(store, desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }
         let now = running.advance(clock.now());
@@ -87,21 +87,11 @@ async fn age(store: &dyn Store, clock: &dyn Clock, desk: &Desk, cancel: &Cancell
     }
 }
 
-async fn age_all(store: &dyn Store, clock: &dyn Clock, desk: &Desk) -> Result<(), CommitError> {
+async fn age_all(store: &dyn Store, desk: &Desk) -> Result<(), CommitError> {
     let claim = desk.claim();
     for feed in store.feeds().await? {
         let Some(snapshot) = store.snapshot(&feed.name).await? else { continue };
-        let round = Round {
-            feed: &feed.name,
-            url: &feed.url,
-            endpoint: store.endpoint(),
-            options: &feed.options,
-            snapshot: Some(&snapshot),
-            now: clock.now(),
-            window: desk.window(),
-            versions_per_day: VERSIONS_PER_DAY,
-            archives: desk.archives(),
-        };
+        let round = desk.round(&feed, Some(&snapshot));
         if let Some(change) = record::age(&round).change {
             match store.commit(&claim, change).await {
                 // Whoever changed the feed meanwhile has looked at its window as well.

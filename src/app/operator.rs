@@ -17,9 +17,10 @@ use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Time,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
+use crate::record::Round;
 use crate::record::local::{Act, Acted};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
@@ -50,6 +51,7 @@ pub(super) struct Desk {
     /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
     /// only, or what is polled, aged and shown would not agree.
     window: Duration,
+    versions_per_day: u32,
     archives: archive::Policy,
     retention: Retention,
     closing: AtomicBool,
@@ -73,6 +75,7 @@ impl Desk {
         hub: Option<Hub>,
     ) -> Self {
         let window = config.publish.window;
+        let versions_per_day = config.publish.versions_per_day;
         let archives = translate::archives(&config);
         let retention = translate::retention(&config);
         let config = RwLock::new(config);
@@ -86,6 +89,7 @@ impl Desk {
             public_url,
             hub,
             window,
+            versions_per_day,
             archives,
             retention,
             closing,
@@ -103,16 +107,28 @@ impl Desk {
         self.poller.claim()
     }
 
-    pub(super) const fn window(&self) -> Duration {
-        self.window
-    }
-
     pub(super) const fn retention(&self) -> Retention {
         self.retention
     }
 
-    pub(super) const fn archives(&self) -> archive::Policy {
-        self.archives
+    /// A round of a feed at the present time, under the settings of this gateway: all that is
+    /// committed without a poll is decided in one.
+    pub(super) fn round<'a>(
+        &'a self,
+        record: &'a FeedRecord,
+        snapshot: Option<&'a Snapshot>,
+    ) -> Round<'a> {
+        Round {
+            feed: &record.name,
+            url: &record.url,
+            endpoint: self.store.endpoint(),
+            options: &record.options,
+            snapshot,
+            now: self.clock.now(),
+            window: self.window,
+            versions_per_day: self.versions_per_day,
+            archives: self.archives,
+        }
     }
 
     /// Takes a new configuration; names what needs a restart.

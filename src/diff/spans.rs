@@ -33,6 +33,11 @@ pub struct Placed<'a> {
     pub value: &'a str,
 }
 
+/// The fingerprint of a text to read without its machine-like spans.
+pub fn text_shape(text: &str) -> u64 {
+    shape(text, Kind::Text)
+}
+
 /// The fingerprint of a text without its machine-like spans.
 pub fn shape(text: &str, kind: Kind) -> u64 {
     if !may_have_spans(text) {

@@ -1,7 +1,9 @@
 //! The text that a reader would see of a value that may be HTML.
 
 use super::noise::address;
+use crate::parse;
 use crate::parse::html::{Piece, Pieces, Tags};
+use std::borrow::Cow;
 
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];
@@ -52,42 +54,20 @@ impl Text {
 
 fn reference(out: &mut Text, name: &str) {
     match resolve(name) {
-        Some(c) => out.character(c),
+        Some(text) => out.words(&text),
         None => ["&", name, ";"].into_iter().for_each(|text| out.words(text)),
     }
 }
 
-fn resolve(name: &str) -> Option<char> {
+fn resolve(name: &str) -> Option<Cow<'static, str>> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
             None => number.parse().ok()?,
         };
-        return char::from_u32(code);
+        return char::from_u32(code).map(|c| Cow::Owned(c.to_string()));
     }
-    let c = match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => '\u{a0}',
-        "ndash" => '–',
-        "mdash" => '—',
-        "hellip" => '…',
-        "lsquo" => '‘',
-        "rsquo" => '’',
-        "ldquo" => '“',
-        "rdquo" => '”',
-        "eacute" => 'é',
-        "uuml" => 'ü',
-        "ouml" => 'ö',
-        "auml" => 'ä',
-        "szlig" => 'ß',
-        "copy" => '©',
-        _ => return None,
-    };
-    Some(c)
+    parse::named_reference(name).map(Cow::Borrowed)
 }
 
 fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {
@@ -162,6 +142,20 @@ mod tests {
         let plain = visible("<p class='a' id=\"b\">One <b>two</b>\n three&nbsp;&amp; four</p>");
         assert_eq!(plain, "One two three & four");
         assert_eq!(plain, visible("<div id=b class=a>One <i>two</i> three &#38; four</div>"));
+    }
+
+    #[test]
+    fn a_reference_is_what_it_stands_for() {
+        for (written, meant) in [
+            ("ma&iacute;z", "maíz"),
+            ("&Iacute;&Ntilde;&euro;&bull;&#x20AC;", "ÍÑ€•€"),
+            ("&CounterClockwiseContourIntegral;", "∳"),
+            ("a&nbsp;b&ensp;c", "a b c"),
+        ] {
+            assert_eq!(visible(written), visible(meant).as_str(), "{written}");
+        }
+        assert_eq!(visible("ma&iacute;z"), "maíz");
+        assert_eq!(visible("&lt;b&gt;"), "<b>");
     }
 
     #[test]

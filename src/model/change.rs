@@ -115,7 +115,8 @@ pub struct Change {
     pub base: Revision,
     /// When the observation was made.
     pub at: Time,
-    /// The tick of the versions; `None` where there are none.
+    /// The tick of the versions, or of a change of the head that is told; `None` where there are
+    /// neither.
     pub tick: Option<Tick>,
     /// The feed's new state (the store sets its revision).
     pub state: FeedState,

@@ -1,6 +1,6 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
-use super::{Context, EntrySync, Incoming, Sharing, Skeleton, Slots, Time};
+use super::{Context, EntrySync, Flaws, Incoming, Sharing, Skeleton, Slots, Time};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -250,6 +250,14 @@ pub struct Head {
     pub id: Option<String>,
     /// The address of the site.
     pub link: Option<String>,
+    /// The subtitle or description, as written.
+    pub subtitle: Option<String>,
+    /// The language of the feed.
+    pub language: Option<String>,
+    /// The address of its image, logo or icon, as written.
+    pub image: Option<String>,
+    /// The name of its author, as written.
+    pub author: Option<String>,
     /// The generator, as written.
     pub generator: Option<String>,
     /// The feed's `updated` or `lastBuildDate`.
@@ -283,6 +291,10 @@ pub struct FeedDocument<'a> {
     pub sharing: Option<Sharing>,
     /// What was wrong with it.
     pub warnings: Vec<Warning>,
+    /// What keeps it from being well-formed.
+    pub flaws: Flaws,
+    /// The charset that it was decoded from, where that is known.
+    pub charset: Option<&'static str>,
 }
 
 impl<'a> FeedDocument<'a> {
@@ -298,6 +310,8 @@ impl<'a> FeedDocument<'a> {
             completeness: self.completeness.clone(),
             sharing: self.sharing.clone(),
             warnings: self.warnings.clone(),
+            flaws: self.flaws,
+            charset: self.charset,
         }
     }
 

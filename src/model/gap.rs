@@ -34,6 +34,11 @@ impl Gap {
         u64::try_from(self.until.unix().saturating_sub(self.since.unix())).unwrap_or_default()
     }
 
+    /// How often an item can have been updated in it, however many updates a day are allowed.
+    pub fn most_updates(&self) -> u32 {
+        u32::try_from(self.seconds()).unwrap_or(u32::MAX).min(LOST_LIMIT)
+    }
+
     /// How often an item may have been updated in it, where `per_day` are made in a day.
     pub fn updates(&self, per_day: u32) -> u32 {
         let days = self.seconds() / DAY + 2;

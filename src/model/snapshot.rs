@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, Format, Gap, History, Kept,
-    Lineage, Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
+    ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, FlawHistory, Format, Gap,
+    HeadHistory, History, Kept, Lineage, Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
 };
 use std::collections::BTreeMap;
 
@@ -351,6 +351,10 @@ pub struct FeedState {
     pub updates_before: u32,
     /// What is missing of its past, where its store was brought back from a copy.
     pub gap: Option<Gap>,
+    /// How far it is known for ill-formed documents.
+    pub flaws: FlawHistory,
+    /// What was told of its head.
+    pub told: HeadHistory,
     /// Under which openings of the store it changed. Set by the store on commit.
     pub lineage: Lineage,
 }
@@ -386,6 +390,8 @@ impl FeedState {
             upstream_until: None,
             updates_before: 0,
             gap: None,
+            flaws: FlawHistory::default(),
+            told: HeadHistory::default(),
             lineage: Lineage::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! Bytes to text.
 
 use super::{Limits, ParseError, collection, opml};
-use crate::model::Warning;
+use crate::model::{FeedDocument, Flaw, Flaws, Warning};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
@@ -22,8 +22,20 @@ pub enum Found {
     Declaration,
     /// It is valid UTF-8, or JSON, and nothing readable says otherwise.
     Utf8,
+    /// As the feed was read before, though some bytes are malformed so.
+    Before,
     /// It was guessed.
     Sniffed,
+}
+
+/// How a feed's earlier documents were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before<'a> {
+    /// The name of their charset, as the WHATWG Encoding Standard spells it.
+    pub charset: &'a str,
+    /// Whether bytes that are malformed in it are new to the feed: then they are no reason at all to
+    /// take it for another. Else another charset must explain the document better.
+    pub is_firm: bool,
 }
 
 /// A document's text.
@@ -37,6 +49,16 @@ pub struct Decoded<'a> {
     pub found: Found,
     /// What was wrong.
     pub warnings: Vec<Warning>,
+    /// What of it keeps the document from being well-formed.
+    pub flaws: Flaws,
+}
+
+impl Decoded<'_> {
+    /// Notes in the document of this text how its bytes were read.
+    pub fn describe(&self, document: &mut FeedDocument<'_>) {
+        document.charset = Some(self.encoding);
+        document.flaws.join(self.flaws);
+    }
 }
 
 /// Decodes a body: by its byte order mark, the charset of HTTP, the XML declaration, as UTF-8 where
@@ -49,7 +71,18 @@ pub fn decode<'a>(
     content_type: Option<&str>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
-    let mut decoded = characters(bytes, content_type, limits)?;
+    decode_as(bytes, content_type, None, limits)
+}
+
+/// The same of a feed that was read `before`: some bad bytes make no other charset of it, or every
+/// text of it would change for a few bytes in one of them.
+pub fn decode_as<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
+    let mut decoded = checked(bytes, content_type, before, limits)?;
     // A collection of FeedSync, and a list, is read as the Atom document that says the same.
     if let Some(text) = collection::within(&decoded.text, limits)? {
         decoded.text = Cow::Owned(text);
@@ -66,8 +99,17 @@ pub fn characters<'a>(
     content_type: Option<&str>,
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
+    checked(bytes, content_type, None, limits)
+}
+
+fn checked<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+    limits: &Limits,
+) -> Result<Decoded<'a>, ParseError> {
     check(bytes.len(), limits)?;
-    let decoded = choose(bytes, content_type);
+    let decoded = choose(bytes, content_type, before);
     check(decoded.text.len(), limits)?;
     Ok(decoded)
 }
@@ -77,7 +119,11 @@ fn check(found: usize, limits: &Limits) -> Result<(), ParseError> {
     if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) }
 }
 
-fn choose<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
+fn choose<'a>(
+    bytes: &'a [u8],
+    content_type: Option<&str>,
+    before: Option<Before<'_>>,
+) -> Decoded<'a> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         let body = bytes.get(length..).unwrap_or_default();
         return read(encoding, body, Found::ByteOrderMark, Vec::new());
@@ -101,14 +147,23 @@ fn choose<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
         };
         let (text, malformed) = encoding.decode_without_bom_handling(bytes);
         if !malformed {
-            return Decoded { text, encoding: encoding.name(), found, warnings };
+            let flaws = Flaws::default();
+            return Decoded { text, encoding: encoding.name(), found, warnings, flaws };
         }
         warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
+        // It is what the feed was read as, and the next authority may admit any bytes.
+        if before.is_some_and(|before| before.names(encoding) && before.explains(bytes)) {
+            return read(encoding, bytes, Found::Before, warnings);
+        }
         declared = declared.or(Some((encoding, found)));
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let text = Cow::Borrowed(text);
-        return Decoded { text, encoding: UTF_8.name(), found: Found::Utf8, warnings };
+        let (text, flaws) = (Cow::Borrowed(text), Flaws::default());
+        return Decoded { text, encoding: UTF_8.name(), found: Found::Utf8, warnings, flaws };
+    }
+    let earlier = before.filter(|before| before.explains(bytes));
+    if let Some(encoding) = earlier.and_then(|b| Encoding::for_label(b.charset.as_bytes())) {
+        return read(encoding, bytes, Found::Before, warnings);
     }
     match declared {
         Some((encoding, found)) if encoding != UTF_8 || mostly_utf8(bytes) => {
@@ -133,11 +188,13 @@ fn read<'a>(
     mut warnings: Vec<Warning>,
 ) -> Decoded<'a> {
     let (text, malformed) = encoding.decode_without_bom_handling(bytes);
+    let mut flaws = Flaws::default();
     if malformed {
         let name = encoding.name();
+        flaws.insert(Flaw::Bytes);
         warn(&mut warnings, format!("some bytes are malformed {name} and are replaced"));
     }
-    Decoded { text, encoding: encoding.name(), found, warnings }
+    Decoded { text, encoding: encoding.name(), found, warnings, flaws }
 }
 
 fn warn(warnings: &mut Vec<Warning>, message: String) {
@@ -189,16 +246,46 @@ fn declaration(bytes: &[u8]) -> Option<String> {
     (matches!(quote, b'"' | b'\'')).then(|| String::from_utf8_lossy(label).trim().to_owned())
 }
 
+impl Before<'_> {
+    fn names(&self, encoding: &'static Encoding) -> bool {
+        self.charset.eq_ignore_ascii_case(encoding.name())
+    }
+
+    /// Whether bytes that no authority explains can be what they were before, with some of them bad.
+    fn explains(&self, bytes: &[u8]) -> bool {
+        let Some(encoding) = Encoding::for_label(self.charset.as_bytes()) else { return false };
+        if self.is_firm {
+            return true;
+        }
+        if encoding == UTF_8 {
+            // In another charset hardly a character beyond ASCII looks like UTF-8.
+            let (whole, broken) = utf8(bytes);
+            return whole > 0 && whole.saturating_mul(BROKEN_FOR_WHOLE) >= broken;
+        }
+        !encoding.decode_without_bom_handling(bytes).1
+    }
+}
+
+/// A feed that was UTF-8 still is where no more than so many places are broken for each character
+/// beyond ASCII that is whole.
+const BROKEN_FOR_WHOLE: usize = 8;
+
 /// Whether bytes that are not UTF-8 are so only in few places: at least as many characters beyond
 /// ASCII are whole as are broken.
 fn mostly_utf8(bytes: &[u8]) -> bool {
+    let (whole, broken) = utf8(bytes);
+    whole >= broken
+}
+
+/// How many characters beyond ASCII are whole in UTF-8, and how many places are broken.
+fn utf8(bytes: &[u8]) -> (usize, usize) {
     let mut whole = 0usize;
     let mut broken = 0usize;
     for chunk in bytes.utf8_chunks() {
         whole += chunk.valid().bytes().filter(|byte| *byte >= 0xC0).count();
         broken += usize::from(!chunk.invalid().is_empty());
     }
-    whole >= broken
+    (whole, broken)
 }
 
 #[cfg(test)]
@@ -259,6 +346,39 @@ mod tests {
         assert_eq!((text.as_str(), encoding), ("<a>été été\u{0}</a>", "UTF-8"));
         let (text, encoding, ..) = decoded(b"<a>\xC3\xA9t\xC3\xA9 \xFF</a>", None);
         assert_eq!((text.as_str(), encoding), ("<a>été \u{FFFD}</a>", "UTF-8"));
+    }
+
+    #[test]
+    fn a_feed_stays_what_it_was_read_as_though_some_bytes_are_bad() {
+        let limits = Limits::default();
+        let read = |bytes: &[u8], charset, is_firm| {
+            let before = Some(Before { charset, is_firm });
+            let decoded = decode_as(bytes, None, before, &limits).unwrap();
+            let is_bad = decoded.flaws.has(Flaw::Bytes);
+            (decoded.text.into_owned(), decoded.encoding, is_bad)
+        };
+        let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";
+        assert_eq!(decoded(garbage, None).2, Found::Sniffed);
+        for is_firm in [true, false] {
+            let (text, encoding, is_bad) = read(garbage, "UTF-8", is_firm);
+            assert_eq!((encoding, is_bad), ("UTF-8", true));
+            assert!(text.contains("\u{FC} \u{FFFD}\u{FFFD}<<&"), "{text}");
+        }
+        // Without any character beyond ASCII nothing but the first look says that it is UTF-8.
+        let ascii = b"<?xml version='1.0' encoding='UTF-8'?><a>caf\xE9</a>";
+        assert_eq!(read(ascii, "UTF-8", true).1, "UTF-8");
+        assert_eq!(read(ascii, "UTF-8", false).1, "windows-1252");
+        // What was guessed once is not guessed anew.
+        let one = "<a>L'\u{2019}\u{E9}t\u{E9}</a>";
+        let bytes: Vec<u8> = encoding_rs::WINDOWS_1254.encode(one).0.into_owned();
+        assert_eq!(read(&bytes, "windows-1254", false).1, "windows-1254");
+        // The next authority takes any bytes, and says nothing of a feed that was UTF-8.
+        let both = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xC3\xBC\xC3\xBC \xFF</a>";
+        let before = Some(Before { charset: "UTF-8", is_firm: false });
+        let http = Some("text/xml; charset=utf-8");
+        assert_eq!(decode_as(both, http, before, &limits).unwrap().encoding, "UTF-8");
+        // A charset that is declared and right is taken, whatever was before.
+        assert_eq!(decode_as(both, None, before, &limits).unwrap().encoding, "windows-1252");
     }
 
     #[test]

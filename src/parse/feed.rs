@@ -13,7 +13,7 @@ use super::text::{self, is_blank};
 use super::walker::{Frame, Step, Walker};
 use super::{Limits, ParseError};
 use crate::model::{
-    Completeness, Context, Entry, EntryTombstone, FeedDocument, Format, OUTLINE_PREFIX,
+    Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
 };
 use other::no_feed;
 use skeleton::Plan;
@@ -79,7 +79,7 @@ pub(super) fn read<'a>(
         cost: 0,
     };
     if start > 0 {
-        outline.walker.warn(0, "what stands before the document is passed over");
+        outline.walker.flaw(Flaw::Around, 0, "what stands before the document is passed over");
         outline.walker.edit(0..start, "")?;
     }
     outline.run()?;
@@ -381,7 +381,8 @@ impl<'a> Outline<'a, '_> {
             return Err(ParseError::NotAFeed { what, at: 0 });
         };
         self.check_end(dialect)?;
-        let (head, title) = self.head.finish();
+        let (mut head, title) = self.head.finish();
+        head.language = head.language.or_else(|| self.plan.context.lang.clone());
         let unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
         let missing = !dialect.is_atom() && !self.plan.has_channel;
         if self.entries.is_empty() && (unlikely || missing) {
@@ -409,6 +410,8 @@ impl<'a> Outline<'a, '_> {
             tombstones: self.tombstones,
             completeness,
             warnings: self.walker.warnings,
+            flaws: self.walker.flaws,
+            charset: None,
         })
     }
 
@@ -432,7 +435,7 @@ impl<'a> Outline<'a, '_> {
         if has_entries {
             self.walker.fault(end, "entries stand behind the end of the feed");
         } else if !rest.trim_start().starts_with("<!--") {
-            self.walker.warn(end, "what stands behind the document is passed over");
+            self.walker.flaw(Flaw::Around, end, "what stands behind the document is passed over");
         }
         Ok(())
     }

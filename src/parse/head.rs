@@ -18,6 +18,15 @@ const TEXT_LIMIT: usize = 64 << 10;
 /// The longest interval that a hint may ask for: a year.
 const INTERVAL_LIMIT: Duration = Duration::from_secs(366 * 86_400);
 
+/// A child of the feed element with values in it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Child {
+    #[default]
+    Other,
+    Image,
+    Author,
+}
+
 /// The head of a document that is being read.
 #[derive(Debug, Default)]
 pub(super) struct HeadBuilder {
@@ -25,6 +34,8 @@ pub(super) struct HeadBuilder {
     pub head: Head,
     text: String,
     title_is_html: bool,
+    /// The feed's own child that is open.
+    child: Child,
     alternate: Option<String>,
     built: Option<Time>,
     other_date: Option<Time>,
@@ -54,6 +65,19 @@ impl HeadBuilder {
         if level == 1 {
             let kind = plain(attributes, "type").unwrap_or_default();
             self.title_is_html = dialect.is_atom() && kind.contains("html");
+            self.child = match (dialect.owns(frame.ns), frame.local) {
+                (true, "image") => Child::Image,
+                (true, "author") => Child::Author,
+                _ => Child::Other,
+            };
+            if frame.ns == Ns::Named("itunes") && frame.local == "image" {
+                let href = plain(attributes, "href").unwrap_or_default();
+                note(&mut self.head.image, href);
+            }
+            if self.child == Child::Image && dialect.is_rdf() {
+                let resource = attributes.iter().find(|a| a.local == "resource");
+                note(&mut self.head.image, resource.map_or("", |a| &a.value));
+            }
             let generator = frame.ns == Ns::Named("admin") && frame.local == "generatorAgent";
             if generator && self.head.generator.is_none() {
                 let resource = attributes.iter().find(|a| a.local == "resource");
@@ -111,6 +135,21 @@ impl HeadBuilder {
                 }
                 return;
             }
+            (2, true, "url") if self.child == Child::Image => {
+                note(&mut head.image, text);
+                return;
+            }
+            (2, true, "name") if self.child == Child::Author => {
+                note(&mut head.author, text);
+                return;
+            }
+            (1, true, "description") if !dialect.is_atom() => note(&mut head.subtitle, text),
+            (1, true, "subtitle" | "tagline") if dialect.is_atom() => {
+                note(&mut head.subtitle, text);
+            }
+            (1, true, "language") => note(&mut head.language, text),
+            (1, true, "logo" | "icon") if dialect.is_atom() => note(&mut head.image, text),
+            (1, true, "managingEditor") => note(&mut head.author, text),
             (1, true, "title") if head.title.is_none() => {
                 let known_only = !self.title_is_html;
                 let plain = if dialect.is_atom() && known_only {
@@ -140,6 +179,10 @@ impl HeadBuilder {
             (1, false, local) => match (frame.ns, local) {
                 (Ns::Named("dc"), "date") => {
                     self.other_date = self.other_date.or_else(|| date(text));
+                }
+                (Ns::Named("dc"), "language") => note(&mut head.language, text),
+                (Ns::Named("dc"), "creator") | (Ns::Named("itunes"), "author") => {
+                    note(&mut head.author, text);
                 }
                 (Ns::Named("sy"), "updatePeriod") => self.period = period(text),
                 (Ns::Named("sy"), "updateFrequency") => {
@@ -171,6 +214,14 @@ impl HeadBuilder {
         head.hints.skip_days.sort_unstable();
         let title = head.title.clone().unwrap_or_default();
         (head, title)
+    }
+}
+
+/// Takes a value where there is none yet.
+fn note(slot: &mut Option<String>, value: &str) {
+    let value = trim(value);
+    if slot.is_none() && !value.is_empty() {
+        *slot = Some(value.to_owned());
     }
 }
 

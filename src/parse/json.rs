@@ -7,7 +7,8 @@ use super::links::{has_scheme, resolve};
 use super::text::collapsed;
 use super::{Limits, ParseError};
 use crate::model::{
-    Completeness, Context, Entry, FeedDocument, Format, Head, Skeleton, SkeletonSlots, Warning,
+    Completeness, Context, Entry, FeedDocument, Flaw, Flaws, Format, Head, Skeleton, SkeletonSlots,
+    Warning,
 };
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -206,6 +207,16 @@ fn member(feed: &mut Feed<'_>, name: &str, value: &RawValue, url: Option<&Url>, 
             head.id = text.clone().and_then(owned);
             head.links.own = address(text);
         }
+        "description" => head.subtitle = text.and_then(|text| owned(collapsed(text))),
+        "language" => head.language = text.and_then(owned),
+        "icon" => head.image = address(text),
+        "author" if head.author.is_none() => {
+            head.author = item::name_of(value).map(Cow::into_owned)
+        }
+        "authors" => {
+            let first = item::list(value).into_iter().next();
+            head.author = first.and_then(item::name_of).map(Cow::into_owned).or(head.author.take());
+        }
         "next_url" => head.links.next = address(text),
         "hubs" => {
             for hub in item::list(value).into_iter().take(limits.head_values) {
@@ -232,6 +243,10 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
     if !says_so {
         let message = "the document does not say which version of JSON Feed it is".to_owned();
         warnings.push(Warning { offset: start, message });
+    }
+    let mut flaws = Flaws::default();
+    if feed.fault.is_some() {
+        flaws.insert(Flaw::Tags);
     }
     let completeness = match feed.fault {
         Some((at, reason)) if feed.entries.is_empty() => {
@@ -264,6 +279,8 @@ fn finish<'a>(text: &'a str, start: usize, feed: Feed<'a>) -> Result<FeedDocumen
         skeleton,
         entries: feed.entries,
         tombstones: Vec::new(),
+        flaws,
+        charset: None,
         completeness,
         warnings,
     })

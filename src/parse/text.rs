@@ -44,9 +44,13 @@ pub(super) fn reference(name: &str) -> Reference {
         "amp" => Reference::Fine('&'),
         "quot" => Reference::Fine('"'),
         "apos" => Reference::Fine('\''),
-        _ if name.len() > REFERENCE_LIMIT => Reference::Bare,
-        _ => resolve_html5_entity(name).map_or(Reference::Bare, Reference::Html),
+        _ => named(name).map_or(Reference::Bare, Reference::Html),
     }
+}
+
+/// What HTML knows by a name (`&name;`): the one table of the program.
+pub fn named(name: &str) -> Option<&'static str> {
+    if name.len() > REFERENCE_LIMIT { None } else { resolve_html5_entity(name) }
 }
 
 /// A text as references by number, which every XML processor knows.

@@ -12,7 +12,7 @@ use super::attributes::Written;
 use super::edits::Edit;
 use super::names::{Ns, Scope, split};
 use super::{Limits, ParseError};
-use crate::model::Warning;
+use crate::model::{Flaw, Flaws, Warning};
 use quick_xml::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -93,6 +93,8 @@ pub(super) struct Walker<'a> {
     pub edits: Vec<Edit>,
     /// What was wrong.
     pub warnings: Vec<Warning>,
+    /// What keeps it from being well-formed.
+    pub flaws: Flaws,
     /// The first fault that puts the borders of elements in doubt: where, and what.
     pub fault: Option<(usize, String)>,
     /// Whether the text ended before its root did.
@@ -164,6 +166,7 @@ impl<'a> Walker<'a> {
             scope: Scope::default(),
             edits: Vec::new(),
             warnings: Vec::new(),
+            flaws: Flaws::default(),
             fault: None,
             is_cut: false,
             entry_name: None,
@@ -246,10 +249,16 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// Notes something for which a strict processor would refuse the document.
+    pub fn flaw(&mut self, flaw: Flaw, offset: usize, message: impl Into<String>) {
+        self.flaws.insert(flaw);
+        self.warn(offset, message);
+    }
+
     /// Notes a fault that puts the borders of elements in doubt.
     pub fn fault(&mut self, at: usize, message: impl Into<String>) {
         let message = message.into();
-        self.warn(at, message.clone());
+        self.flaw(Flaw::Tags, at, message.clone());
         self.fault.get_or_insert((at, message));
     }
 

@@ -156,11 +156,14 @@ impl Judge for ParseAndRecord {
         beside: &Beside,
     ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
-        let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
-            .map_err(unreadable)?;
+        let before = record::read_before(round.snapshot, seen.prints);
+        let declared = seen.content_type.as_deref();
+        let decoded =
+            parse::decode_as(&seen.bytes, declared, before, &self.limits).map_err(unreadable)?;
         let url = Url::parse(&seen.url).ok();
         let mut document =
             parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
+        decoded.describe(&mut document);
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
@@ -186,13 +189,14 @@ impl Judge for ParseAndRecord {
             let wants = Some(Wants::Issued(verdict.asks));
             return Ok(Judged { wants, ..Judged::default() });
         }
-        let lacking = failed.is_some();
+        let lacking = failed.is_some() || verdict.doubt.is_some();
         let failed = failed.map(|why| {
             format!(
                 "the complete feed that it names could not be read, and is asked for again: {why}"
             )
         });
-        let notes: Vec<String> = failed.into_iter().chain(verdict.notes.drain(..)).collect();
+        let notes = failed.into_iter().chain(verdict.doubt.take()).chain(verdict.notes.drain(..));
+        let notes: Vec<String> = notes.collect();
         let warnings = decoded.warnings.iter().chain(&document.warnings);
         let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
         Ok(Judged {

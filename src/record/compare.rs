@@ -58,6 +58,14 @@ impl Compared {
         self.names.iter().any(|name| name != PARENT)
     }
 
+    /// Adds what a reader sees of the entry to a fingerprint.
+    pub(super) fn hash_into(&self, hash: &mut Xxh3) {
+        for (path, value) in &self.prints {
+            hash.update(&path.to_le_bytes());
+            hash.update(&value.to_le_bytes());
+        }
+    }
+
     /// What changed, in words; empty where a reader sees no change.
     pub(super) fn words(&self) -> String {
         let names = self.names.join(", ");

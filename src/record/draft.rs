@@ -1,6 +1,6 @@
 //! A commit while it is being made.
 
-use super::{Round, Verdict, shown, waiting, window};
+use super::{Round, Verdict, head, shown, waiting, window};
 use crate::model::{
     Change, Conflicting, Count, Entry, Event, EventKind, FeedState, History, Kept, Known, Markup,
     NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Update, Version,
@@ -39,6 +39,8 @@ pub(super) struct Draft<'a> {
     /// Whether the windows of sync and complete view begin with it, so that every subscriber reads the
     /// complete feed.
     pub(super) begins_window: bool,
+    /// Whether a change of the feed's head is told: it takes a tick, with or without an item.
+    pub(super) tells_head: bool,
 }
 
 /// The words of an event that are not known from its item.
@@ -87,6 +89,7 @@ impl<'a> Draft<'a> {
             state_changed: false,
             seals_now: false,
             begins_window: false,
+            tells_head: false,
         }
     }
 
@@ -373,6 +376,7 @@ impl<'a> Draft<'a> {
             let ripens = soon.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)));
             earlier(ripens, due.map(|at| at.max(now.plus(LEAST_LOOK))))
         };
+        let due = earlier(due, head::due(&self));
         self.state.ripens = earlier(ripens, due);
         let writes = self.shown_changed
             || self.state_changed
@@ -381,7 +385,9 @@ impl<'a> Draft<'a> {
         if !writes {
             return Verdict { held, look_again, ..Verdict::default() };
         }
-        let tick = (!self.versions.is_empty() || self.begins_window).then_some(self.tick);
+        let has_tick = self.tells_head || self.begins_window || !self.versions.is_empty();
+        let tick = has_tick.then_some(self.tick);
+        self.shown_changed |= tick.is_some();
         if tick.is_some() {
             self.state.tick = tick;
             if self.begins_window {

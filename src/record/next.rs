@@ -1,14 +1,15 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::compare::{self, Compared, Comparison};
+use super::doubt::{self, Doubt};
 use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
 use super::newcomer::{describe, newcomer};
 use super::shared::{self, Discard, Listed, Parts, Peers};
 use super::{
-    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, held, kept_out, mint,
-    waiting,
+    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, head, held, kept_out,
+    mint, waiting,
 };
 use crate::identity::{self, Matching, Native, Pair};
 use crate::judge::{self, Scene, Window};
@@ -129,6 +130,9 @@ fn judge_plain<'a>(
     }
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
+    let doubt = Doubt::of(round, document, prints, &names, (&matching, &compared));
+    let believed = doubt.as_ref().map(|doubt| doubt.believed(document));
+    let document = believed.as_ref().unwrap_or(document);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(Compared::is_edit)).collect();
     let scene = Scene {
@@ -146,7 +150,9 @@ fn judge_plain<'a>(
         Some((parts, draft, document, discard)) => (Some((parts, document)), draft, discard),
         None => (None, Draft::new(round, whole), Discard::default()),
     };
-    draft.state.noise = noise;
+    if doubt.is_none() {
+        draft.state.noise = noise;
+    }
     let beside = discard.braked.take();
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         Passage::Held { reason, keep } => {
@@ -169,6 +175,11 @@ fn judge_plain<'a>(
         Passage::Free => Vec::new(),
     };
     discard.apply(&mut draft);
+    doubt::note(&mut draft, document, prints, doubt.as_ref());
+    let (rest, compared) = match &doubt {
+        Some(doubt) => doubt.rest(&matching, compared),
+        None => (matching.clone(), compared),
+    };
     let found = found + left.len();
     if found > ITEMS_LIMIT {
         return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
@@ -181,16 +192,22 @@ fn judge_plain<'a>(
         keys: None,
         left_ids: HashSet::new(),
         shared,
-        moved: super::moved::moved(snapshot, document, &matching.pairs, &compared),
+        moved: super::moved::moved(snapshot, document, &rest.pairs, &compared),
     };
-    taken.pairs(&matching.pairs, compared);
-    taken.fresh(&matching, left);
+    taken.pairs(&rest.pairs, compared);
+    taken.fresh(&rest, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }
     waiting::come_out(&mut taken.draft, snapshot);
     taken.document(&window, prints);
-    Ok(taken.draft.into_verdict(None))
+    let mut verdict = taken.draft.into_verdict(None);
+    if let Some(doubt) = doubt {
+        let soon = judge::next_look(round.now);
+        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
+        verdict.doubt = Some(doubt.words());
+    }
+    Ok(verdict)
 }
 
 /// Looks again at what is pending when a poll found the document unchanged: `same` such full
@@ -205,6 +222,7 @@ pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> 
         }
     }
     waiting::come_out(&mut draft, snapshot);
+    head::tell(&mut draft);
     if draft.advance_window() {
         draft.shown_changed = true;
     }
@@ -402,14 +420,14 @@ impl Taken<'_> {
             added.into_iter().chain(old.iter().cloned()).collect()
         };
         let first = self.draft.round.snapshot.is_none();
-        let head = head_print(document);
+        let skeleton = head_print(document);
         let draft = &mut self.draft;
         if draft.round.options.sharing.local {
             // A feed of our own is called what its operator says, whoever shares it.
             super::local::begin(draft);
-        } else if first || (full && head != self.scene.snapshot.state.head) {
+        } else if first || (full && skeleton != self.scene.snapshot.state.head) {
             draft.skeleton = Some(document.skeleton.clone());
-            draft.state.head = head;
+            draft.state.head = skeleton;
             draft.shown_changed = true;
         }
         draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
@@ -425,6 +443,9 @@ impl Taken<'_> {
         if full {
             if !draft.round.options.sharing.local {
                 draft.state.format = document.format;
+            }
+            if !draft.round.options.sharing.local {
+                head::take_in(draft, &document.head);
             }
             draft.state.says_complete = document.head.complete;
             draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());

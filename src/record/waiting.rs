@@ -5,17 +5,26 @@ use crate::model::{EventKind, Made, Noise, Snapshot, Time, WaitCause, Waiting};
 use std::time::Duration;
 
 /// The day that the cap is about; it begins with the first update in it.
-const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Counts a version that is being made; whatever waited comes out with it.
 pub(super) fn made(noise: &mut Noise, now: Time) {
-    let day = noise.made.filter(|made| now.since(made.since) < DAY);
-    let mut day = day.unwrap_or(Made { since: now, versions: 0 });
-    day.versions = day.versions.saturating_add(1);
-    noise.made = Some(day);
+    noise.made = Some(count(noise.made, now));
     noise.unseen = None;
     noise.waiting = None;
     noise.held = false;
+}
+
+/// The day's versions with one more.
+pub(super) fn count(made: Option<Made>, now: Time) -> Made {
+    let day = made.filter(|made| now.since(made.since) < DAY);
+    let day = day.unwrap_or(Made { since: now, versions: 0 });
+    Made { versions: day.versions.saturating_add(1), ..day }
+}
+
+/// Whether the day may have one more.
+pub(super) fn admits(made: Option<Made>, now: Time, limit: u32) -> bool {
+    made.is_none_or(|made| now.since(made.since) >= DAY || made.versions < limit)
 }
 
 /// What is said of an item's change where it may make a version. Where the day has had as many as
@@ -23,7 +32,7 @@ pub(super) fn made(noise: &mut Noise, now: Time) {
 pub(super) fn admit(draft: &mut Draft<'_>, index: usize, changes: String) -> Option<Said> {
     let (now, limit) = (draft.round.now, draft.round.versions_per_day);
     let noise = &draft.item(index)?.noise;
-    let day = noise.made.filter(|made| now.since(made.since) < DAY && made.versions >= limit);
+    let day = noise.made.filter(|made| !admits(Some(*made), now, limit));
     let Some(day) = day else {
         return Some(Said::new(EventKind::Updated, format!("changed: {changes}")));
     };

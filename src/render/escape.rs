@@ -93,11 +93,14 @@ pub fn reference(out: &mut String, name: &str) {
         ("quot", _) => out.push('"'),
         ("apos", _) => out.push('\''),
         (_, Some(c)) => out.push(c),
-        _ => {
-            out.push('&');
-            out.push_str(name);
-            out.push(';');
-        }
+        _ => match crate::parse::named_reference(name) {
+            Some(text) => out.push_str(text),
+            None => {
+                out.push('&');
+                out.push_str(name);
+                out.push(';');
+            }
+        },
     }
 }
 

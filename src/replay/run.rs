@@ -7,7 +7,7 @@ use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
 };
-use crate::parse::{self, Limits};
+use crate::parse::{self, Limits, ParseError};
 use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
 use std::time::Duration;
@@ -126,36 +126,26 @@ impl Replayed<'_> {
         };
         let body = xxh3_128(&bytes);
         let prints = BodyPrints { wire: body, body };
-        let limits = Limits::default();
-        let text = match parse::decode(&bytes, None, &limits) {
-            Ok(decoded) => decoded,
-            Err(error) => return Ok(failed(line, &error)),
-        };
-        let document = match parse::document(&text.text, None, &limits) {
-            Ok(document) => document,
-            Err(error) => return Ok(failed(line, &error)),
-        };
-        told(&mut line, &document.completeness, text.warnings.iter().chain(&document.warnings));
         let unchanged = self.last == Some(prints);
         let mut now = recorded.time;
-        let mut verdict = if unchanged {
-            self.same += 1;
-            self.look(now).await?
-        } else {
-            self.take(&document, prints, now, &mut line).await?
+        let mut verdict = match self.take(&bytes, prints, (now, unchanged), &mut line).await? {
+            Ok(verdict) => verdict,
+            Err(error) => return Ok(failed(line, &error)),
         };
         let mut polls = 0;
-        while let (Some(_), Some(until)) = (&verdict.held, until) {
+        while let (true, Some(until)) = (is_open(&verdict), until) {
             let next = verdict.look_again.unwrap_or(now).max(now.plus(Duration::from_secs(1)));
             polls += 1;
             if next >= until || polls > HELD_POLLS_LIMIT {
                 break;
             }
             now = next;
-            verdict = self.take(&document, prints, now, &mut line).await?;
+            // It was read before.
+            let Ok(next) = self.take(&bytes, prints, (now, false), &mut line).await? else { break };
+            verdict = next;
         }
         line.held = verdict.held.clone();
-        if verdict.held.is_none() {
+        if !is_open(&verdict) {
             self.last = Some(prints);
             if let Some(until) = until {
                 self.in_force(now, until, &mut line).await?;
@@ -211,17 +201,39 @@ impl Replayed<'_> {
         }
     }
 
-    /// Takes the document in and keeps what comes of it.
+    /// Reads a document, takes it in where it is not unchanged, and keeps what comes of it.
     async fn take(
         &mut self,
-        document: &crate::model::FeedDocument<'_>,
+        bytes: &[u8],
         prints: BodyPrints,
-        now: Time,
+        (now, unchanged): (Time, bool),
         line: &mut Line,
-    ) -> Result<Verdict, ReplayError> {
+    ) -> Result<Result<Verdict, ParseError>, ReplayError> {
         let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
-        let verdict = record::take_in(&self.round(snapshot.as_ref(), now), document, prints)?;
-        self.keep(verdict, now, line).await
+        let limits = Limits::default();
+        let before = record::read_before(snapshot.as_ref(), prints);
+        let text = match parse::decode_as(bytes, None, before, &limits) {
+            Ok(decoded) => decoded,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut document = match parse::document(&text.text, None, &limits) {
+            Ok(document) => document,
+            Err(error) => return Ok(Err(error)),
+        };
+        text.describe(&mut document);
+        if line.notes.is_empty() {
+            told(line, &document.completeness, text.warnings.iter().chain(&document.warnings));
+        }
+        if unchanged {
+            self.same += 1;
+            return Ok(Ok(self.look(now).await?));
+        }
+        let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
+        if let Some(doubt) = &verdict.doubt {
+            line.note(doubt.clone());
+        }
+        verdict = self.keep(verdict, now, line).await?;
+        Ok(Ok(verdict))
     }
 
     async fn look(&mut self, now: Time) -> Result<Verdict, ReplayError> {
@@ -293,6 +305,11 @@ impl Replayed<'_> {
         let seen_gone = event.seen_gone.and_then(|since| self.in_force_at(since));
         PrintedEvent::new(event, seen_gone)
     }
+}
+
+/// Whether a document is to be judged again even if it is the same.
+const fn is_open(verdict: &Verdict) -> bool {
+    verdict.held.is_some() || verdict.doubt.is_some()
 }
 
 /// Notes what is wrong with a document.

@@ -172,6 +172,11 @@ async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<
                 break;
             }
             compared += 1;
+            // What a deletion says is not its bytes, which only stand in for the item.
+            if loser.deleted != item.shared.winner.deleted {
+                differences.push(None);
+                continue;
+            }
             let (winner, loser) = (item.shared.winner.data.clone(), loser.data.clone());
             let mut told = items::compared(room, winner, loser).await?;
             if let Some(told) = &mut told {

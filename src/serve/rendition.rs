@@ -140,6 +140,15 @@ impl Rendition {
     }
 }
 
+/// Packs an answer that is made for one request.
+pub(super) fn quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+    match encoding {
+        Encoding::Identity => Ok(bytes.to_vec()),
+        Encoding::Gzip => gzip(bytes, QUICK.0),
+        Encoding::Brotli => brotli(bytes, QUICK.1),
+    }
+}
+
 fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     // No name and no time in its header: equal bytes give equal tags.
     let level = flate2::Compression::new(level);

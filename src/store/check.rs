@@ -2,7 +2,7 @@
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
-use crate::model::{Change, Conflicting, FeedState, Known, Revision, SyncId, Tick};
+use crate::model::{Change, Conflicting, FeedState, Known, Revision, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
@@ -17,7 +17,7 @@ pub(super) fn check(
     if change.base != revision {
         return Err(CommitError::Conflict(revision));
     }
-    ticks(change, before.and_then(|state| state.tick)).map_err(|what| invalid(change, what))?;
+    ticks(change, before).map_err(|what| invalid(change, what))?;
     if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
         return Err(invalid(change, "it keeps entries though nothing is held".to_owned()));
     }
@@ -100,12 +100,15 @@ fn bounded(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError>
     }
 }
 
-/// A tick comes with versions, or begins the sync view's window anew, and is later than the last one
-/// (CONTRACT, Words).
-fn ticks(change: &Change, last: Option<Tick>) -> Result<(), String> {
+/// A tick comes with versions, with a change of the feed's head that is told, or begins the sync view's
+/// window anew, and is later than the last one (CONTRACT, Words).
+fn ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
+    let last = before.and_then(|state| state.tick);
+    let tells_head = before.is_some_and(|state| state.told.told != change.state.told.told);
+    let is_empty = change.versions.is_empty() && !tells_head;
     match change.tick {
         None if !change.versions.is_empty() => Err("it has versions and no tick".to_owned()),
-        Some(tick) if change.versions.is_empty() && change.state.window_start != Some(tick) => {
+        Some(tick) if is_empty && change.state.window_start != Some(tick) => {
             Err(format!("it has the tick {tick} and no versions"))
         }
         Some(tick) if last.is_some_and(|last| tick <= last) => {

@@ -2,7 +2,6 @@
 
 use crate::model::{
     Change, Count, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
-    VERSIONS_PER_DAY,
 };
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ impl Floor {
     pub(super) fn under(state: &FeedState, updates: u32, older: Option<&Self>) -> Self {
         let before = older.map_or(0, |floor| floor.updates).max(state.updates_before);
         // What a restore lost before the purge.
-        let lost = state.gap.map_or(0, |gap| gap.updates(VERSIONS_PER_DAY));
+        let lost = state.gap.map_or(0, |gap| gap.most_updates());
         let updates = updates.saturating_add(lost);
         Self {
             revision: state.revision,
@@ -122,6 +121,7 @@ mod tests {
         assert_eq!(Floor::under(&purged, 3, None).updates, 7);
         let gap = Some(Gap { since: Time::from_unix(0), until: Time::from_unix(60) });
         let restored = FeedState { gap, ..state };
-        assert_eq!(Floor::under(&restored, 3, None).updates, 3 + 2 * VERSIONS_PER_DAY);
+        // However many versions a day are allowed: one for each second of it.
+        assert_eq!(Floor::under(&restored, 3, None).updates, 3 + 60);
     }
 }

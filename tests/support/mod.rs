@@ -120,12 +120,19 @@ impl Gate {
 
     /// Takes a document in at the present time and commits what comes of it.
     pub async fn take(&mut self, text: &str) -> Verdict {
+        self.take_bytes(text.as_bytes()).await
+    }
+
+    /// The same of a document that may not be UTF-8.
+    pub async fn take_bytes(&mut self, bytes: &[u8]) -> Verdict {
         let limits = Limits::default();
-        let decoded = parse::decode(text.as_bytes(), None, &limits).unwrap();
-        let document = parse::document(&decoded.text, None, &limits).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+        let body = xxhash_rust::xxh3::xxh3_128(bytes);
         let prints = BodyPrints { wire: body, body };
+        let before = record::read_before(snapshot.as_ref(), prints);
+        let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
+        let mut document = parse::document(&decoded.text, None, &limits).unwrap();
+        decoded.describe(&mut document);
         let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
         self.commit(&verdict).await;
         verdict

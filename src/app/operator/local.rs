@@ -2,9 +2,9 @@
 
 use super::{DECIDE_ATTEMPTS, Desk, internal};
 use crate::config;
-use crate::model::{FeedName, FeedRecord, FeedStanding, Snapshot, VERSIONS_PER_DAY};
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::record::Verdict;
 use crate::record::local::{self, Act, Acted};
-use crate::record::{Round, Verdict};
 use crate::serve::{OperatorError, PutFeed};
 use crate::store::CommitError;
 
@@ -86,24 +86,6 @@ impl Desk {
             if let Err(error) = self.open(&record).await {
                 tracing::warn!(feed = %record.name, %error, "a local feed could not be opened");
             }
-        }
-    }
-
-    pub(super) fn round<'a>(
-        &'a self,
-        record: &'a FeedRecord,
-        snapshot: Option<&'a Snapshot>,
-    ) -> Round<'a> {
-        Round {
-            feed: &record.name,
-            url: &record.url,
-            endpoint: self.store.endpoint(),
-            options: &record.options,
-            snapshot,
-            now: self.clock.now(),
-            window: self.window(),
-            versions_per_day: VERSIONS_PER_DAY,
-            archives: self.archives(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{DECIDE_ATTEMPTS, Desk, internal};
 use crate::model::{FeedName, SyncId, Tick};
-use crate::record::{self, Redaction, Round};
+use crate::record::{self, Redaction};
 use crate::serve::{OperatorError, Redacted};
 use crate::store::{CommitError, VERSIONS_LIMIT};
 
@@ -21,17 +21,7 @@ impl Desk {
         let why = reason.as_deref().unwrap_or(REASON);
         for _ in 0..DECIDE_ATTEMPTS {
             let snapshot = self.store.snapshot(feed).await.map_err(|e| internal(&e))?;
-            let round = Round {
-                feed,
-                endpoint: self.store.endpoint(),
-                options: &record.options,
-                snapshot: snapshot.as_ref(),
-                now: self.clock.now(),
-                window: self.window(),
-                url: &record.url,
-                versions_per_day: crate::model::VERSIONS_PER_DAY,
-                archives: self.archives(),
-            };
+            let round = self.round(&record, snapshot.as_ref());
             let change = match record::redact(&round, item, why) {
                 Redaction::Unknown => return Err(OperatorError::UnknownItem(feed.clone())),
                 Redaction::Before => return self.redacted(feed, item, None, true).await,

@@ -150,7 +150,7 @@ fn member<'a>(
     }
 }
 
-fn name_of(value: &RawValue) -> Option<Cow<'_, str>> {
+pub(super) fn name_of(value: &RawValue) -> Option<Cow<'_, str>> {
     let found = members(value).into_iter().find(|(name, _)| name == "name");
     found.and_then(|(_, name)| text(name)).map(collapsed).filter(|name| !name.is_empty())
 }

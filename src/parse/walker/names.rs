@@ -1,6 +1,7 @@
 //! Start tags: attributes, namespaces, base and language.
 
 use super::{Attribute, Closing, Frame, Step, Walker};
+use crate::model::Flaw;
 use crate::parse::ParseError;
 use crate::parse::attributes::{Broken, Form, Written, lex};
 use crate::parse::edits::cut;
@@ -142,7 +143,7 @@ impl<'a> Walker<'a> {
             return Ns::None;
         }
         let known = text::shortened(prefix, 64);
-        self.warn(at, format!("the namespace prefix {known:?} is not declared"));
+        self.flaw(Flaw::Prefixes, at, format!("the namespace prefix {known:?} is not declared"));
         self.scope.invent(prefix)
     }
 
@@ -160,12 +161,12 @@ impl<'a> Walker<'a> {
             }
             Form::Absent => self.edit(place.end..place.end, "=\"\"")?,
         }
-        self.warn(written.start, "an attribute without quotes is given them");
+        self.flaw(Flaw::Tags, written.start, "an attribute without quotes is given them");
         Ok(())
     }
 
     fn take_out(&mut self, written: &Written<'a>, why: &'static str) -> Result<(), ParseError> {
-        self.warn(written.start, why);
+        self.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
         self.edit(written.start..written.value.end + quote, "")
     }

@@ -1,6 +1,7 @@
 //! From text to tokens, and what tokens without structure mean.
 
 use super::{Pending, Token, Walker};
+use crate::model::Flaw;
 use crate::parse::ParseError;
 use crate::parse::edits::cut;
 use crate::parse::names::is_name;
@@ -72,7 +73,7 @@ impl<'a> Walker<'a> {
             Ok(Event::Comment(_)) => {
                 let inner = cut(self.text, span.start + 4..span.end.saturating_sub(3));
                 if inner.contains("--") || inner.ends_with('-') {
-                    self.warn(span.start, "a comment with '--' in it is taken out");
+                    self.flaw(Flaw::Tags, span.start, "a comment with '--' in it is taken out");
                     self.edit(span.clone(), "")?;
                 }
                 Token::Other
@@ -80,7 +81,11 @@ impl<'a> Walker<'a> {
             Ok(Event::PI(instruction)) => {
                 let target = instruction.target();
                 if !is_name(target) || target.eq_ignore_ascii_case("xml") {
-                    self.warn(span.start, "a processing instruction without a name is taken out");
+                    self.flaw(
+                        Flaw::Tags,
+                        span.start,
+                        "a processing instruction without a name is taken out",
+                    );
                     self.edit(span.clone(), "")?;
                 }
                 Token::Other
@@ -90,7 +95,11 @@ impl<'a> Walker<'a> {
                 Token::Other
             }
             Ok(Event::Decl(_)) => {
-                self.warn(span.start, "an XML declaration that is not at the start is taken out");
+                self.flaw(
+                    Flaw::Around,
+                    span.start,
+                    "an XML declaration that is not at the start is taken out",
+                );
                 self.edit(span.clone(), "")?;
                 Token::Other
             }
@@ -117,7 +126,7 @@ impl<'a> Walker<'a> {
         let tag = text::trim(cut(self.text, span.start + 2..span.end.saturating_sub(1)));
         let name = tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
         if name.len() != tag.len() && is_name(name) {
-            self.warn(span.start, "an end tag with attributes loses them");
+            self.flaw(Flaw::Tags, span.start, "an end tag with attributes loses them");
             self.edit(span.start + 2 + name.len()..span.end - 1, "")?;
         }
         Ok(name)
@@ -131,18 +140,22 @@ impl<'a> Walker<'a> {
         let text = cut(self.text, span.clone());
         if self.open.is_empty() {
             if !text::is_blank(text) {
-                self.warn(span.start, "text outside of the document's element is taken out");
+                self.flaw(
+                    Flaw::Around,
+                    span.start,
+                    "text outside of the document's element is taken out",
+                );
                 self.edit(span, "")?;
             }
             return Ok(None);
         }
         if text.starts_with('&') {
-            self.warn(span.start, "a bare '&' is taken for itself");
+            self.flaw(Flaw::References, span.start, "a bare '&' is taken for itself");
             self.edit(span.start..span.start + 1, "&amp;")?;
         }
         if text.contains("]]>") {
             for (at, _) in text.match_indices("]]>") {
-                self.warn(span.start + at, "a stray ']]>' is taken for itself");
+                self.flaw(Flaw::Tags, span.start + at, "a stray ']]>' is taken for itself");
                 self.edit(span.start + at + 2..span.start + at + 3, "&gt;")?;
             }
         }
@@ -182,15 +195,23 @@ impl<'a> Walker<'a> {
         match meaning {
             Reference::Fine(_) => Ok(()),
             Reference::Html(text) => {
-                self.warn(span.start, "a reference that only HTML knows is written as a number");
+                self.flaw(
+                    Flaw::References,
+                    span.start,
+                    "a reference that only HTML knows is written as a number",
+                );
                 self.edit(span.clone(), text::numbered(text))
             }
             Reference::Forbidden => {
-                self.warn(span.start, "a reference to a character that XML forbids is dropped");
+                self.flaw(
+                    Flaw::References,
+                    span.start,
+                    "a reference to a character that XML forbids is dropped",
+                );
                 self.edit(span.clone(), "")
             }
             Reference::Bare => {
-                self.warn(span.start, "a bare '&' is taken for itself");
+                self.flaw(Flaw::References, span.start, "a bare '&' is taken for itself");
                 self.edit(span.start..span.start + 1, "&amp;")
             }
         }
@@ -215,7 +236,7 @@ impl<'a> Walker<'a> {
         match self.forbidden.get(next) {
             Some(at) if *at < span.end => {
                 let at = *at;
-                self.warn(at, "a character that XML forbids is dropped");
+                self.flaw(Flaw::Characters, at, "a character that XML forbids is dropped");
                 Cow::Owned(text.chars().filter(|c| text::allowed(*c)).collect())
             }
             _ => Cow::Borrowed(text),

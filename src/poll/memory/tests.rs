@@ -49,6 +49,8 @@ fn blank() -> FeedState {
         upstream_until: None,
         updates_before: 0,
         gap: None,
+        flaws: crate::model::FlawHistory::default(),
+        told: crate::model::HeadHistory::default(),
         lineage: crate::model::Lineage::default(),
     }
 }

@@ -264,6 +264,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         upstream_until: None,
         updates_before: 0,
         gap: None,
+        flaws: crate::model::FlawHistory::default(),
+        told: crate::model::HeadHistory::default(),
         lineage: crate::model::Lineage::default(),
     }
 }

@@ -1,6 +1,7 @@
 //! A feed of the gateway's own before its first item, so that it is served from the beginning.
 
 use super::super::draft::Draft;
+use super::super::head;
 use super::super::next::head_print;
 use super::super::{Round, Verdict};
 use crate::model::{Format, Snapshot, Time};
@@ -33,6 +34,7 @@ pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
     }
     draft.state.head = print;
     draft.state.format = document.format;
+    head::take_in(draft, &document.head);
     draft.skeleton = Some(document.skeleton);
     if draft.round.snapshot.is_none() && draft.order.is_none() {
         draft.order = Some(Vec::new());

@@ -77,7 +77,8 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
                         details open[number == 0] {
                             summary { "From the winner to number " (number) }
                             @match differences {
-                                Some(differences) => { (differing(shared.winner.deleted, loser, differences)) },
+                                _ if loser.deleted != shared.winner.deleted => { (deletion(loser)) },
+                                Some(differences) => { (differing(differences)) },
                                 None => p.note { "One of the two cannot be read, so only their texts can be looked at." },
                             }
                         }
@@ -90,14 +91,18 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
     }
 }
 
-fn differing(is_deleted: bool, loser: &Version<Bytes>, differences: &items::Differences) -> Markup {
+/// What a deletion is beside a version that lives.
+fn deletion(loser: &Version<Bytes>) -> Markup {
     html! {
-        @if loser.deleted != is_deleted {
-            p.note {
-                @if loser.deleted { "It is a deletion: taken, the item goes." }
-                @else { "The winner is a deletion: taken, the item lives again." }
-            }
+        p.note {
+            @if loser.deleted { "It is a deletion: taken, the item goes." }
+            @else { "The winner is a deletion: taken, the item lives again." }
         }
+    }
+}
+
+fn differing(differences: &items::Differences) -> Markup {
+    html! {
         @if differences.fields.is_empty() {
             p.note { "The two say the same: at most how it is written differs." }
         } @else { (items::differing(differences)) }

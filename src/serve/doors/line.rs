@@ -10,6 +10,8 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(super) struct Change {
     feed: String,
+    /// What changed: `items`, or only the `feed` itself (its title, say).
+    kind: &'static str,
     /// The feed's document.
     url: String,
     /// `until` of the feed.
@@ -27,6 +29,7 @@ impl Change {
         let feed = &announced.feed;
         Self {
             feed: feed.to_string(),
+            kind: if announced.versions == 0 { "feed" } else { "items" },
             url: site.view(feed, ViewKind::Reader, site.dialect()),
             tick: announced.tick.to_string(),
             sup_id: site.sup_id(feed).map(|id| id.to_string()),

@@ -26,6 +26,13 @@ pub(super) async fn of(
 ) -> Result<Difference, Problem> {
     let (old_note, old) = bytes_of(room, subject, old).await?;
     let (new_note, new) = bytes_of(room, subject, new).await?;
+    if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
+        let said = format!(
+            "version {} is a tombstone: the item was deleted, and no text of it is left to compare",
+            tombstone.updates.value()
+        );
+        return Err(Problem::not_found(said));
+    }
     let differences = aside(room, move || compare::versions(&old, &new)).await?;
     Ok(Difference { old: old_note, new: new_note, differences })
 }

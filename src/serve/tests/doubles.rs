@@ -127,6 +127,8 @@ pub(super) fn state(format: Format) -> FeedState {
         upstream_until: None,
         updates_before: 0,
         gap: None,
+        flaws: crate::model::FlawHistory::default(),
+        told: crate::model::HeadHistory::default(),
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
     }
 }

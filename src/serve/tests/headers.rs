@@ -222,3 +222,43 @@ async fn a_browser_runs_nothing_of_what_publishers_wrote() {
         assert_eq!(header(&answer, "referrer-policy"), "no-referrer");
     }
 }
+
+#[tokio::test]
+async fn what_is_made_for_one_request_is_compressed_when_asked() {
+    let site = Site::new();
+    for path in ["/", "/feeds/news/about", "/feeds/news/conflicts", "/metrics"] {
+        let plain = site.get(path).await;
+        assert!(!plain.headers().contains_key("content-encoding"), "{path}");
+        assert!(header(&plain, "vary").contains("Accept") || path == "/metrics", "{path}");
+        let plain = bytes(plain).await;
+        let packed = site.get_with(path, &[("accept-encoding", "gzip")]).await;
+        if plain.len() < 1024 {
+            assert!(!packed.headers().contains_key("content-encoding"), "{path}");
+            continue;
+        }
+        assert_eq!(header(&packed, "content-encoding"), "gzip", "{path}");
+        let vary = packed.headers().get_all("vary").iter();
+        assert!(vary.into_iter().any(|value| value == "Accept-Encoding"), "{path}");
+        let packed = bytes(packed).await;
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+        // Metrics count what was asked meanwhile.
+        assert!(packed.len() < plain.len() && (unpacked == plain || path == "/metrics"), "{path}");
+        let packed = site.get_with(path, &[("accept-encoding", "br")]).await;
+        assert_eq!(header(&packed, "content-encoding"), "br", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_named_as_it_was_asked_for() {
+    let site = Site::new();
+    for (path, named) in
+        [("/api/v1", "/api/v1"), ("/api/v1/nothing", "/api/v1/nothing"), ("/x", "/x")]
+    {
+        let bearer = format!("Bearer {TOKEN}");
+        let answer = site.get_with(path, &[("authorization", &bearer)]).await;
+        assert_eq!(answer.status(), 404, "{path}");
+        let said = json(answer).await;
+        assert_eq!(said["detail"], format!("there is nothing at {named}"));
+    }
+}

@@ -5,7 +5,10 @@ use super::markup::FormatRecord;
 use super::noise::FeedNoiseRecord;
 use super::sharing::Seconds;
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Chain, Character, Decision, FeedState, Gap, Hold, Lineage, Revision, Stretch};
+use crate::model::{
+    Chain, Character, Decision, FeedState, FlawHistory, Gap, HeadHistory, Hold, Lineage, Made,
+    Revision, Stretch,
+};
 use crate::store::floor::Floor;
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +55,57 @@ pub(in crate::store) struct StateRecord {
     gap: Option<(Seconds, Seconds)>,
     /// Since when documents come from the address that they come from now.
     source_since: Option<Seconds>,
+    /// How far the feed is known for ill-formed documents, and what was told of its head.
+    formed: FormedRecord,
+}
+
+/// A [`FlawHistory`] and a [`HeadHistory`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct FormedRecord {
+    rows: [u8; 6],
+    doubted: Vec<u64>,
+    body: u64,
+    charset: Option<String>,
+    told: u64,
+    latest: u64,
+    shape: u64,
+    row: u8,
+    last: Option<Seconds>,
+    made: Option<(Seconds, u32)>,
+}
+
+impl FormedRecord {
+    fn new(flaws: &FlawHistory, told: &HeadHistory) -> Self {
+        Self {
+            rows: flaws.rows,
+            doubted: flaws.doubted.clone(),
+            body: flaws.body,
+            charset: flaws.charset.clone(),
+            told: told.told,
+            latest: told.latest,
+            shape: told.shape,
+            row: told.row,
+            last: told.last.map(Seconds::from),
+            made: told.made.map(|made| (made.since.into(), made.versions)),
+        }
+    }
+
+    fn parts(self) -> (FlawHistory, HeadHistory) {
+        let Self { rows, doubted, body, charset, .. } = self;
+        let told = HeadHistory {
+            told: self.told,
+            latest: self.latest,
+            shape: self.shape,
+            row: self.row,
+            last: self.last.map(Into::into),
+            made: self.made.map(|(since, versions)| Made { since: since.into(), versions }),
+        };
+        (FlawHistory { rows, doubted, body, charset }, told)
+    }
 }
 
 impl Record for StateRecord {
-    const VERSION: u8 = 6;
+    const VERSION: u8 = 7;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
@@ -67,7 +117,9 @@ impl Record for StateRecord {
             // The fourth lacks what a purge or a copy left.
             4 => return fields_and(payload, &no_past()),
             // The fifth lacks since when documents come from their address.
-            5 => return fields_and(payload, &NO_MOVE),
+            5 => return fields_and(payload, &(NO_MOVE, FormedRecord::default())),
+            // The sixth lacks how its documents are formed and what was told of its head.
+            6 => return fields_and(payload, &FormedRecord::default()),
             _ => return newest(version, payload),
         }
         // The first layout ends with the number of the next event.
@@ -81,10 +133,10 @@ impl Record for StateRecord {
     }
 }
 
-/// What a purge and a copy left, and since when documents come from their address, where nothing is
-/// known of that.
-const fn no_past() -> (u32, Option<(Seconds, Seconds)>, Option<Seconds>) {
-    (0, None, NO_MOVE)
+/// What a purge and a copy left, since when documents come from their address, and how they are formed,
+/// where nothing is known of that.
+fn no_past() -> (u32, Option<(Seconds, Seconds)>, Option<Seconds>, FormedRecord) {
+    (0, None, NO_MOVE, FormedRecord::default())
 }
 
 /// Since when documents come from their address, where no other was polled.
@@ -275,6 +327,7 @@ impl StateRecord {
             updates_before: state.updates_before,
             gap: state.gap.map(|gap| (gap.since.into(), gap.until.into())),
             source_since: state.source_since.map(Seconds::from),
+            formed: FormedRecord::new(&state.flaws, &state.told),
             deltas_from: state.deltas_from,
             lineage: state.lineage.stretches().iter().map(|s| (s.mark, s.after)).collect(),
         }
@@ -285,7 +338,10 @@ impl TryFrom<StateRecord> for FeedState {
     type Error = RecordError;
 
     fn try_from(record: StateRecord) -> Result<Self, RecordError> {
+        let (flaws, told) = record.formed.parts();
         Ok(Self {
+            flaws,
+            told,
             revision: Revision(record.revision),
             tick: record.tick.map(Into::into),
             window_start: record.window_start.map(Into::into),

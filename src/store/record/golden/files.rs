@@ -245,6 +245,8 @@ pub(super) fn state(noise: FeedNoise) -> FeedState {
         upstream_until: None,
         updates_before: 0,
         gap: None,
+        flaws: crate::model::FlawHistory::default(),
+        told: crate::model::HeadHistory::default(),
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
             Stretch { mark: u32::MAX, after: 5 },

@@ -18,11 +18,19 @@ fn caught_up() -> StateRecord {
     StateRecord::new(&FeedState { upstream_until: until, ..files::state(files::feed_noise()) }, 40)
 }
 
-fn purged_once() -> StateRecord {
+fn purged_once() -> FeedState {
     let until = Some("2026-11-20T16:20:05Z".to_owned());
     let gap = Some(Gap { since: at(70), until: at(80) });
     let state = files::state(files::feed_noise());
-    StateRecord::new(&FeedState { upstream_until: until, updates_before: 300, gap, ..state }, 40)
+    FeedState { upstream_until: until, updates_before: 300, gap, ..state }
+}
+
+fn formed() -> StateRecord {
+    let charset = Some("UTF-8".to_owned());
+    let flaws = FlawHistory { rows: [0, 1, 2, 3, 0, 1], doubted: vec![4, 5], body: 6, charset };
+    let made = Some(Made { since: at(90), versions: 2 });
+    let told = HeadHistory { told: 7, latest: 8, shape: 9, row: 1, last: Some(at(91)), made };
+    StateRecord::new(&FeedState { flaws, told, ..purged_once() }, 40)
 }
 
 fn moved_once() -> StateRecord {
@@ -45,7 +53,7 @@ fn conflicts() -> ConflictsRecord {
 
 specimens! {
     known_5: "known-5.hex", contested(), KnownRecord;
-    state_6: "state-6.hex", moved_once(), StateRecord;
+    state_7: "state-7.hex", formed(), StateRecord;
     conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
 }
 
@@ -61,7 +69,9 @@ fn what_nobody_shared_is_read() {
     let stored = golden("state-4.hex", &[]);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), caught_up());
     let stored = golden("state-5.hex", &[]);
-    assert_eq!(decode::<StateRecord>(&stored).unwrap(), purged_once());
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), StateRecord::new(&purged_once(), 40));
+    let stored = golden("state-6.hex", &[]);
+    assert_eq!(decode::<StateRecord>(&stored).unwrap(), moved_once());
 }
 
 /// The number of each origin is part of the layout.

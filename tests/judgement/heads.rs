@@ -1,0 +1,82 @@
+//! Changes of a feed's head alone.
+
+use super::support::{Gate, kinds};
+
+fn feed(head: &str) -> String {
+    format!(
+        "<rss version=\"2.0\"><channel>{head}\
+         <item><title>A</title><guid isPermaLink=\"false\">a</guid></item></channel></rss>"
+    )
+}
+
+async fn tick(gate: &mut Gate, head: &str) -> bool {
+    gate.later(1);
+    let before = gate.store_state().await;
+    let verdict = gate.take(&feed(head)).await;
+    assert_eq!(kinds(&verdict), []);
+    let after = gate.store_state().await;
+    let ticked = after.tick > before.tick;
+    assert_eq!(verdict.change.and_then(|change| change.tick).is_some(), ticked);
+    if ticked {
+        assert!(after.render > before.render && after.shown > before.shown);
+    }
+    ticked
+}
+
+#[tokio::test]
+async fn a_change_of_the_head_takes_a_tick_and_makes_no_version() {
+    let mut gate = Gate::new().await;
+    let head = "<title>News</title><description>of the day</description>";
+    gate.take(&feed(head)).await;
+    assert!(
+        !tick(
+            &mut gate,
+            &format!("{head}<lastBuildDate>Fri, 20 Nov 2026 16:20:05 GMT</lastBuildDate>")
+        )
+        .await
+    );
+    assert!(!tick(&mut gate, &format!("{head}<generator>x 2.0</generator><ttl>5</ttl>")).await);
+    let counted = "<title>News</title><description>of the day</description>\
+        <x:readers xmlns:x=\"urn:x\">17</x:readers>";
+    assert!(!tick(&mut gate, counted).await);
+    let renamed = "<title>Olds</title><description>of the day</description>";
+    assert!(tick(&mut gate, renamed).await);
+    assert!(!tick(&mut gate, renamed).await);
+    for more in [
+        "<link>https://example.org/</link>",
+        "<link>https://example.org/</link><language>de</language>",
+        "<link>https://example.org/</link><language>de</language>\
+         <image><url>https://example.org/a.png</url><title>x</title></image>",
+        "<link>https://example.org/</link><language>de</language>\
+         <image><url>https://example.org/a.png</url><title>y</title></image>\
+         <managingEditor>ann@example.org (Ann)</managingEditor>",
+    ] {
+        assert!(tick(&mut gate, &format!("{renamed}{more}")).await, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_is_told_no_more_often_than_a_day_may_have() {
+    let mut gate = Gate::new().await;
+    gate.versions_per_day = 1;
+    gate.take(&feed("<title>One</title>")).await;
+    assert!(tick(&mut gate, "<title>Two words</title>").await);
+    assert!(!tick(&mut gate, "<title>Three other words</title>").await);
+    gate.later(1);
+    assert_eq!(gate.same().await.change, None);
+    gate.later(24);
+    let verdict = gate.same().await;
+    assert!(verdict.change.unwrap().tick.is_some());
+    assert_eq!(gate.same().await.change, None);
+}
+
+#[tokio::test]
+async fn a_number_in_a_title_that_never_rests_is_no_news() {
+    let mut gate = Gate::new().await;
+    gate.take(&feed("<title>Inbox (1)</title>")).await;
+    assert!(tick(&mut gate, "<title>Inbox (2)</title>").await);
+    assert!(tick(&mut gate, "<title>Inbox (3)</title>").await);
+    assert!(!tick(&mut gate, "<title>Inbox (4)</title>").await);
+    assert!(!tick(&mut gate, "<title>Inbox (5)</title>").await);
+    assert!(tick(&mut gate, "<title>Outbox (5)</title>").await);
+}

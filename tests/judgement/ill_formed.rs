@@ -1,0 +1,131 @@
+//! Documents with garbage in them, of a feed that is well-formed else: what was last good is shown
+//! until they are seen again.
+
+use super::support::{Gate, kinds};
+use tidegate::model::EventKind::*;
+use tidegate::store::Select;
+
+/// Bytes that a broken upload left in the field.
+const GARBAGE: &[u8] = b"\xFF\xFE<<&";
+
+fn feed(items: &[&str]) -> String {
+    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rss version=\"2.0\" \
+         xmlns:content=\"http://purl.org/rss/1.0/modules/content/\"><channel><title>Müller</title>\
+         <link>https://example.org/</link><description>d</description>\n"
+        .to_owned();
+    for (number, words) in items.iter().enumerate().rev() {
+        text.push_str(&format!(
+            "<item><title>Post {number}</title><link>https://example.org/{number}</link>\
+             <guid>https://example.org/{number}</guid><description>Short {number}</description>\
+             <content:encoded>Größe: {words}</content:encoded></item>\n"
+        ));
+    }
+    text + "</channel></rss>\n"
+}
+
+/// The document with garbage behind the first `mark`.
+fn hit(text: &str, mark: &str) -> Vec<u8> {
+    let at = text.find(mark).unwrap() + mark.len();
+    [&text.as_bytes()[..at], GARBAGE, &text.as_bytes()[at..]].concat()
+}
+
+async fn shown(gate: &Gate) -> Vec<String> {
+    let items = gate.items(Select::Current).await;
+    items.into_iter().map(|item| item.shared.winner.data.xml.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_tag_that_is_hit_costs_no_item_its_text() {
+    let mut gate = Gate::new().await;
+    let good = feed(&["one", "two", "three"]);
+    gate.take(&good).await;
+    let before = shown(&gate).await;
+    for mark in ["<content:enc", "<description>Short 1", "<guid>https://exam", "Größe: th"] {
+        gate.later(1);
+        let verdict = gate.take_bytes(&hit(&good, mark)).await;
+        assert_eq!(kinds(&verdict), [], "{mark}");
+        assert!(verdict.doubt.is_some(), "{mark}");
+        assert_eq!(verdict.change.and_then(|change| change.tick), None, "{mark}");
+        assert_eq!(shown(&gate).await, before, "{mark}");
+    }
+    gate.later(1);
+    let verdict = gate.take(&good).await;
+    assert_eq!((kinds(&verdict), verdict.doubt), (vec![], None));
+    assert_eq!(shown(&gate).await, before);
+}
+
+#[tokio::test]
+async fn a_second_look_believes_what_is_still_there() {
+    let mut gate = Gate::new().await;
+    let good = feed(&["one", "two", "three"]);
+    gate.take(&good).await;
+    let bad = hit(&good, "Größe: th");
+    let verdict = gate.take_bytes(&bad).await;
+    assert_eq!(kinds(&verdict), []);
+    assert!(verdict.look_again.is_some());
+    gate.later(1);
+    let verdict = gate.take_bytes(&bad).await;
+    assert_eq!((kinds(&verdict), verdict.doubt), (vec![Updated], None));
+    // It stays UTF-8: no other item became another.
+    assert!(shown(&gate).await.iter().all(|xml| xml.contains("Größe")));
+}
+
+#[tokio::test]
+async fn an_edit_beside_the_garbage_waits_for_the_second_document() {
+    let mut gate = Gate::new().await;
+    gate.take(&feed(&["one", "two"])).await;
+    let edited = feed(&["one", "two, edited"]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take_bytes(&hit(&edited, "<title>Post 0")).await), []);
+    gate.later(1);
+    // Another garbage: what was seen twice is believed, what was not is not.
+    assert_eq!(kinds(&gate.take_bytes(&hit(&edited, "Short 0")).await), [Updated]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&edited).await), []);
+}
+
+#[tokio::test]
+async fn what_is_new_in_an_ill_formed_document_comes_at_once() {
+    let mut gate = Gate::new().await;
+    gate.take(&feed(&["one", "two"])).await;
+    gate.later(1);
+    let new = feed(&["one", "two", "fish & chips"]);
+    let verdict = gate.take(&new).await;
+    assert_eq!((kinds(&verdict), verdict.doubt), (vec![Created], None));
+    // An entry whose bytes are lost is no news before it is seen again.
+    gate.later(1);
+    let newer = feed(&["one", "two", "fish & chips", "caf"]);
+    let mut bytes = newer.into_bytes();
+    let at = bytes.windows(3).position(|window| window == b"caf").unwrap() + 3;
+    bytes.insert(at, 0xE9);
+    assert_eq!(kinds(&gate.take_bytes(&bytes).await), []);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take_bytes(&bytes).await), [Created]);
+}
+
+#[tokio::test]
+async fn a_feed_that_is_always_ill_formed_is_believed_at_once() {
+    let mut gate = Gate::new().await;
+    gate.take(&feed(&["one", "fish & chips"])).await;
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&feed(&["one, edited", "fish & chips"])).await), [Updated]);
+    // Not so where it is ill-formed in another way than always.
+    gate.later(1);
+    let bad = hit(&feed(&["one, edited", "fish & chips"]), "<content:enc");
+    assert_eq!(kinds(&gate.take_bytes(&bad).await), []);
+}
+
+#[tokio::test]
+async fn garbage_takes_nothing_away_even_where_deletions_are_eager() {
+    let mut gate = Gate::new().await;
+    gate.options.deletions = tidegate::model::Deletions::Eager;
+    let good = feed(&["one", "two", "three", "four"]);
+    gate.take(&good).await;
+    // Bytes alone: the document is whole, and strict readers refuse it.
+    let mut less = feed(&["one", "three", "four"]).into_bytes();
+    let at = less.windows(5).position(|window| window == b"Short").unwrap();
+    less[at] = 0xFF;
+    gate.later(1);
+    assert_eq!(kinds(&gate.take_bytes(&less).await), []);
+    assert_eq!(shown(&gate).await.len(), 4);
+}
