@@ -69,8 +69,8 @@ use crate::store::Store;
 use address::Site;
 use archives::Archives;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, OriginalUri};
-use axum::http::Method;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use conflicts::Contested;
@@ -249,7 +249,7 @@ fn routes(room: Shared) -> Router {
         .route("/feeds/{name}/backfill", post(admin::backfill))
         .route("/feeds/{name}/conflicts", get(edit::conflicts))
         .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
-        .fallback(unknown)
+        .fallback(unknown_administration)
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.
         .layer(from_fn_with_state(Arc::clone(&room), auth::require));
@@ -277,7 +277,7 @@ fn routes(room: Shared) -> Router {
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
         .route("/metrics", get(probes::metrics))
-        .nest("/api/v1", administration)
+        .nest(API, administration)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
@@ -287,11 +287,22 @@ fn routes(room: Shared) -> Router {
         .with_state(room)
 }
 
-/// The address is that of the request: one below `/api/v1` stands without it where it is routed.
-async fn unknown(OriginalUri(uri): OriginalUri) -> Problem {
-    let path: String = uri.path().chars().take(PATH_SHOWN).collect();
+async fn unknown(uri: Uri) -> Problem {
+    nothing_at(uri.path())
+}
+
+/// The same below the administration's address, which the routes there do not see.
+async fn unknown_administration(uri: Uri) -> Problem {
+    nothing_at(&format!("{API}{}", if uri.path() == "/" { "" } else { uri.path() }))
+}
+
+fn nothing_at(path: &str) -> Problem {
+    let path: String = path.chars().take(PATH_SHOWN).collect();
     Problem::not_found(format!("there is nothing at {path}"))
 }
+
+/// Where administration is.
+const API: &str = "/api/v1";
 
 /// How many characters of an unknown path are said back.
 const PATH_SHOWN: usize = 200;
