@@ -60,7 +60,7 @@ pub struct FlawHistory {
     pub rows: [u8; Flaw::ALL.len()],
     /// Fingerprints of the changes in an ill-formed document that wait to be seen again, sorted.
     pub doubted: Vec<u64>,
-    /// A fingerprint of that document; 0 where nothing is doubted.
+    /// A fingerprint of the last document, where it was ill-formed as the feed is not else; else 0.
     pub body: u64,
     /// The charset that the last document was read as which was not doubted (the name that the
     /// WHATWG Encoding Standard has for it).

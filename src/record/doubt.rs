@@ -131,7 +131,8 @@ pub(super) fn note(
     let flaws = &mut draft.state.flaws;
     flaws.note(document.flaws, flaws.charset.is_none());
     flaws.doubted = doubt.map(|doubt| doubt.prints.clone()).unwrap_or_default();
-    flaws.body = doubt.map_or(0, |_| short(prints));
+    // One that is looked at again is believed, whatever holds it back.
+    flaws.body = if flaws.are_usual(document.flaws) { 0 } else { short(prints) };
     if doubt.is_none() || flaws.charset.is_none() {
         flaws.charset = Some(charset.to_owned());
     }

@@ -153,6 +153,7 @@ fn judge_plain<'a>(
     if doubt.is_none() {
         draft.state.noise = noise;
     }
+    doubt::note(&mut draft, document, prints, doubt.as_ref());
     let beside = discard.braked.take();
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         Passage::Held { reason, keep } => {
@@ -175,7 +176,6 @@ fn judge_plain<'a>(
         Passage::Free => Vec::new(),
     };
     discard.apply(&mut draft);
-    doubt::note(&mut draft, document, prints, doubt.as_ref());
     let (rest, compared) = match &doubt {
         Some(doubt) => doubt.rest(&matching, compared),
         None => (matching.clone(), compared),

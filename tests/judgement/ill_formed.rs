@@ -129,3 +129,17 @@ async fn garbage_takes_nothing_away_even_where_deletions_are_eager() {
     assert_eq!(kinds(&gate.take_bytes(&less).await), []);
     assert_eq!(shown(&gate).await.len(), 4);
 }
+
+#[tokio::test]
+async fn a_hold_of_an_ill_formed_document_ends_as_any_other() {
+    let mut gate = Gate::new().await;
+    gate.take(&feed(&["one", "two", "three", "four", "five"])).await;
+    let other = feed(&["fish & chips", "two!", "three!", "four!", "five!"]);
+    let mut updated = 0;
+    for _ in 0..6 {
+        gate.later(1);
+        updated += kinds(&gate.take(&other).await).len();
+    }
+    assert_eq!(updated, 5);
+    assert_eq!(gate.store_state().await.hold, None);
+}

@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(super) struct Change {
     feed: String,
-    /// What changed: `items`, or only the `feed` itself (its title, say).
+    /// What changed: `items`, or the `feed` as a whole and no version of an item (its title, say).
     kind: &'static str,
     /// The feed's document.
     url: String,

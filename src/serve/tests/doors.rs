@@ -42,6 +42,7 @@ async fn changes_are_answered_an_epoch_a_line() {
         "at": "2026-11-20T16:19:35Z",
         "changes": [{
             "feed": "news",
+            "kind": "items",
             "url": "https://feeds.example.org/feeds/news",
             "tick": "2026-11-20T16:19:35Z",
             "sup_id": sup_id,
