@@ -279,11 +279,10 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
                 upstream_until,
                 updates_before,
                 gap,
-                flaws: crate::model::FlawHistory::default(),
-                told: crate::model::HeadHistory::default(),
                 lineage: Lineage::new(
                     lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
                 ),
+                ..FeedState::untouched(format, shown)
             }
         },
     )
