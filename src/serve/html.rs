@@ -3,6 +3,7 @@
 use super::address::followable;
 use super::conditional::{ETag, not_modified};
 use crate::model::Time;
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
@@ -19,6 +20,11 @@ pub(super) async fn style(asked: HeaderMap) -> Response {
 
 /// A page with its title; not kept by anybody, because it shows the state of this moment.
 pub(super) fn page(title: &str, content: &Markup) -> Response {
+    whole_page(document(title, content))
+}
+
+/// A page as a document.
+pub(super) fn document(title: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -34,12 +40,17 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
             }
         }
     };
+    page.into_string()
+}
+
+/// The answer that a page is.
+pub(super) fn whole_page(page: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("Accept")),
     ];
-    (headers, page.into_string()).into_response()
+    (headers, page.into()).into_response()
 }
 
 /// A small document as a whole, with its tag.

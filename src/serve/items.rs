@@ -6,34 +6,38 @@ mod bytes;
 mod compare;
 mod described;
 mod difference;
+mod kept;
 mod page;
 mod words;
 
 pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
+pub(super) use self::kept::Answers;
 pub(super) use self::page::fields as differing;
 
 use self::asked::{Asked, Which};
+use self::bytes::Whole;
+use self::kept::{Answer, Key};
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::{Room, Shared, html};
-use crate::model::{Count, FeedName, Item, Known, Markup, Standing, SyncId, Time};
+use crate::model::{Count, FeedName, Item, Known, Markup, Revision, Standing, SyncId, Time};
 use crate::store::VersionNote;
-use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
-/// How many pairs of versions are compared at once.
-pub(super) const COMPARISONS_AT_ONCE: usize = 2;
+/// How much memory all comparisons of versions may take at once, in KiB.
+pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
 
-/// An item with everything that is said of it.
+/// An item with everything that is said of it, without its bytes.
 struct Subject {
     feed: FeedName,
     item: Item,
@@ -58,6 +62,15 @@ impl Subject {
         format!("/feeds/{}/items/{}", self.feed, id.collect::<String>())
     }
 
+    /// How many bytes a version has, as far as it was noted; else as many as the newest.
+    fn size(&self, which: Which) -> u64 {
+        let noted = match which {
+            Which::Newest => None,
+            Which::Number(updates) => self.versions.iter().find(|note| note.updates == updates),
+        };
+        noted.map(|note| note.size).filter(|size| *size > 0).unwrap_or(self.known.bytes)
+    }
+
     /// Whether a version's own bytes can be had.
     fn has_bytes(&self, note: &VersionNote) -> bool {
         !note.deleted && !self.known.is_redacted()
@@ -80,36 +93,62 @@ pub(super) async fn item(
     let (name, id) = path.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let subject = subject(&room, &record.name, &id).await?;
-    match asked {
-        Asked::Page if wants_json(&headers) => {
-            Ok(as_json(described::item(&room.site.at(""), &subject)))
-        }
-        Asked::Page => Ok(html::page(&html::text(subject.title()), &page::item(&subject))),
-        Asked::Version(which) => {
-            let (note, markup) = bytes_of(&room, &subject, which).await?;
-            Ok(bytes::answer(&subject, note.as_ref(), &markup, &headers))
-        }
-        Asked::Difference(old, new) => {
-            let difference = difference::of(&room, &subject, old, new).await?;
-            if wants_json(&headers) {
-                Ok(as_json(described::difference(&subject, &difference)))
-            } else {
-                let title = html::text(subject.title());
-                Ok(html::page(&title, &page::difference(&subject, &difference)))
-            }
-        }
-    }
+    let (id, revision) = addressed(&room, &record.name, &id).await?;
+    let is_json = wants_json(&headers);
+    let key = Key { feed: record.name.clone(), id, revision, asked, is_json };
+    let answer = room.answers.get(key.clone(), async || made(&room, &key).await).await?;
+    Ok(answer.response(&headers))
 }
 
-async fn subject(room: &Room, feed: &FeedName, id: &str) -> Result<Subject, Problem> {
-    let feed = feed.clone();
-    let unknown = || Problem::not_found(format!("the feed {feed} has no item of that sync id"));
+/// The item of an address, and the revision of its feed.
+async fn addressed(room: &Room, feed: &FeedName, id: &str) -> Result<(SyncId, Revision), Problem> {
+    let unknown = || unknown(feed);
     let id = SyncId::new(id).map_err(|_| unknown())?;
-    let item = room.store.item(&feed, &id).await?.ok_or_else(unknown)?;
-    let known = room.store.known(&feed, &id).await?.ok_or_else(unknown)?;
-    let versions = room.store.versions(&feed, &id, VERSIONS_SHOWN).await?;
-    Ok(Subject { feed, item, known, versions })
+    let state = room.store.state(feed).await?.ok_or_else(unknown)?;
+    Ok((id, state.revision))
+}
+
+fn unknown(feed: &FeedName) -> Problem {
+    Problem::not_found(format!("the feed {feed} has no item of that sync id"))
+}
+
+/// Makes what an address answers.
+async fn made(room: &Room, key: &Key) -> Result<Answer, Problem> {
+    let subject = subject(room, &key.feed, &key.id).await?;
+    let page = |content: &maud::Markup| {
+        Answer::Page(html::document(&html::text(subject.title()), content).into())
+    };
+    Ok(match key.asked {
+        Asked::Page if key.is_json => {
+            Answer::Json(described::item(&room.site.at(""), &subject).to_string().into())
+        }
+        Asked::Page => page(&page::item(&subject)),
+        Asked::Version(which) => {
+            let (note, markup) = bytes_of(room, &subject, which).await?;
+            Answer::Whole(Whole::new(&subject, note.as_ref(), markup))
+        }
+        Asked::Difference(old, new) => {
+            let difference = difference::of(room, &subject, old, new).await?;
+            if key.is_json {
+                Answer::Json(described::difference(&subject, &difference).to_string().into())
+            } else {
+                page(&page::difference(&subject, &difference))
+            }
+        }
+    })
+}
+
+async fn subject(room: &Room, feed: &FeedName, id: &SyncId) -> Result<Subject, Problem> {
+    let unknown = || unknown(feed);
+    let mut item = room.store.item(feed, id).await?.ok_or_else(unknown)?;
+    let known = room.store.known(feed, id).await?.ok_or_else(unknown)?;
+    let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
+    // What is said of an item needs none of its bytes, which may be many.
+    let shared = &mut item.shared;
+    for version in std::iter::once(&mut shared.winner).chain(&mut shared.conflicts) {
+        version.data.xml = String::new();
+    }
+    Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 
 /// An item of a feed with its versions, as the administration shows it, and its ledger entry.
@@ -118,7 +157,8 @@ pub(super) async fn described(
     feed: &FeedName,
     id: &str,
 ) -> Result<(Value, Known), Problem> {
-    let subject = subject(room, feed, id).await?;
+    let (id, _) = addressed(room, feed, id).await?;
+    let subject = subject(room, feed, &id).await?;
     Ok((described::item(&room.site.at(""), &subject), subject.known))
 }
 
@@ -133,7 +173,11 @@ async fn bytes_of(
         return Err(Problem::new(StatusCode::GONE, said));
     }
     let updates = match which {
-        Which::Newest => return Ok((None, subject.item.shared.winner.data.clone())),
+        Which::Newest => {
+            let item = room.store.item(&subject.feed, &subject.known.id).await?;
+            let item = item.ok_or_else(|| unknown(&subject.feed))?;
+            return Ok((None, item.shared.winner.data));
+        }
         Which::Number(updates) => updates,
     };
     let version = room.store.version(&subject.feed, &subject.known.id, updates).await?;
@@ -165,15 +209,9 @@ pub(super) async fn compared(
     old: Markup,
     new: Markup,
 ) -> Result<Option<Differences>, Problem> {
-    aside(room, move || compare::versions(&old, &new)).await
-}
-
-fn as_json(value: Value) -> Response {
-    let headers = [
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (header::VARY, HeaderValue::from_static("Accept")),
-    ];
-    (headers, Json(value)).into_response()
+    let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
+    let turn = turn(room, compare::cost(bytes(&old), bytes(&new))).await?;
+    aside(turn, move || compare::versions(&old, &new)).await
 }
 
 /// The word for what an item is to its upstream, and since when.
@@ -187,16 +225,26 @@ fn standing(standing: &Standing) -> (&'static str, Option<Time>) {
     }
 }
 
-/// Runs a comparison where it may take its time, a few at once.
+/// Waits until so many bytes of memory may be taken; the whole budget is enough for anything.
+async fn turn(room: &Room, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
+    let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
+    let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+    let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib).await;
+    turn.map_err(|_| broken_off())
+}
+
+fn broken_off() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off")
+}
+
+/// Runs a comparison where it may take its time.
 async fn aside<T: Send + 'static>(
-    room: &Room,
+    turn: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let failed = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off");
-    let turn = Arc::clone(&room.comparisons).acquire_owned().await.map_err(|_| failed())?;
     let done = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work()
     });
-    done.await.map_err(|_| failed())
+    done.await.map_err(|_| broken_off())
 }

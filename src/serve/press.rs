@@ -6,6 +6,7 @@ use crate::store::StoreError;
 use moka::future::Cache;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What is kept, and what it takes to make more of it.
@@ -22,11 +23,34 @@ where
 {
     /// Keeps at most `bytes`, as `weigh` has it, and makes at most `at_once` at a time.
     pub(super) fn new(bytes: u64, at_once: usize, weigh: fn(&V) -> u32, metrics: Metrics) -> Self {
-        let kept = Cache::builder()
-            .max_capacity(bytes)
-            .weigher(move |_: &K, value: &Arc<V>| weigh(value))
-            .build();
-        Self { kept, turns: Arc::new(Semaphore::new(at_once)), metrics }
+        Self::build(bytes, at_once, weigh, metrics, None)
+    }
+
+    /// The same, for `age` at most each.
+    pub(super) fn ageing(
+        bytes: u64,
+        at_once: usize,
+        weigh: fn(&V) -> u32,
+        metrics: Metrics,
+        age: Duration,
+    ) -> Self {
+        Self::build(bytes, at_once, weigh, metrics, Some(age))
+    }
+
+    fn build(
+        bytes: u64,
+        at_once: usize,
+        weigh: fn(&V) -> u32,
+        metrics: Metrics,
+        age: Option<Duration>,
+    ) -> Self {
+        let kept =
+            Cache::builder().max_capacity(bytes).weigher(move |_: &K, value: &Arc<V>| weigh(value));
+        let kept = match age {
+            Some(age) => kept.time_to_live(age),
+            None => kept,
+        };
+        Self { kept: kept.build(), turns: Arc::new(Semaphore::new(at_once)), metrics }
     }
 
     /// What is kept under a key, or what `make` answers when its turn has come. A failure is not

@@ -4,7 +4,7 @@ use crate::model::Count;
 use crate::serve::problem::Problem;
 
 /// A version of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Which {
     /// The newest bytes, whether they made a version or not.
     Newest,
@@ -13,7 +13,7 @@ pub(super) enum Which {
 }
 
 /// What is asked of an item's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
     /// The item with its versions.
     Page,

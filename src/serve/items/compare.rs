@@ -66,9 +66,23 @@ fn kind(path: &str) -> (u8, &'static str, bool) {
     }
 }
 
-/// Compares two versions; `None` where one of them cannot be read.
+/// The most memory that comparing takes for each byte of the two versions: their own, their fields,
+/// these joined, and what is seen of them.
+const MEMORY_FACTOR: u64 = 5;
+/// And what the words of one field take, and what is shown.
+const MEMORY_BESIDE: u64 = 64 * 1024 * 1024;
+
+/// How much memory the comparison of two versions of these sizes takes at most, in bytes: to be known
+/// before anything of them is read.
+pub(in crate::serve) const fn cost(old: u64, new: u64) -> u64 {
+    old.saturating_add(new).saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_BESIDE)
+}
+
+/// Compares two versions, within the time that a comparison may take from now on; `None` where one of
+/// them cannot be read.
 pub(super) fn versions(old: &Markup, new: &Markup) -> Option<Differences> {
-    Some(fields(&said(old)?, &said(new)?))
+    let mut budget = Budget::whole();
+    Some(fields(&said(old)?, &said(new)?, &mut budget))
 }
 
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
@@ -91,14 +105,13 @@ fn by_path<'a>(fields: &'a [Field<'_>]) -> BTreeMap<&'a str, Vec<&'a str>> {
     paths
 }
 
-fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
+fn fields(old: &[Field<'_>], new: &[Field<'_>], budget: &mut Budget) -> Differences {
     let is_html = |path: &str| (is_html(path, old), is_html(path, new));
     let (old, new) = (by_path(old), by_path(new));
     let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
     paths.sort_unstable_by_key(|path| (kind(path).0, *path));
     paths.dedup();
     let mut differences = Differences::default();
-    let mut budget = Budget::whole();
     for path in paths {
         let values = |side: &BTreeMap<&str, Vec<&str>>| {
             side.get(path).map(|values| values.join("\n")).unwrap_or_default()
@@ -109,7 +122,7 @@ fn fields(old: &[Field<'_>], new: &[Field<'_>]) -> Differences {
         } else if differences.fields.len() >= FIELDS_LIMIT {
             differences.more += 1;
         } else {
-            differences.fields.push(field(path, (&old, &new), is_html(path), &mut budget));
+            differences.fields.push(field(path, (&old, &new), is_html(path), budget));
         }
     }
     differences
@@ -124,6 +137,9 @@ fn field(
     budget: &mut Budget,
 ) -> Difference {
     let (_, name, is_text) = kind(path);
+    if let Err(compared) = budget.read(old, new) {
+        return Difference { name, path: path.to_owned(), compared, is_markup: false };
+    }
     let read = |value: &str, is_html: bool| {
         if is_text && is_html { visible(value) } else { value.to_owned() }
     };

@@ -2,7 +2,7 @@
 
 use super::asked::Which;
 use super::compare::{self, Differences};
-use super::{Subject, aside, bytes_of};
+use super::{Subject, aside, bytes_of, turn};
 use crate::serve::Room;
 use crate::serve::problem::Problem;
 use crate::store::VersionNote;
@@ -17,13 +17,15 @@ pub(super) struct Difference {
     pub(super) differences: Option<Differences>,
 }
 
-/// Compares two versions.
+/// Compares two versions. Room for it is taken before anything of them is read.
 pub(super) async fn of(
     room: &Room,
     subject: &Subject,
     old: Which,
     new: Which,
 ) -> Result<Difference, Problem> {
+    let cost = compare::cost(subject.size(old), subject.size(new));
+    let turn = turn(room, cost).await?;
     let (old_note, old) = bytes_of(room, subject, old).await?;
     let (new_note, new) = bytes_of(room, subject, new).await?;
     if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
@@ -33,7 +35,7 @@ pub(super) async fn of(
         );
         return Err(Problem::not_found(said));
     }
-    let differences = aside(room, move || compare::versions(&old, &new)).await?;
+    let differences = aside(turn, move || compare::versions(&old, &new)).await?;
     Ok(Difference { old: old_note, new: new_note, differences })
 }
 

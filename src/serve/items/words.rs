@@ -11,6 +11,12 @@ pub(super) const TEXT_LIMIT: usize = 256 * 1024;
 pub(super) const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// The most text that a comparison shows, in bytes, likewise.
 pub(super) const SHOWN_LIMIT: usize = 1024 * 1024;
+/// The most pieces that a comparison shows, likewise: each is an element of the page.
+pub(super) const PIECES_LIMIT: usize = 20_000;
+/// The longest value that is read for what a reader sees of it, in bytes; text with its markup.
+pub(super) const VALUE_LIMIT: usize = 4 * TEXT_LIMIT;
+/// The most bytes of values that a comparison reads, all fields of both sides together.
+pub(super) const READ_LIMIT: usize = 8 * 1024 * 1024;
 /// How many words that stayed are shown before and after a change.
 const AROUND: usize = 16;
 
@@ -50,12 +56,38 @@ pub(super) struct Compared {
 pub(super) struct Budget {
     until: Instant,
     bytes: usize,
+    pieces: usize,
+    read: usize,
 }
 
 impl Budget {
     /// All of it, from now on.
     pub(super) fn whole() -> Self {
-        Self { until: Instant::now() + TIME_LIMIT, bytes: SHOWN_LIMIT }
+        Self {
+            until: Instant::now() + TIME_LIMIT,
+            bytes: SHOWN_LIMIT,
+            pieces: PIECES_LIMIT,
+            read: READ_LIMIT,
+        }
+    }
+
+    /// Whether two values may be read; else what is said of them.
+    pub(super) fn read(&mut self, old: &str, new: &str) -> Result<(), Compared> {
+        let longest = old.len().max(new.len());
+        if longest > VALUE_LIMIT {
+            return Err(Compared::too_long(longest, VALUE_LIMIT));
+        }
+        if self.time().is_none() {
+            return Err(Compared::out_of_time());
+        }
+        let Some(rest) = self.read.checked_sub(old.len() + new.len()) else {
+            return Err(Compared::only(format!(
+                "It differs; what in it is not told, for a comparison reads {READ_LIMIT} bytes at \
+                 most, which the fields before it took."
+            )));
+        };
+        self.read = rest;
+        Ok(())
     }
 
     /// How much time is left; `None`: none.
@@ -69,24 +101,29 @@ impl Compared {
     const fn only(limit: String) -> Self {
         Self { pieces: Vec::new(), limit: Some(limit) }
     }
+
+    fn too_long(longest: usize, limit: usize) -> Self {
+        Self::only(format!(
+            "The text is too long to be compared word by word: it has {longest} bytes, the limit is \
+             {limit}. The bytes of both versions can be had whole."
+        ))
+    }
+
+    fn out_of_time() -> Self {
+        Self::only(format!(
+            "It differs; what in it is not told, for the comparison took as long as it may, {} ms.",
+            TIME_LIMIT.as_millis()
+        ))
+    }
 }
 
 /// Compares two texts.
 pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
     let longest = old.len().max(new.len());
     if longest > TEXT_LIMIT {
-        let limit = format!(
-            "The text is too long to be compared word by word: it has {longest} bytes, the limit is \
-             {TEXT_LIMIT}. The bytes of both versions can be had whole."
-        );
-        return Compared::only(limit);
+        return Compared::too_long(longest, TEXT_LIMIT);
     }
-    let Some(left) = budget.time() else {
-        return Compared::only(format!(
-            "It differs; what in it is not told, for the comparison took as long as it may, {} ms.",
-            TIME_LIMIT.as_millis()
-        ));
-    };
+    let Some(left) = budget.time() else { return Compared::out_of_time() };
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
     let mut pieces: Vec<Piece> = Vec::new();
     for change in diff.iter_all_changes() {
@@ -115,7 +152,15 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
             budget.bytes
         ));
     };
-    budget.bytes = rest;
+    let Some(more) = budget.pieces.checked_sub(pieces.len()) else {
+        return Compared::only(format!(
+            "It differs; what in it is not told, for that is in {} pieces and {} are left of the \
+             {PIECES_LIMIT} that a comparison may show.",
+            pieces.len(),
+            budget.pieces
+        ));
+    };
+    (budget.bytes, budget.pieces) = (rest, more);
     Compared { pieces, limit }
 }
 
@@ -216,6 +261,24 @@ mod tests {
         let mut narrow = Budget { bytes: 10, ..Budget::whole() };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
         assert_eq!((shown("one", "two"), shown("three", "four"), shown("12", "34")), (2, 0, 2));
+        let mut few = Budget { pieces: 5, ..Budget::whole() };
+        let mut shown = |old: &str, new: &str| super::compare(old, new, &mut few).pieces.len();
+        assert_eq!((shown("a b c", "a x c"), shown("a b", "x b"), shown("a", "a")), (4, 0, 1));
+    }
+
+    #[test]
+    fn what_is_read_has_a_bound_over_all_fields() {
+        let mut budget = Budget::whole();
+        let long = "x".repeat(VALUE_LIMIT);
+        let refused = |said: Result<(), Compared>| said.unwrap_err().limit.unwrap();
+        assert!(refused(budget.read(&format!("{long}x"), "")).contains("too long"));
+        let both = 2 * VALUE_LIMIT;
+        for _ in 0..READ_LIMIT / both {
+            assert_eq!(budget.read(&long, &long), Ok(()));
+        }
+        assert!(refused(budget.read("x", "")).contains("reads 8388608 bytes at most"));
+        let mut spent = Budget { until: Instant::now(), ..Budget::whole() };
+        assert!(refused(spent.read("x", "")).contains("took as long as it may"));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.

@@ -35,6 +35,8 @@ pub(super) struct TestStore {
     pub(super) feeds: Mutex<BTreeMap<FeedName, Feed>>,
     pub(super) listings: AtomicUsize,
     pub(super) views: AtomicUsize,
+    /// How often an item was read.
+    pub(super) items: AtomicUsize,
     pub(super) broken: AtomicBool,
     /// A view waits here; closed: nobody waits.
     pub(super) gate: Semaphore,
@@ -219,6 +221,7 @@ impl TestStore {
             feeds: Mutex::new(named),
             listings: AtomicUsize::new(0),
             views: AtomicUsize::new(0),
+            items: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             gate,
             restless: AtomicUsize::new(0),
@@ -328,6 +331,7 @@ impl Store for TestStore {
         Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
     }
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
+        self.items.fetch_add(1, Ordering::SeqCst);
         let items = self.feed(feed)?.map(|feed| feed.items).unwrap_or_default();
         Ok(items.into_iter().find(|item| item.shared.winner.id == *id))
     }

@@ -1,0 +1,98 @@
+//! What items' addresses answered lately: of many who ask for the same at once, one has it made, and
+//! all of them are sent the same bytes.
+
+use super::asked::Asked;
+use super::bytes::Whole;
+use crate::model::{FeedName, Revision, SyncId};
+use crate::serve::html::whole_page;
+use crate::serve::metrics::Metrics;
+use crate::serve::press::Press;
+use crate::serve::problem::Problem;
+use axum::body::Bytes;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many bytes of answers are kept, all items together.
+const KEPT_BYTES: u64 = 16 * 1024 * 1024;
+/// How long an answer is kept: what goes from the past of an item does not raise its feed's revision.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// How many pages of items are made at once; each reads the newest bytes of its item.
+const PAGES_AT_ONCE: usize = 4;
+/// How many versions are read or compared at once.
+const VERSIONS_AT_ONCE: usize = 2;
+
+/// What an answer is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) feed: FeedName,
+    pub(super) id: SyncId,
+    pub(super) revision: Revision,
+    pub(super) asked: Asked,
+    pub(super) is_json: bool,
+}
+
+/// An answer that was made.
+pub(super) enum Answer {
+    /// A page for people.
+    Page(Bytes),
+    /// The same as data.
+    Json(Bytes),
+    /// The bytes of a version.
+    Whole(Whole),
+}
+
+impl Answer {
+    fn weight(&self) -> u32 {
+        let length = match self {
+            Self::Page(body) | Self::Json(body) => body.len(),
+            Self::Whole(whole) => whole.len(),
+        };
+        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    /// As it is sent.
+    pub(super) fn response(&self, asked: &HeaderMap) -> Response {
+        match self {
+            Self::Page(body) => whole_page(body.clone()),
+            Self::Json(body) => {
+                let headers = [
+                    (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+                    (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+                    (header::VARY, HeaderValue::from_static("Accept")),
+                ];
+                (headers, body.clone()).into_response()
+            }
+            Self::Whole(whole) => whole.answer(asked),
+        }
+    }
+}
+
+/// The answers that are kept, and the turns in which they are made.
+pub(in crate::serve) struct Answers {
+    pages: Press<Key, Answer>,
+    versions: Press<Key, Answer>,
+}
+
+impl Answers {
+    /// Nothing answered yet.
+    pub(in crate::serve) fn new(metrics: &Metrics) -> Self {
+        let press = |at_once| {
+            let metrics = metrics.clone();
+            Press::ageing(KEPT_BYTES / 2, at_once, Answer::weight, metrics, KEPT_FOR)
+        };
+        Self { pages: press(PAGES_AT_ONCE), versions: press(VERSIONS_AT_ONCE) }
+    }
+
+    /// What is kept under a key, or what `make` answers when its turn has come.
+    pub(super) async fn get(
+        &self,
+        key: Key,
+        make: impl AsyncFnOnce() -> Result<Answer, Problem>,
+    ) -> Result<Arc<Answer>, Problem> {
+        let press = if key.asked == Asked::Page { &self.pages } else { &self.versions };
+        let made = press.get(key, async |_turn| make().await).await;
+        made.map_err(|problem| (*problem).clone())
+    }
+}
