@@ -5,6 +5,7 @@
 
 mod admin;
 mod archive;
+mod attempt;
 mod backfill;
 mod change;
 mod document;
@@ -33,6 +34,7 @@ pub use admin::{
     Without,
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
+pub use attempt::Attempt;
 pub use backfill::{Backfill, Trail, WalkStanding};
 pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
 pub use document::{

@@ -6,6 +6,7 @@
 
 mod allowance;
 mod announced;
+mod attempts;
 mod backfill;
 mod callbacks;
 mod desk;
@@ -23,10 +24,12 @@ mod sharing;
 mod skip;
 mod subscribe;
 mod sup;
+mod turns;
 mod walk;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
+pub use attempts::KILLS_BORNE;
 pub use callbacks::{Disbelieved, Reach};
 pub use desk::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
@@ -41,7 +44,6 @@ pub use report::{
     PollReport, ProbeNote, Totals,
 };
 pub use resume::NOTE_EVERY;
-pub use round::MAX_JUDGED_AT_ONCE;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, Herald, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan,
     Rhythm, SAFETY_EVERY, replay_interval, words,
@@ -49,6 +51,7 @@ pub use schedule::{
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};
+pub use turns::{LARGE_BYTES, LARGE_ENTRIES, MAX_JUDGED_AT_ONCE, MAX_OVERDUE, PATIENCE};
 pub use walk::Signpost;
 
 use crate::archive;

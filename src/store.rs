@@ -30,9 +30,9 @@ pub use self::sled::SledStore;
 
 use self::portable::Piece;
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId, Tick,
-    Time, Update,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
+    FeedName, FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId,
+    Tick, Time, Update,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -320,6 +320,17 @@ pub trait Store: Send + Sync + 'static {
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError>;
     /// All poll states.
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
+
+    /// Notes that a large document of a feed is being taken in, so that a start after the gateway was
+    /// killed in it can tell; of one that is over nothing stays. Durable on return. A store that
+    /// forgets everything when it ends has nothing to note.
+    async fn note_attempt(&self, _attempt: &Attempt) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// What was noted so, by feed.
+    async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Every subscription of the hub, in the order of their ids.
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError>;

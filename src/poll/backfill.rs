@@ -2,11 +2,12 @@
 //! document brings.
 
 use super::error::RoundError;
-use super::judge::Seen;
+use super::judge::{Judge, Seen};
 use super::round::{Bench, settle};
 use super::walk;
 use crate::fetch::{Answer, FetchRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
+use crate::record::Round;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -93,8 +94,9 @@ async fn made(
     let seen = Seen::of(document, fetched.final_url);
     let now = bench.clock.now();
     let before = walk.clone();
-    let settled =
-        settle(bench, feed, now, move |judge, round| judge.backfill(round, &seen, &before)).await?;
+    let bytes = seen.bytes.clone();
+    let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.backfill(round, &seen, &before);
+    let settled = settle(bench, feed, now, &bytes, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {

@@ -286,6 +286,9 @@ impl Desk {
 
     fn schedule(&mut self, name: &FeedName, next: Next) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
+        if let Some(failure) = self.bench.attempts.stopped(name) {
+            return self.board.change(name, |status| status.failure = Some(failure));
+        }
         if let Some(old) = feed.due.replace(next.at) {
             self.due.remove(&(old, name.clone()));
         }
@@ -400,6 +403,7 @@ impl Desk {
         if self.note_at <= now {
             self.note_schedules(NOTE_EVERY);
         }
+        self.bench.attempts.flush().await;
         let full = self.unsaved.len() >= CHECKPOINT_STATES;
         if full || self.checkpoint_at.is_some_and(|at| at <= now) {
             self.checkpoint().await;
@@ -450,6 +454,7 @@ impl Desk {
             );
         }
         self.note_schedules(STOP_NOTE);
+        self.bench.attempts.close().await;
         self.checkpoint().await;
     }
 }

@@ -1,11 +1,12 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
+use super::attempts::Attempts;
 use super::callbacks::{Callbacks, Disbelieved};
 use super::desk::Desk;
 use super::error::PollError;
 use super::judge::Judge;
 use super::report::{FeedStatus, PollReport, Totals};
-use super::round::{Bench, MAX_JUDGED_AT_ONCE};
+use super::round::Bench;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
@@ -15,7 +16,7 @@ use crate::websub::Verification;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -133,7 +134,8 @@ impl Poller {
             call: parts.services.call,
             judge: parts.judge,
             claim: Arc::clone(&claim),
-            judging: Arc::new(Semaphore::new(MAX_JUDGED_AT_ONCE)),
+            turns: Arc::default(),
+            attempts: Arc::new(Attempts::load(Arc::clone(&parts.store)).await?),
             window: parts.settings.window,
             versions_per_day: parts.settings.versions_per_day,
             archives: parts.settings.archives,

@@ -76,7 +76,7 @@ pub(super) async fn run(
     };
     let (requests, refused) = (asking.requests, asking.refused);
     let now = bench.clock.now();
-    let settled = settle(&bench, &feed, now, move |judge, round| {
+    let settled = settle(&bench, &feed, now, &[], move |judge, round| {
         let same = sightings.of(round.snapshot.map(|snapshot| snapshot.state.revision));
         judge.answered(round, &replies, same)
     })

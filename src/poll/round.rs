@@ -1,10 +1,12 @@
 //! One feed's round: fetch, unchanged gate, judgement, commit.
 
+use super::attempts::Attempts;
 use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
 use super::judge::{Judge, Judged, Seen};
 use super::memory::{Memory, NO_PRINTS};
 use super::report::Outcome;
 use super::sharing;
+use super::turns::{Turn, Turns, Weight};
 use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Ask, Call, Document, Fetch, Fetched};
@@ -17,13 +19,9 @@ use crate::websub::{Discovery, Links};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
-
-/// Documents that are parsed and judged at the same time; each may take tens of megabytes.
-pub const MAX_JUDGED_AT_ONCE: usize = 4;
 
 /// What all rounds share.
 #[derive(Clone)]
@@ -42,8 +40,10 @@ pub struct Bench {
     pub judge: Arc<dyn Judge>,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
-    /// Room for judgements.
-    pub judging: Arc<Semaphore>,
+    /// The turns of judgements.
+    pub turns: Arc<Turns>,
+    /// The marks of large documents.
+    pub attempts: Arc<Attempts>,
     /// How long changes stay in the sync view.
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
@@ -187,7 +187,7 @@ async fn unchanged(
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
-        let settled = settle(bench, feed, now, move |judge, round| {
+        let settled = settle(bench, feed, now, &[], move |judge, round| {
             let verdict = judge.look_again(round, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         })
@@ -272,10 +272,38 @@ impl Found {
 }
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
+/// `document`: the bytes of what is decided on, where there are such.
 pub(super) async fn settle<F>(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
+    document: &[u8],
+    decide: F,
+) -> Result<Settled, RoundError>
+where
+    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
+        + Send
+        + Sync
+        + 'static,
+{
+    let state = bench.store.state(&feed.name).await?;
+    let weight = Weight::of(state.as_ref(), document);
+    let Weight::Large(entries) = weight else {
+        return decided(bench, feed, now, None, decide).await;
+    };
+    let turn = bench.turns.take(weight).await.map_err(|_| RoundError::Cancelled)?;
+    bench.attempts.begin(&feed.name, entries, now).await?;
+    let settled = decided(bench, feed, now, Some(turn), decide).await;
+    bench.attempts.end(&feed.name).await?;
+    settled
+}
+
+/// The same in a turn that is held until the commit, or, without one, in one for each judgement.
+async fn decided<F>(
+    bench: &Arc<Bench>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    mut turn: Option<Turn>,
     decide: F,
 ) -> Result<Settled, RoundError>
 where
@@ -286,9 +314,10 @@ where
 {
     let decide = Arc::new(decide);
     for _ in 0..MAX_COMMIT_ATTEMPTS {
-        let snapshot = bench.store.snapshot(&feed.name).await?.map(Arc::new);
-        let judged = judge(bench, feed, now, snapshot.clone(), Arc::clone(&decide)).await?;
-        let before = snapshot.as_ref().map(|snapshot| &snapshot.state);
+        let snapshot = bench.store.snapshot(&feed.name).await?;
+        let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
+        let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
+        let before = before.as_ref();
         let mut settled = Settled::before(judged, before);
         let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {
@@ -355,12 +384,14 @@ fn words(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
 }
 
-/// Lets the judge work where it may take its time. A judge that panics costs one poll.
+/// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
+/// judge that panics costs one poll. A large ledger is let go of there as well.
 async fn judge<F>(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<Snapshot>,
+    turn: Option<&mut Turn>,
     decide: Arc<F>,
 ) -> Result<Judged, RoundError>
 where
@@ -369,7 +400,12 @@ where
         + Sync
         + 'static,
 {
-    let _room = bench.judging.acquire().await.map_err(|_| RoundError::Cancelled)?;
+    let turns = Arc::clone(&bench.turns);
+    let mut own = None;
+    let turn = match turn {
+        Some(turn) => turn,
+        None => own.insert(turns.take(Weight::Usual).await.map_err(|_| RoundError::Cancelled)?),
+    };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let work = move || {
         let round = Round {
@@ -377,7 +413,7 @@ where
             url: &feed.url,
             endpoint: bench.store.endpoint(),
             options: &feed.options,
-            snapshot: snapshot.as_deref(),
+            snapshot: snapshot.as_ref(),
             now,
             window: bench.window,
             versions_per_day: bench.versions_per_day,
@@ -385,7 +421,7 @@ where
         };
         decide(bench.judge.as_ref(), &round)
     };
-    match tokio::task::spawn_blocking(work).await {
+    match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),
         Err(error) => Err(RoundError::Defect(error.to_string())),
     }

@@ -3,11 +3,11 @@
 
 use super::backfill::with_credentials;
 use super::error::RoundError;
-use super::judge::{Beside, Seen, Wants};
+use super::judge::{Beside, Judge, Seen, Wants};
 use super::round::{self, Bench, Settled};
 use crate::fetch::{Answer, FetchRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time, Update};
-use crate::record::Issued;
+use crate::record::{Issued, Round};
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
@@ -46,7 +46,14 @@ async fn judged(
     beside: &Beside,
 ) -> Result<Settled, RoundError> {
     let (seen, beside) = (Arc::clone(seen), beside.clone());
-    round::settle(bench, feed, now, move |judge, round| judge.take_in(round, &seen, &beside)).await
+    // The complete feed that is read beside it may be the larger one.
+    let complete = beside.complete.as_ref().and_then(|complete| complete.as_ref().ok());
+    let mut document = seen.bytes.clone();
+    if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
+        document = complete.bytes.clone();
+    }
+    let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.take_in(round, &seen, &beside);
+    round::settle(bench, feed, now, &document, decide).await
 }
 
 /// Reads the complete feed; where that fails, why.

@@ -5,6 +5,7 @@
 //! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
 
 mod archive;
+mod attempt;
 mod conflict;
 pub(super) mod delta;
 mod event;
@@ -28,6 +29,7 @@ mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
+pub(super) use self::attempt::AttemptRecord;
 pub(super) use self::conflict::ConflictsRecord;
 pub(super) use self::event::EventRecord;
 pub(super) use self::feed::FeedRow;

@@ -40,8 +40,8 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
+    FeedName, FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -409,6 +409,14 @@ impl Store for SledStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         self.read(|trees, shared| shared.listing(|| read::poll_states(trees))).await
+    }
+
+    async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
+        self.ask(|reply| Request::NoteAttempt { attempt: attempt.clone(), reply }).await?
+    }
+
+    async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
+        self.read(|trees, shared| shared.listing(|| read::attempts(trees))).await
     }
 
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {

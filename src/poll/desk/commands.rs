@@ -40,6 +40,9 @@ impl Desk {
             return self.remove(&name, reply);
         }
         let now = self.clock.now();
+        if self.bench.attempts.lift(&name) {
+            self.schedule(&name, Next { at: now, reason: "it was put again".to_owned() });
+        }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
                 feed.leaving = false;
@@ -87,6 +90,7 @@ impl Desk {
     }
 
     fn poll_now(&mut self, name: &FeedName, reply: Reply) {
+        self.bench.attempts.lift(name);
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,

@@ -47,6 +47,9 @@ pub struct Shelf {
     pub trouble: Vec<Trouble>,
     pub commits: u32,
     pub checkpoints: u32,
+    pub attempts: HashMap<FeedName, Attempt>,
+    /// How often a mark of a large document was written or taken out.
+    pub marks: u32,
 }
 
 pub struct StoreDouble {
@@ -222,6 +225,16 @@ impl Store for StoreDouble {
     }
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(self.shelf.lock().unwrap().poll_states.values().cloned().collect())
+    }
+    async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
+        let mut shelf = self.shelf.lock().unwrap();
+        shelf.marks += 1;
+        shelf.attempts.insert(attempt.feed.clone(), attempt.clone());
+        shelf.attempts.retain(|_, attempt| !attempt.is_over());
+        Ok(())
+    }
+    async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
+        Ok(self.shelf.lock().unwrap().attempts.values().cloned().collect())
     }
     async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<Sealed>, StoreError> {
         Err(StoreError::Closed)

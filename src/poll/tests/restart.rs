@@ -1,6 +1,7 @@
 //! What polling remembers over a restart, and what it must not.
 
 use super::*;
+use crate::model::Attempt;
 
 #[tokio::test]
 async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_for() {
@@ -132,4 +133,60 @@ async fn unchanged_polls_write_no_schedule_and_a_crash_finds_their_phase() {
     let soon = planned.plus(interval / 2).since(NOW).as_secs() + 5;
     let gateway = Gateway::start_later(&store, &publisher, soon).await;
     assert_eq!(gateway.status().next.unwrap().at, second);
+}
+
+fn large() -> &'static str {
+    Box::leak("<item/>".repeat(LARGE_ENTRIES + 1).into_boxed_str())
+}
+
+fn killed_in(store: &StoreDouble, kills: u32) {
+    let feed = name("news");
+    let attempt = Attempt { feed: feed.clone(), entries: 49_000, begun: NOW, kills, is_open: true };
+    store.shelf.lock().unwrap().attempts.insert(feed, attempt);
+}
+
+#[tokio::test]
+async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
+    let gateway = Gateway::with_news("one").await;
+    assert_eq!(gateway.store.shelf.lock().unwrap().marks, 0);
+    gateway.publisher.says(large(), "2");
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    let shelf = gateway.store.shelf.lock().unwrap();
+    assert_eq!((shelf.marks, shelf.attempts.len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_operator() {
+    let store = StoreDouble::new(&["news"]);
+    killed_in(&store, 0);
+    // The first start tries again.
+    let gateway = Gateway::start(&store, &Publisher::new(large())).await;
+    gateway.polls("news", 1).await;
+    gateway.stop().await;
+    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+
+    // It was killed again: the second one does not.
+    killed_in(&store, KILLS_BORNE - 1);
+    for _ in 0..2 {
+        let gateway = Gateway::start(&store, &Publisher::new(large())).await;
+        let status = gateway.status();
+        let failure = status.failure.unwrap();
+        assert!(failure.error.contains("ended 2 times"), "{failure:?}");
+        assert!(failure.error.contains("49000 entries"), "{failure:?}");
+        assert_eq!((status.next, gateway.publisher.requests()), (None, 0));
+        gateway.stop().await;
+    }
+    let gateway = Gateway::start(&store, &Publisher::new(large())).await;
+    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert!(gateway.status().failure.is_none() && gateway.status().next.is_some());
+    gateway.stop().await;
+    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+
+    // To put it again is another way.
+    killed_in(&store, KILLS_BORNE - 1);
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    gateway.poller.put(record("news")).await.unwrap();
+    gateway.polls("news", 1).await;
+    gateway.stop().await;
+    assert!(store.shelf.lock().unwrap().attempts.is_empty());
 }

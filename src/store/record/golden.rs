@@ -40,6 +40,15 @@ round_trips! {
 
 proptest! {
     #[test]
+    fn attempts_round_trip(entries in any::<u32>(), kills in any::<u32>(), is_open in any::<bool>()) {
+        let feed = FeedName::new("news").unwrap();
+        let begun = Time::from_unix(1_795_191_605);
+        let attempt = Attempt { feed, entries, begun, kills, is_open };
+        let record = through(&AttemptRecord::from(&attempt));
+        prop_assert_eq!(Attempt::try_from(record).unwrap(), attempt);
+    }
+
+    #[test]
     fn states_round_trip(state in any_state(), next in any::<u64>()) {
         let record = through(&StateRecord::new(&state, next));
         prop_assert_eq!(record.next_event, next);

@@ -13,10 +13,10 @@ use super::request::{Answer, Request};
 use super::shared::{Gate, Shared};
 use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
-use crate::model::{FeedName, FeedRecord, FeedState, PollState, Revision, Time};
+use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
 use crate::store::portable::Piece;
-use crate::store::record::{FeedRow, PollRecord, SubscriptionRecord};
+use crate::store::record::{AttemptRecord, FeedRow, PollRecord, SubscriptionRecord};
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
 use std::collections::{BTreeSet, HashMap};
@@ -132,6 +132,7 @@ impl Committer {
                 }
                 Request::Checkpoint { .. }
                 | Request::PutFeed { .. }
+                | Request::NoteAttempt { .. }
                 | Request::PutSubscriptions { .. }
                 | Request::Bring { .. }
                 | Request::Trim { .. } => lists = true,
@@ -171,6 +172,10 @@ impl Committer {
             }
             Request::PutFeed { record, reply } => {
                 let done = health.and_then(|()| self.put_feed(&record, round));
+                Answer::Plain(reply, done)
+            }
+            Request::NoteAttempt { attempt, reply } => {
+                let done = health.and_then(|()| self.note_attempt(&attempt, round));
                 Answer::Plain(reply, done)
             }
             Request::PutSubscriptions { subscriptions, reply } => {
@@ -335,6 +340,18 @@ impl Committer {
         let row = encoded(&self.trees, &FeedRow::from(record), what)?;
         let mut writes = Writes::new();
         self.trees.put(&mut writes, Class::Feeds, keys::feed(&record.name), &row)?;
+        self.write(&writes, round)
+    }
+
+    fn note_attempt(&self, attempt: &Attempt, round: &mut Round) -> Result<(), StoreError> {
+        let (mut writes, key) = (Writes::new(), keys::feed(&attempt.feed));
+        if attempt.is_over() {
+            self.trees.remove(&mut writes, Class::Attempts, key)?;
+        } else {
+            let what = || format!("the mark of the feed {}", attempt.feed);
+            let row = encoded(&self.trees, &AttemptRecord::from(attempt), what)?;
+            self.trees.put(&mut writes, Class::Attempts, key, &row)?;
+        }
         self.write(&writes, round)
     }
 

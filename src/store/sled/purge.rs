@@ -38,7 +38,7 @@ pub(super) fn forget(
     floor: Option<&Floor>,
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
-    for class in [Class::Feeds, Class::States, Class::Polls] {
+    for class in [Class::Feeds, Class::States, Class::Polls, Class::Attempts] {
         trees.remove(&mut writes, class, keys::feed(feed))?;
     }
     if let Some(floor) = floor {

@@ -5,14 +5,15 @@ use super::conflicts;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState, Skeleton,
-    Snapshot, SyncId, Time,
+    Attempt, Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState,
+    Skeleton, Snapshot, SyncId, Time,
 };
 use crate::store::floor;
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
-    EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
-    OrderRecord, PollRecord, Record, RecordError, SkeletonRecord, SubscriptionRecord, decode,
+    AttemptRecord, EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord,
+    MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError, SkeletonRecord,
+    SubscriptionRecord, decode,
 };
 use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
 use crate::websub::Subscription;
@@ -47,6 +48,11 @@ pub(super) fn feeds(trees: &Trees) -> Result<Vec<FeedRecord>, StoreError> {
 /// All poll states.
 pub(super) fn poll_states(trees: &Trees) -> Result<Vec<PollState>, StoreError> {
     values::<PollRecord, _>(trees, Class::Polls, Vec::new()).collect()
+}
+
+/// All large documents that are being taken in.
+pub(super) fn attempts(trees: &Trees) -> Result<Vec<Attempt>, StoreError> {
+    values::<AttemptRecord, _>(trees, Class::Attempts, Vec::new()).collect()
 }
 
 /// All subscriptions of the hub.

@@ -2,7 +2,7 @@
 
 use super::plan::Prepared;
 use super::prune::Gone;
-use crate::model::{FeedName, FeedRecord, PollState, Time};
+use crate::model::{Attempt, FeedName, FeedRecord, PollState, Time};
 use crate::store::portable::Piece;
 use crate::store::{Claim, CommitError, Committed, StoreError};
 use crate::websub::Subscription;
@@ -16,6 +16,8 @@ pub(super) enum Request {
     Checkpoint { claim: Claim, states: Vec<PollState>, reply: Reply<(), CommitError> },
     /// A feed's record.
     PutFeed { record: Box<FeedRecord>, reply: Reply<(), StoreError> },
+    /// A large document of a feed that is begun or over.
+    NoteAttempt { attempt: Attempt, reply: Reply<(), StoreError> },
     /// Subscriptions of the hub.
     PutSubscriptions { subscriptions: Vec<Subscription>, reply: Reply<(), StoreError> },
     /// A part of a feed's past to be taken out.

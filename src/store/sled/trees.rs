@@ -88,6 +88,8 @@ classes! {
     Log log 12
     /// Poll states.
     Polls polls 13
+    /// Large documents while they are taken in, by feed.
+    Attempts attempts 26
     /// Pieces of large values of all classes.
     Pieces pieces 14
     /// What is left of purged feeds.

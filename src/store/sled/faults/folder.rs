@@ -91,3 +91,15 @@ async fn a_closed_store_needs_no_rehearsal() {
         assert_eq!(noted, Some(crate::store::sled::rehearsal::digest(folder.path()).unwrap()));
     }
 }
+
+#[tokio::test]
+async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = Time::from_unix(1_795_191_605);
+    let attempt = Attempt { feed: news(), entries: 49_000, begun, kills: 1, is_open: true };
+    open(folder.path()).unwrap().note_attempt(&attempt).await.unwrap();
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.attempts().await.unwrap(), std::slice::from_ref(&attempt));
+    store.note_attempt(&attempt.over()).await.unwrap();
+    assert_eq!(store.attempts().await.unwrap(), []);
+}

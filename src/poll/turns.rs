@@ -1,0 +1,172 @@
+//! Whose turn it is to judge a document.
+//!
+//! Large documents, and documents of large feeds, have a turn of their own, one at a time, from reading
+//! the ledger until the commit: so however many there are, they take the memory of one and stall no
+//! other feed. All others have a few turns, and one that takes long lends its turn to the next.
+
+use crate::model::FeedState;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+
+/// Documents of usual size that are parsed and judged at the same time.
+pub const MAX_JUDGED_AT_ONCE: usize = 4;
+/// Judgements that may go on after they lent their turns to others.
+pub const MAX_OVERDUE: usize = 4;
+/// A judgement that takes longer lends its turn.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+/// A document of more bytes is large.
+pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
+/// A document or a feed of more entries is large.
+pub const LARGE_ENTRIES: usize = 10_000;
+/// The least that an entry takes in a document in which entries cannot be counted, in bytes.
+const LEAST_ENTRY: usize = 64;
+
+/// What tells of an entry: its start tag, with or without a prefix, or its id in JSON.
+const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<outline", b"\"id\""];
+
+/// What judging a document takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Little.
+    Usual,
+    /// Much of everything; so many entries in the document, about.
+    Large(usize),
+}
+
+impl Weight {
+    /// Of a document and of the feed that it is compared with.
+    pub fn of(state: Option<&FeedState>, document: &[u8]) -> Self {
+        let entries = entries(document);
+        let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+        let is_large = document.len() > LARGE_BYTES
+            || entries > LARGE_ENTRIES
+            || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
+        if is_large { Self::Large(entries) } else { Self::Usual }
+    }
+}
+
+/// About how many entries a document has; rather too many than too few.
+fn entries(document: &[u8]) -> usize {
+    let is_wide = document.iter().take(4).any(|byte| *byte == 0)
+        || document.starts_with(&[0xfe, 0xff])
+        || document.starts_with(&[0xff, 0xfe]);
+    if is_wide {
+        return document.len() / LEAST_ENTRY;
+    }
+    let count = |sign: &&[u8]| memchr::memmem::find_iter(document, *sign).count();
+    ENTRY_SIGNS.iter().map(count).sum()
+}
+
+/// The turns.
+#[derive(Debug)]
+pub struct Turns {
+    usual: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    overdue: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let turns = |count| Arc::new(Semaphore::new(count));
+        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1), overdue: turns(MAX_OVERDUE) }
+    }
+}
+
+/// A turn, until it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    place: OwnedSemaphorePermit,
+    is_large: bool,
+}
+
+impl Turns {
+    /// Waits for a turn.
+    pub async fn take(&self, weight: Weight) -> Result<Turn, AcquireError> {
+        let is_large = weight != Weight::Usual;
+        let turns = if is_large { &self.large } else { &self.usual };
+        Ok(Turn { place: Arc::clone(turns).acquire_owned().await?, is_large })
+    }
+
+    /// Waits for work that is done in a turn. A usual turn is lent to others after [`PATIENCE`], as far
+    /// as [`MAX_OVERDUE`] allows.
+    pub async fn wait<T>(&self, turn: &mut Turn, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        if !turn.is_large {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = sleep(PATIENCE) => {}
+            }
+            if let Ok(place) = Arc::clone(&self.overdue).try_acquire_owned() {
+                turn.place = place;
+            }
+        }
+        work.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use std::future::pending;
+    use tokio::time::timeout;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn entries_are_counted_in_every_format() {
+        let many = LARGE_ENTRIES + 1;
+        for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
+            let large = Weight::of(None, entry.repeat(many).as_bytes());
+            assert!(matches!(large, Weight::Large(entries) if entries >= many), "{entry}");
+            assert_eq!(Weight::of(None, entry.repeat(many / 2).as_bytes()), Weight::Usual);
+        }
+        let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
+        assert!(matches!(Weight::of(None, &wide), Weight::Large(_)));
+        assert!(matches!(Weight::of(None, &[b' '; LARGE_BYTES + 1]), Weight::Large(0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn judgements_without_an_end_keep_nobody_from_their_turn() {
+        let turns = Arc::new(Turns::default());
+        for _ in 0..MAX_OVERDUE {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move {
+                let mut turn = turns.take(Weight::Usual).await.unwrap();
+                turns.wait(&mut turn, pending::<()>()).await;
+            });
+        }
+        tokio::task::yield_now().await;
+        for _ in 0..3 {
+            let turn = timeout(2 * PATIENCE, turns.take(Weight::Usual)).await;
+            let mut turn = turn.expect("a turn was lent").unwrap();
+            turns.wait(&mut turn, async {}).await;
+        }
+        // But not without a bound.
+        for _ in 0..MAX_JUDGED_AT_ONCE {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move {
+                let mut turn = turns.take(Weight::Usual).await.unwrap();
+                turns.wait(&mut turn, pending::<()>()).await;
+            });
+        }
+        tokio::task::yield_now().await;
+        assert!(timeout(LONG, turns.take(Weight::Usual)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_documents_take_one_turn_after_another_and_no_other() {
+        let turns = Turns::default();
+        let mut first = turns.take(Weight::Large(20_000)).await.unwrap();
+        assert!(timeout(LONG, turns.wait(&mut first, pending::<()>())).await.is_err());
+        assert!(turns.take(Weight::Large(20_000)).now_or_never().is_none(), "it is not lent");
+        let usual = |_| turns.take(Weight::Usual).now_or_never().expect("a turn is free").unwrap();
+        let all: Vec<Turn> = (0..MAX_JUDGED_AT_ONCE).map(usual).collect();
+        assert!(turns.take(Weight::Usual).now_or_never().is_none());
+        drop((first, all));
+        assert!(turns.take(Weight::Large(0)).now_or_never().is_some());
+    }
+}
