@@ -96,7 +96,7 @@ async fn made(
     let before = walk.clone();
     let bytes = seen.bytes.clone();
     let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.backfill(round, &seen, &before);
-    let settled = settle(bench, feed, now, &bytes, decide).await?;
+    let settled = settle(bench, feed, now, bytes, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {

@@ -9,6 +9,7 @@ use super::round::{Bench, settle};
 use crate::fetch::{Ask, AskRequest};
 use crate::judge::probe::{self, End, ProbePlan, Replies, Reply};
 use crate::model::{EventKind, FeedRecord, Revision, Time};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,7 @@ pub(super) async fn run(
     };
     let (requests, refused) = (asking.requests, asking.refused);
     let now = bench.clock.now();
-    let settled = settle(&bench, &feed, now, &[], move |judge, round| {
+    let settled = settle(&bench, &feed, now, Bytes::new(), move |judge, round| {
         let same = sightings.of(round.snapshot.map(|snapshot| snapshot.state.revision));
         judge.answered(round, &replies, same)
     })

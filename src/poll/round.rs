@@ -16,12 +16,16 @@ use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
 use crate::sup::{Place, in_link};
 use crate::websub::{Discovery, Links};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
+
+/// The longest document whose entries are counted in passing, in bytes.
+const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
 /// What all rounds share.
 #[derive(Clone)]
@@ -187,7 +191,7 @@ async fn unchanged(
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
-        let settled = settle(bench, feed, now, &[], move |judge, round| {
+        let settled = settle(bench, feed, now, Bytes::new(), move |judge, round| {
             let verdict = judge.look_again(round, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         })
@@ -277,7 +281,7 @@ pub(super) async fn settle<F>(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    document: &[u8],
+    document: Bytes,
     decide: F,
 ) -> Result<Settled, RoundError>
 where
@@ -287,7 +291,7 @@ where
         + 'static,
 {
     let state = bench.store.state(&feed.name).await?;
-    let weight = Weight::of(state.as_ref(), document);
+    let weight = weigh(state, document).await?;
     let Weight::Large(entries) = weight else {
         return decided(bench, feed, now, None, decide).await;
     };
@@ -296,6 +300,17 @@ where
     let settled = decided(bench, feed, now, Some(turn), decide).await;
     bench.attempts.end(&feed.name).await?;
     settled
+}
+
+/// What judging takes. Where that takes its time, it is found out aside.
+async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<Weight, RoundError> {
+    let is_long = document.len() > WEIGHED_IN_PASSING;
+    let weigh = move || Weight::of(state.as_ref(), &document);
+    if !is_long {
+        return Ok(weigh());
+    }
+    let weight = tokio::task::spawn_blocking(weigh).await;
+    weight.map_err(|error| RoundError::Defect(error.to_string()))
 }
 
 /// The same in a turn that is held until the commit, or, without one, in one for each judgement.

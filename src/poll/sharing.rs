@@ -53,7 +53,7 @@ async fn judged(
         document = complete.bytes.clone();
     }
     let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.take_in(round, &seen, &beside);
-    round::settle(bench, feed, now, &document, decide).await
+    round::settle(bench, feed, now, document, decide).await
 }
 
 /// Reads the complete feed; where that fails, why.
