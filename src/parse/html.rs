@@ -1,5 +1,6 @@
 //! HTML as readers take it apart: text, references, tags and comments (HTML, sections 13.2.5.6 to
-//! 13.2.5.52, as far as feeds need them). The one scanner of foreign HTML.
+//! 13.2.5.52, as far as feeds need them). The one scanner for whatever is read of foreign HTML; where
+//! addresses are rewritten in it, `render/references` goes through it once.
 //!
 //! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what was
 //! looked for up to the end of the text and not found is not looked for again.

@@ -8,7 +8,7 @@ mod page;
 pub(super) use form::resolve;
 
 use super::feeds::{NameInPath, unreadable};
-use super::items::{self, Differences};
+use super::items::{self, Budget, Differences};
 use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::{Room, Shared, html};
@@ -160,7 +160,7 @@ async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
     let behind = snapshot.conflicts.range::<SyncId, _>((from, Bound::Unbounded));
     let ids: Vec<&SyncId> = behind.map(|(id, _)| id).take(ITEMS_SHOWN + 1).collect();
-    let mut compared = 0;
+    let (mut compared, mut budget) = (0, Budget::whole());
     for id in ids.iter().take(ITEMS_SHOWN) {
         let Some(item) = room.store.item(feed, id).await? else { continue };
         if item.shared.conflicts.is_empty() {
@@ -177,8 +177,8 @@ async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<
                 differences.push(None);
                 continue;
             }
-            let (winner, loser) = (item.shared.winner.data.clone(), loser.data.clone());
-            let mut told = items::compared(room, winner, loser).await?;
+            let pair = (item.shared.winner.data.clone(), loser.data.clone());
+            let mut told = items::compared(room, pair, &mut budget).await?;
             if let Some(told) = &mut told {
                 // An item keeps its own id whatever is decided.
                 told.fields.retain(|field| field.name != "Id");

@@ -14,6 +14,7 @@ pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
 pub(super) use self::kept::Answers;
 pub(super) use self::page::fields as differing;
+pub(super) use self::words::Budget;
 
 use self::asked::{Asked, Which};
 use self::bytes::Whole;
@@ -203,15 +204,19 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
     })
 }
 
-/// What differs between two versions, where both can be read.
+/// What differs between two versions, where both can be read, within what is left of a budget.
 pub(super) async fn compared(
     room: &Room,
-    old: Markup,
-    new: Markup,
+    (old, new): (Markup, Markup),
+    budget: &mut Budget,
 ) -> Result<Option<Differences>, Problem> {
     let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
     let turn = turn(room, compare::cost(bytes(&old), bytes(&new))).await?;
-    aside(turn, move || compare::versions(&old, &new)).await
+    let mut left = *budget;
+    let compare = move || (compare::versions(&old, &new, &mut left), left);
+    let (differences, left) = aside(turn, compare).await?;
+    *budget = left;
+    Ok(differences)
 }
 
 /// The word for what an item is to its upstream, and since when.

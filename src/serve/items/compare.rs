@@ -78,11 +78,12 @@ pub(in crate::serve) const fn cost(old: u64, new: u64) -> u64 {
     old.saturating_add(new).saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_BESIDE)
 }
 
-/// Compares two versions, within the time that a comparison may take from now on; `None` where one of
-/// them cannot be read.
-pub(super) fn versions(old: &Markup, new: &Markup) -> Option<Differences> {
-    let mut budget = Budget::whole();
-    Some(fields(&said(old)?, &said(new)?, &mut budget))
+/// Compares two versions within what is left of a budget; `None` where one of them cannot be read.
+pub(super) fn versions(old: &Markup, new: &Markup, budget: &mut Budget) -> Option<Differences> {
+    budget.resume();
+    let differences = said(old).zip(said(new)).map(|(old, new)| fields(&old, &new, budget));
+    budget.pause();
+    differences
 }
 
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
@@ -167,7 +168,8 @@ mod tests {
     }
 
     fn told(old: &str, new: &str) -> Vec<String> {
-        let differences = versions(&entry(old), &entry(new)).unwrap();
+        let mut budget = Budget::whole();
+        let differences = versions(&entry(old), &entry(new), &mut budget).unwrap();
         let told = differences.fields.iter().map(|field| {
             let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
                 Fate::Same => piece.text.clone(),
@@ -230,7 +232,8 @@ mod tests {
             let fields = (0..FIELDS_LIMIT + 9).map(|n| format!("<m:x{n}>{value}</m:x{n}>"));
             fields.collect::<String>()
         };
-        let differences = versions(&entry(&many("a")), &entry(&many("b"))).unwrap();
+        let mut budget = Budget::whole();
+        let differences = versions(&entry(&many("a")), &entry(&many("b")), &mut budget).unwrap();
         assert_eq!((differences.fields.len(), differences.more), (FIELDS_LIMIT, 9));
     }
 }

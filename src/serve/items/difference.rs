@@ -2,6 +2,7 @@
 
 use super::asked::Which;
 use super::compare::{self, Differences};
+use super::words::Budget;
 use super::{Subject, aside, bytes_of, turn};
 use crate::serve::Room;
 use crate::serve::problem::Problem;
@@ -35,7 +36,8 @@ pub(super) async fn of(
         );
         return Err(Problem::not_found(said));
     }
-    let differences = aside(turn, move || compare::versions(&old, &new)).await?;
+    let differences =
+        aside(turn, move || compare::versions(&old, &new, &mut Budget::whole())).await?;
     Ok(Difference { old: old_note, new: new_note, differences })
 }
 

@@ -51,10 +51,12 @@ pub(super) struct Compared {
     pub(super) limit: Option<String>,
 }
 
-/// What is left for a comparison of two versions to take.
+/// What is left for a comparison of two versions to take, or for all those of one answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(in crate::serve) struct Budget {
     until: Instant,
+    /// How much time was left when the comparison before was over.
+    left: Duration,
     bytes: usize,
     pieces: usize,
     read: usize,
@@ -62,9 +64,10 @@ pub(super) struct Budget {
 
 impl Budget {
     /// All of it, from now on.
-    pub(super) fn whole() -> Self {
+    pub(in crate::serve) fn whole() -> Self {
         Self {
             until: Instant::now() + TIME_LIMIT,
+            left: TIME_LIMIT,
             bytes: SHOWN_LIMIT,
             pieces: PIECES_LIMIT,
             read: READ_LIMIT,
@@ -88,6 +91,16 @@ impl Budget {
         };
         self.read = rest;
         Ok(())
+    }
+
+    /// Goes on with the next comparison: what was waited for does not count.
+    pub(super) fn resume(&mut self) {
+        self.until = Instant::now() + self.left;
+    }
+
+    /// Notes what a comparison has left to the next one.
+    pub(super) fn pause(&mut self) {
+        self.left = self.time().unwrap_or_default();
     }
 
     /// How much time is left; `None`: none.
@@ -279,6 +292,12 @@ mod tests {
         assert!(refused(budget.read("x", "")).contains("reads 8388608 bytes at most"));
         let mut spent = Budget { until: Instant::now(), ..Budget::whole() };
         assert!(refused(spent.read("x", "")).contains("took as long as it may"));
+        spent.pause();
+        spent.resume();
+        assert!(refused(spent.read("x", "")).contains("took as long as it may"));
+        let mut later = Budget { until: Instant::now(), ..Budget::whole() };
+        later.resume();
+        assert_eq!(later.read("x", ""), Ok(()));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.
