@@ -11,6 +11,7 @@ mod change;
 mod document;
 mod doubts;
 mod enrolment;
+mod extras;
 mod flaws;
 mod gap;
 mod head_history;
@@ -43,6 +44,7 @@ pub use document::{
 };
 pub use doubts::{Doubt, Doubts};
 pub use enrolment::Enrolment;
+pub use extras::{Extra, SyncExtras, XML_NAMESPACE};
 pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
 pub use head_history::HeadHistory;

@@ -258,6 +258,11 @@ pub trait Store: Send + Sync + 'static {
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError>;
+    /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
+    /// none was, or where the feed that took its name had a tick since, whose state says it then.
+    async fn purged_updates(&self, _feed: &FeedName) -> Result<u32, StoreError> {
+        Ok(0)
+    }
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;

@@ -10,6 +10,7 @@
 //! that updates takes its own conflicting versions into the history) and histories lose nothing
 //! that subsumption needs (READINGS 1, rows 3 and 15). `laws` proves it with random replicas.
 
+mod as091;
 mod convert;
 mod local;
 mod merge;
@@ -26,6 +27,7 @@ mod laws;
 #[cfg(test)]
 mod samples;
 
+pub use as091::{By091, merge_as_091};
 pub use convert::{from_091, to_091};
 pub use local::{create, create_deleted, delete, next_update, restore, update};
 pub use merge::{merge, merge_sets, same_item};

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "sharing/by_091.rs"]
+mod by_091;
 #[path = "sharing/discard.rs"]
 mod discard;
 #[path = "support/sharing.rs"]

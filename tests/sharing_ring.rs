@@ -78,24 +78,80 @@ async fn edit(gateway: &Process, id: &str, title: &str) -> Value {
     gateway.call(Method::PUT, &path, Some(json!({"title": title}))).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ring_of_processes_ends_with_the_same_and_comes_to_rest() {
+/// Three in a ring; `hops`: the query by which each reads the one before it.
+async fn ring(hops: [&str; 3]) -> (Vec<tempfile::TempDir>, Vec<Process>) {
     let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
     let ports = [free_port().await, free_port().await, free_port().await];
     let mut ring = Vec::new();
     for (at, folder) in folders.iter().enumerate() {
+        let hop = hops[at];
         let before = ports[(at + 2) % 3];
         let name = ["a", "b", "c"][at];
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:{}\"\n[publish]\nendpoint = \"{name}.example\"\n\
              [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
              [websub]\nsubscribe = false\n[[feed]]\nname = \"list\"\nlocal = true\n\
-             url = \"http://127.0.0.1:{before}/feeds/list/sync\"\n",
+             url = \"http://127.0.0.1:{before}/feeds/list/sync{hop}\"\n",
             ports[at]
         );
         std::fs::write(folder.path().join("t.toml"), config).unwrap();
         ring.push(Process::configured(folder.path()).await);
     }
+    (folders, ring)
+}
+
+/// The winners, and what is in conflict with them, without histories: those of SSE 0.91 are lines.
+async fn said(gateway: &Process) -> BTreeMap<String, (u32, bool, String, BTreeSet<(u32, String)>)> {
+    let mut said = BTreeMap::new();
+    for (id, ((updates, deleted, _, title), conflicts)) in items(gateway).await {
+        let conflicts = conflicts.into_iter().map(|lost| (lost.0, lost.3)).collect();
+        said.insert(id, (updates, deleted, title, conflicts));
+    }
+    said
+}
+
+/// SSE 0.91 on one hop, and on all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rings_that_speak_sse_0_91_end_with_the_same_and_come_to_rest() {
+    const OLD: &str = "?sx=sse-0.91";
+    for hops in [["", OLD, ""], [OLD; 3]] {
+        let (_folders, ring) = ring(hops).await;
+        let same = async || {
+            settle(&ring).await;
+            let first = said(&ring[0]).await;
+            for gateway in &ring[1..] {
+                assert_eq!(said(gateway).await, first, "{hops:?}");
+            }
+            first
+        };
+        let milk = create(&ring[0], "Buy milk").await;
+        let eggs = create(&ring[1], "Buy eggs").await;
+        assert_eq!(same().await.len(), 2);
+        // One after the other.
+        edit(&ring[1], &milk, "Buy milk and bread").await;
+        same().await;
+        edit(&ring[2], &milk, "Buy bread").await;
+        ring[0].call(Method::DELETE, &format!("/feeds/list/items/{eggs}"), None).await;
+        let all = same().await;
+        assert_eq!(all[&milk], (3, false, "Buy bread".to_owned(), BTreeSet::new()));
+        assert_eq!((all[&eggs].0, all[&eggs].1), (2, true));
+        // Two at once, and a person resolves it.
+        edit(&ring[0], &milk, "Buy oat milk").await;
+        edit(&ring[1], &milk, "Buy nothing").await;
+        assert_eq!(same().await[&milk].3.len(), 1);
+        let path = format!("/feeds/list/items/{milk}/resolve");
+        ring[2].call(Method::POST, &path, Some(json!({"keep": 0}))).await;
+        let all = same().await;
+        assert_eq!((all[&milk].0, all[&milk].3.len()), (5, 0));
+        for gateway in ring {
+            gateway.stop().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ring_of_processes_ends_with_the_same_and_comes_to_rest() {
+    let (folders, mut ring) = ring([""; 3]).await;
     let [a, b, c] = [0, 1, 2];
 
     // Everybody makes something.

@@ -95,6 +95,8 @@ fn known(revision: u64) -> Known {
         prints: vec![(revision, revision)],
         bytes: revision,
         noise: Noise::default(),
+        sse091: None,
+        extras: None,
         touched: revision,
     }
 }

@@ -239,6 +239,8 @@ mod tests {
                 published_id: "urn:a".to_owned(),
                 tick: Tick::at(at(100)),
                 standing: Standing::Deleted { since: at(100) },
+                sse091: None,
+                extras: None,
                 touched: 1,
             };
             Deletion::from(&item).when.unix()

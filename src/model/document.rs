@@ -179,6 +179,9 @@ pub struct UpdateHints {
     pub ttl: Option<Duration>,
     /// `sy:updatePeriod` divided by `sy:updateFrequency`.
     pub period: Option<Duration>,
+    /// `sx:sharing/@expires`: until when the feed is to be read, or changes may be missed (SSE 1.0 section
+    /// 2.2).
+    pub expires: Option<Time>,
     /// RSS `skipHours`: hours of UTC, 0 to 23.
     pub skip_hours: Vec<u8>,
     /// RSS `skipDays`: days of UTC, Monday is 0.

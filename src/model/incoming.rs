@@ -1,6 +1,6 @@
 //! What a document that shares its items says of them (SSE 1.0 section 2).
 
-use super::{Markup, SyncId, Version};
+use super::{Markup, SyncExtras, SyncId, Version};
 use std::sync::Arc;
 
 /// What an entry's `sx:sync` says.
@@ -19,6 +19,10 @@ pub struct Incoming {
     pub version: Version<()>,
     /// The versions in conflict with it, as a flat list.
     pub conflicts: Vec<Version<Markup>>,
+    /// Where it came by SSE 0.91: its `conflict` attribute.
+    pub sse091: Option<bool>,
+    /// What its `sx:sync` says beyond SSE.
+    pub extras: SyncExtras,
 }
 
 impl Incoming {

@@ -2,7 +2,8 @@
 
 use super::{
     ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, FlawHistory, Format, Gap,
-    HeadHistory, History, Kept, Lineage, Markup, Noise, Probe, Shared, SyncId, Tick, Time, Version,
+    HeadHistory, History, Kept, Lineage, Markup, Noise, Probe, Shared, SyncExtras, SyncId, Tick,
+    Time, Version,
 };
 use std::collections::BTreeMap;
 
@@ -160,6 +161,11 @@ pub struct Known {
     pub noconflicts: Option<bool>,
     /// How many versions are in conflict with the current one.
     pub conflicts: u32,
+    /// Where it is known by SSE 0.91 alone, so that it is merged by that (its section 4.4): its
+    /// `conflict` attribute.
+    pub sse091: Option<bool>,
+    /// What its `sx:sync` says beyond SSE; `None` where that is nothing.
+    pub extras: Option<Box<SyncExtras>>,
     /// Who keeps it.
     pub origin: Origin,
     /// The tick of the current version.
@@ -455,6 +461,10 @@ pub struct Item {
     pub tick: Tick,
     /// What it is to its upstream.
     pub standing: Standing,
+    /// As [`Known::sse091`].
+    pub sse091: Option<bool>,
+    /// As [`Known::extras`].
+    pub extras: Option<Box<SyncExtras>>,
     /// The render revision since which it is shown as it is ([`Known::touched`]).
     pub touched: u64,
 }

@@ -8,9 +8,10 @@
 use super::sse::{self, Payload, SseDialect, SseItem, SseSharing};
 use super::{Limits, document, own};
 use crate::model::{
-    Completeness, EntrySync, Family, FeedDocument, Incoming, Markup, Shared, Sharing, SyncId,
-    Warning,
+    Completeness, EndpointId, EntrySync, Family, FeedDocument, Incoming, Markup, Shared, Sharing,
+    SyncExtras, SyncId, Time, Warning,
 };
+use crate::sync::Item091;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
@@ -37,15 +38,27 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
             return;
         }
     };
-    document.sharing = feed.sharing().map(|said| sharing(&said, url));
+    let said = feed.sharing();
+    let expires = said.as_ref().and_then(|said| said.expires);
+    document.head.hints.expires = expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok());
+    document.sharing = said.map(|said| sharing(&said, url));
     let mut read: HashMap<usize, EntrySync> = HashMap::new();
     let mut seen: HashMap<SyncId, usize> = HashMap::new();
     let mut repeated: HashSet<SyncId> = HashSet::new();
+    let mut odd = OddNames::default();
     for item in &feed.items {
         let (at, said) = (item.span.start, of(item));
         let sync = match said {
             None => continue,
             Some(Ok(incoming)) => {
+                odd.look(&incoming, at);
+                if item.extras.size() > SyncExtras::LIMIT {
+                    let message = format!(
+                        "its sx:sync has more than {} bytes that SSE does not know; they are not kept",
+                        SyncExtras::LIMIT
+                    );
+                    document.warnings.push(Warning { offset: at, message });
+                }
                 if let Some(first) = seen.insert(incoming.id().clone(), at) {
                     repeated.insert(incoming.id().clone());
                     let message = format!(
@@ -65,12 +78,65 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
         };
         read.insert(at, sync);
     }
+    document.warnings.extend(odd.warning());
     for entry in &mut document.entries {
         entry.sync = read.remove(&entry.span.start).map(|sync| match sync {
             EntrySync::Valid(incoming) if repeated.contains(incoming.id()) => EntrySync::Invalid,
             sync => sync,
         });
     }
+}
+
+/// Ids of items and endpoints that are no Namespace Specific Strings (SSE 1.0 sections 2.1.1 and 2.4).
+/// They are taken all the same, for they are compared as they stand; other programs may refuse them.
+#[derive(Default)]
+struct OddNames {
+    first: Option<(usize, String)>,
+    seen: HashSet<String>,
+}
+
+/// The most of them that are told apart.
+const ODD_NAMES: usize = 1000;
+/// The most characters of one that are shown.
+const ODD_NAME_SHOWN: usize = 80;
+
+impl OddNames {
+    fn look(&mut self, said: &Incoming, at: usize) {
+        let conflicts = said.conflicts.iter().map(|conflict| &conflict.history);
+        let histories = conflicts.chain([&said.version.history]);
+        let by = histories.flat_map(|history| history.iter()).filter_map(|u| u.stamp.by());
+        let names = by.map(EndpointId::as_str).chain([said.id().as_str()]);
+        for name in names.filter(|name| !is_nss(name)) {
+            self.first.get_or_insert_with(|| (at, name.chars().take(ODD_NAME_SHOWN).collect()));
+            if self.seen.len() < ODD_NAMES && !self.seen.contains(name) {
+                self.seen.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn warning(self) -> Option<Warning> {
+        let (offset, name) = self.first?;
+        let others = match self.seen.len() {
+            0 | 1 => String::new(),
+            n => format!(", the first of {n}"),
+        };
+        let message = format!(
+            "the id {name:?} of an item or an endpoint is no Namespace Specific String of RFC 2141, as \
+             SSE wants it{others}; it is taken as it stands, and other programs may refuse it"
+        );
+        Some(Warning { offset, message })
+    }
+}
+
+/// Whether a text has the syntax of a Namespace Specific String (RFC 2141 section 2.2).
+fn is_nss(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    !bytes.is_empty()
+        && bytes.iter().enumerate().all(|(at, byte)| match byte {
+            b'%' => is_hex(at + 1) && is_hex(at + 2),
+            byte => byte.is_ascii_alphanumeric() || b"()+,-.:=@;$_!*'/?#".contains(byte),
+        })
 }
 
 /// A document that ends early, closed behind its last whole entry.
@@ -88,17 +154,31 @@ fn closed(document: &FeedDocument<'_>) -> Option<String> {
 
 /// What an item's `sx:sync` says, or what is wrong with it; `None` where it has none.
 fn of(item: &SseItem) -> Option<Result<Incoming, String>> {
-    Some(item.any()?.map_err(|error| error.to_string()).and_then(|shared| incoming(&shared)))
+    let conflict = |old: &Result<Item091<_, _>, _>| old.as_ref().ok().map(|old| old.conflict);
+    let sse091 = match &item.shared {
+        Some(_) => None,
+        None => item.shared_091.as_ref().and_then(conflict),
+    };
+    let shared = item.any()?.map_err(|error| error.to_string());
+    let incoming = shared.and_then(|shared| incoming(&shared, sse091));
+    let extras = Some(&item.extras).filter(|extras| extras.size() <= SyncExtras::LIMIT);
+    let extras = extras.cloned().unwrap_or_default();
+    Some(incoming.map(|incoming| Incoming { extras, ..incoming }))
 }
 
-fn incoming(shared: &Shared<Payload>) -> Result<Incoming, String> {
+fn incoming(shared: &Shared<Payload>, sse091: Option<bool>) -> Result<Incoming, String> {
     let conflicts = shared.conflicts.iter().map(|conflict| {
         let markup = stand_alone(&conflict.data);
         let markup = markup.ok_or_else(|| "an item in its sx:conflicts cannot be read".to_owned());
         markup.map(|markup| conflict.with(markup))
     });
     let conflicts = conflicts.collect::<Result<_, _>>()?;
-    Ok(Incoming { version: shared.winner.with(()), conflicts })
+    Ok(Incoming {
+        version: shared.winner.with(()),
+        conflicts,
+        sse091,
+        extras: SyncExtras::default(),
+    })
 }
 
 /// An item that was cut out of a document, as markup.

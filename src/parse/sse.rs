@@ -2,6 +2,7 @@
 //! (SSE 1.0 section 2, FeedSync section 2).
 
 mod error;
+mod extras;
 mod items;
 mod payload;
 mod sharing;

@@ -14,6 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const POLLS_PER_CHANGE: u32 = 4;
 /// The shortest interval that can be configured.
 pub const FLOOR: Duration = Duration::from_secs(1);
+/// This share of the time until a document expires is left for a poll that fails or comes late.
+const EXPIRES_SHARE: u32 = 10;
 /// The soonest poll to decide something that is pending.
 pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
 /// What is to be decided in a longer time than this is looked at once more on half of the way: what
@@ -203,6 +205,15 @@ impl Plan<'_> {
         let mut at = allowed_from(planned, self.hints);
         if at > planned {
             reason.push_str("; put off by skipHours or skipDays");
+        }
+        if let Some(expires) = self.hints.expires.filter(|expires| *expires > now) {
+            let rest = expires.since(now);
+            let wanted = now.plus((rest - rest / EXPIRES_SHARE).max(self.bounds.min));
+            if wanted < at {
+                at = wanted;
+                "the publisher asks to be read by then (sx:sharing/@expires)"
+                    .clone_into(&mut reason);
+            }
         }
         if let Some(look_again) = look_again {
             // What should have been decided by now and was not waits for an ordinary interval.

@@ -73,6 +73,11 @@ async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, S
 /// (section 3.2), and comes back all the same with a version that was made upon it.
 async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issued, RoundError> {
     let own = bench.store.endpoint().clone();
+    // A purged feed of this name left how often items were updated in it at most.
+    let state = bench.store.state(&feed.name).await?;
+    let before = bench.store.purged_updates(&feed.name).await?;
+    let before = before.max(state.map_or(0, |state| state.updates_before));
+    let before = Count::new(before).ok();
     let others = bench.store.feeds().await?;
     let others: Vec<_> = others.into_iter().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
@@ -82,7 +87,7 @@ async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issu
         if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
             break;
         }
-        let mut greatest: Option<Count> = None;
+        let mut greatest = before;
         for other in &others {
             looks += 1;
             let Some(known) = bench.store.known(&other.name, id).await? else { continue };

@@ -204,6 +204,8 @@ impl<'a> Draft<'a> {
         known.updates = updates;
         known.history = history;
         known.tick = tick;
+        // SSE 0.91 section 4.2 step 4.
+        known.sse091 = known.sse091.map(|_| false);
         waiting::made(&mut known.noise, self.round.now);
         how(&mut known);
         let id = known.id.clone();
@@ -234,6 +236,7 @@ impl<'a> Draft<'a> {
         known.tick = tick;
         known.standing = standing;
         known.absence = None;
+        known.sse091 = known.sse091.map(|_| false);
         if known.conflicts > 0 || !conflicts.is_empty() {
             known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
             self.conflicts.insert(id.clone(), conflicts);

@@ -140,7 +140,12 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
         None => false,
     };
     let winner = &item.shared.winner;
-    let said = Incoming { version: winner.with(()), conflicts: item.shared.conflicts.clone() };
+    let said = Incoming {
+        version: winner.with(()),
+        conflicts: item.shared.conflicts.clone(),
+        sse091: item.sse091,
+        extras: item.extras.as_deref().cloned().unwrap_or_default(),
+    };
     let markup = credited(&winner.data, &source.credit);
     merging.take(&Offer {
         said: &said,

@@ -115,7 +115,12 @@ impl KeptOut {
             return None;
         }
         let kept = said.conflicts.iter().filter(|version| !self.is(&version.data));
-        Some(Incoming { version: said.version.clone(), conflicts: kept.cloned().collect() })
+        Some(Incoming {
+            version: said.version.clone(),
+            conflicts: kept.cloned().collect(),
+            sse091: said.sse091,
+            extras: said.extras.clone(),
+        })
     }
 }
 

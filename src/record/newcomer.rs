@@ -41,6 +41,8 @@ pub(super) fn newcomer(
         history,
         tick: Tick::at(now),
         noconflicts: None,
+        sse091: None,
+        extras: None,
         conflicts: 0,
         origin: crate::model::Origin::default(),
         first_seen: now,

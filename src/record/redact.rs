@@ -97,6 +97,7 @@ fn forget(item: &mut Known) {
     item.absence = None;
     item.prints.clear();
     item.bytes = 0;
+    item.extras = None;
 }
 
 /// An entry that says nothing.

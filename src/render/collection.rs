@@ -5,12 +5,12 @@
 
 use super::convert::tree::{self, Attribute, Element, Node};
 use super::convert::{self, Neutral, Target};
-use super::entry::push_sync;
+use super::entry::{is_contested, push_sync};
 use super::escape::{self, push_attribute};
 use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
 use super::{Page, sx, tombstone};
-use crate::model::{Family, Item, Markup, Standing, Version};
+use crate::model::{Family, Item, Markup, Standing, SyncExtras, Version};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -75,6 +75,8 @@ pub struct Shown<'a> {
     /// Its conflicts.
     pub conflicts: &'a [Version<Markup>],
     is_redacted: bool,
+    is_contested: bool,
+    extras: Option<&'a SyncExtras>,
 }
 
 impl<'a> Shown<'a> {
@@ -85,17 +87,26 @@ impl<'a> Shown<'a> {
             published_id: &item.published_id,
             conflicts: page.conflicts(item),
             is_redacted: matches!(item.standing, Standing::Redacted { .. }),
+            is_contested: is_contested(item),
+            extras: item.extras.as_deref(),
         }
     }
 
     /// A version that has neither conflicts nor an id of its own.
     pub const fn alone(version: &'a Version<Markup>) -> Self {
-        Self { version, published_id: "", conflicts: &[], is_redacted: false }
+        Self {
+            version,
+            published_id: "",
+            conflicts: &[],
+            is_redacted: false,
+            is_contested: false,
+            extras: None,
+        }
     }
 
     /// One of the conflicts. The list is flat (SSE 1.0 section 3.3).
     pub const fn conflict(&self, version: &'a Version<Markup>) -> Self {
-        Self { version, conflicts: &[], ..*self }
+        Self { version, conflicts: &[], is_contested: false, extras: None, ..*self }
     }
 
     /// What it says, in the current format of its own family; a shell where it is deleted.
@@ -157,7 +168,14 @@ impl Items<'_> {
             self.push(out, &shown.conflict(version));
         };
         let dialect = self.page.dialect;
-        push_sync(out, dialect, (SX, None), shown.version, shown.conflicts, &mut nested);
+        push_sync(
+            out,
+            dialect,
+            (SX, None),
+            (shown.version, shown.extras),
+            (shown.conflicts, shown.is_contested),
+            &mut nested,
+        );
         for node in &element.children {
             match node {
                 Node::Text(text) => escape::text(out, text),

@@ -5,7 +5,7 @@ use super::escape::{self, push_attribute};
 use super::head::resolve;
 use super::scope::{Prefixes, Scope, base_of, borrow};
 use super::{Addresses, Dialect, sx, sx091, tag, tombstone};
-use crate::model::{Family, Item, Markup, Shared, Standing, Version};
+use crate::model::{Family, Item, Markup, Shared, Standing, SyncExtras, Version};
 use crate::sync::to_091;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -66,6 +66,10 @@ struct Shown<'a> {
     published_id: &'a str,
     conflicts: &'a [Version<Markup>],
     is_redacted: bool,
+    /// Whether something is in conflict with it, shown or not.
+    is_contested: bool,
+    /// What its `sx:sync` says beyond SSE.
+    extras: Option<&'a SyncExtras>,
 }
 
 impl Entries<'_> {
@@ -82,6 +86,8 @@ impl Entries<'_> {
             published_id: &item.published_id,
             conflicts,
             is_redacted: matches!(item.standing, Standing::Redacted { .. }),
+            is_contested: is_contested(item),
+            extras: item.extras.as_deref(),
         };
         self.push_version(out, shown, scope);
     }
@@ -131,14 +137,16 @@ impl Entries<'_> {
         // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
         let mut conflict = |out: &mut String, version: &Version<Markup>| {
             let inside = self.inside(markup, parts, scope);
-            self.push_version(out, Shown { version, conflicts: &[], ..shown }, &inside);
+            let shown =
+                Shown { version, conflicts: &[], is_contested: false, extras: None, ..shown };
+            self.push_version(out, shown, &inside);
         };
         push_sync(
             out,
             self.prefixes.dialect,
             (prefix, declare),
-            shown.version,
-            shown.conflicts,
+            (shown.version, shown.extras),
+            (shown.conflicts, shown.is_contested),
             &mut conflict,
         );
 
@@ -288,19 +296,26 @@ impl Entries<'_> {
     }
 }
 
+/// Whether something is in conflict with an item, kept or not.
+pub fn is_contested(item: &Item) -> bool {
+    item.sse091 == Some(true) || !item.shared.conflicts.is_empty()
+}
+
 /// Adds the `sx:sync` of a version in a dialect. `place`: the prefix, and the namespace where it must
-/// be declared; `conflict` adds a version as the item that stands in `sx:conflicts`.
+/// be declared; `conflicts`: those that are shown, and whether there are any at all, which SSE 0.91
+/// says without them; `conflict` adds a version as the item that stands in `sx:conflicts`.
 pub fn push_sync(
     out: &mut String,
     dialect: Dialect,
     (prefix, declare): (&str, Option<&str>),
-    version: &Version<Markup>,
-    conflicts: &[Version<Markup>],
+    (version, extras): (&Version<Markup>, Option<&SyncExtras>),
+    (conflicts, is_contested): (&[Version<Markup>], bool),
     conflict: &mut dyn FnMut(&mut String, &Version<Markup>),
 ) {
     if dialect == Dialect::Sse091 {
         let conflicts = conflicts.iter().map(borrowed).collect();
-        let item = to_091(Shared { winner: borrowed(version), conflicts }, |lost| lost.data);
+        let mut item = to_091(Shared { winner: borrowed(version), conflicts }, |lost| lost.data);
+        item.conflict |= is_contested;
         sx091::sync_element(out, prefix, declare, &item, &mut |out, kept| {
             out.push('>');
             conflict(out, kept.data);
@@ -314,7 +329,7 @@ pub fn push_sync(
     };
     let nested: Option<&mut dyn FnMut(&mut String)> =
         if conflicts.is_empty() { None } else { Some(&mut nested) };
-    sx::sync_element(out, prefix, declare, version, nested);
+    sx::sync_element_with(out, prefix, declare, version, extras, nested);
 }
 
 /// A version that has itself as its data, so that none of it is copied but the history.

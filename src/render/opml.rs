@@ -7,7 +7,7 @@
 use super::collection::Shown;
 use super::convert::tree::{self, Attribute, Element};
 use super::convert::{self, Neutral};
-use super::entry::borrowed;
+use super::entry::{borrowed, is_contested};
 use super::escape::{self, push_attribute};
 use super::head::push_sharing;
 use super::{Dialect, Page, sx091};
@@ -124,6 +124,7 @@ fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
         };
         let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } =
             to_091(shared, |lost| lost.data);
+        let conflict = conflict || is_contested(item);
         let data = Placed { parent, position, data: data.clone() };
         let node =
             Item091 { id: id.clone(), version, deleted, conflict, last, updates, conflicts, data };

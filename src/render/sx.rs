@@ -1,7 +1,7 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
 pub use super::escape::{push_attribute as attribute, text};
-use crate::model::{Update, Version};
+use crate::model::{Extra, SyncExtras, Update, Version, XML_NAMESPACE};
 use crate::render::{Dialect, sx091};
 use std::fmt::Write;
 
@@ -27,6 +27,18 @@ pub fn sync_element<D>(
     version: &Version<D>,
     conflicts: Option<&mut dyn FnMut(&mut String)>,
 ) {
+    sync_element_with(out, prefix, declare, version, None, conflicts);
+}
+
+/// The same with what is said beyond SSE (section 2.1.8).
+pub fn sync_element_with<D>(
+    out: &mut String,
+    prefix: &str,
+    declare: Option<&str>,
+    version: &Version<D>,
+    extras: Option<&SyncExtras>,
+    conflicts: Option<&mut dyn FnMut(&mut String)>,
+) {
     let _ = write!(out, "<{prefix}:sync");
     if let Some(namespace) = declare {
         attribute(out, &format!("xmlns:{prefix}"), namespace);
@@ -39,10 +51,13 @@ pub fn sync_element<D>(
     if let Some(noconflicts) = version.noconflicts {
         let _ = write!(out, " noconflicts=\"{noconflicts}\"");
     }
+    let extra = extras.map(|extras| &extras.sync);
+    push_attributes(out, extra);
     out.push('>');
     for update in version.history.iter() {
-        history_element(out, prefix, update);
+        history_element(out, prefix, update, extras.and_then(|extras| extras.of(update)));
     }
+    out.push_str(extra.map_or("", |extra| &extra.elements));
     if let Some(conflicts) = conflicts {
         let _ = write!(out, "<{prefix}:conflicts>");
         conflicts(out);
@@ -51,7 +66,22 @@ pub fn sync_element<D>(
     let _ = write!(out, "</{prefix}:sync>");
 }
 
-fn history_element(out: &mut String, prefix: &str, update: &Update) {
+/// Attributes of others. Their namespaces get prefixes of ours, which nothing around or within uses.
+fn push_attributes(out: &mut String, extra: Option<&Extra>) {
+    let attributes = extra.map(|extra| &extra.attributes[..]).unwrap_or_default();
+    for ((namespace, name, value), number) in attributes.iter().zip(1..) {
+        match namespace.as_deref() {
+            None => attribute(out, name, value),
+            Some(XML_NAMESPACE) => attribute(out, &format!("xml:{name}"), value),
+            Some(namespace) => {
+                attribute(out, &format!("xmlns:sxe{number}"), namespace);
+                attribute(out, &format!("sxe{number}:{name}"), value);
+            }
+        }
+    }
+}
+
+fn history_element(out: &mut String, prefix: &str, update: &Update, extra: Option<&Extra>) {
     let _ = write!(out, "<{prefix}:history sequence=\"{}\"", update.sequence.value());
     if let Some(when) = update.stamp.when() {
         let _ = write!(out, " when=\"{when}\"");
@@ -59,7 +89,13 @@ fn history_element(out: &mut String, prefix: &str, update: &Update) {
     if let Some(by) = update.stamp.by() {
         attribute(out, "by", by.as_str());
     }
-    out.push_str("/>");
+    push_attributes(out, extra);
+    match extra.map(|extra| extra.elements.as_str()).filter(|elements| !elements.is_empty()) {
+        Some(elements) => {
+            let _ = write!(out, ">{elements}</{prefix}:history>");
+        }
+        None => out.push_str("/>"),
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +155,40 @@ mod tests {
         attribute(&mut out, "by", "a\tb\n'\u{0}\u{FFFE}é");
         text(&mut out, "]]>\r\n");
         assert_eq!(out, " by=\"a&#9;b&#10;&apos;é\"]]&gt;&#13;\n");
+    }
+
+    /// Section 2.1.8: what others say in `sx:sync` and `sx:history` comes out as it went in.
+    #[test]
+    fn what_sse_does_not_know_is_kept() {
+        let text = |sync: &str| {
+            format!(
+                "<rss version=\"2.0\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\" \
+                 xmlns:ext=\"urn:e\"><channel><item><title>A</title>{sync}</item></channel></rss>"
+            )
+        };
+        let written = text(
+            "<sx:sync id=\"a\" updates=\"2\" ext:a=\"1 &amp; 2\" later=\"x\"><sx:history \
+             sequence=\"2\" by=\"A\" ext:b=\"y\"><ext:note>hi</ext:note></sx:history><sx:history \
+             sequence=\"1\" by=\"A\"/><ext:more/><other xmlns=\"urn:o\"/></sx:sync>",
+        );
+        let read = |text: &str| {
+            let mut items = crate::parse::sse::read(text).unwrap().items;
+            let item = items.remove(0);
+            (item.shared.unwrap().unwrap().winner, item.extras)
+        };
+        let (winner, extras) = read(&written);
+        assert_eq!((extras.sync.attributes.len(), extras.updates.len()), (2, 1));
+        let mut out = String::new();
+        sync_element_with(&mut out, "sx", None, &winner, Some(&extras), None);
+        assert!(
+            out.contains("<ext:more xmlns:ext=\"urn:e\"/><other xmlns=\"urn:o\"/></sx:sync>"),
+            "{out}"
+        );
+        let (again, same) = read(&text(&out));
+        assert_eq!((again.history, same), (winner.history, extras));
+        let (_, none) = read(&text(
+            "<sx:sync id=\"a\" updates=\"1\"><sx:history sequence=\"1\" by=\"A\"/></sx:sync>",
+        ));
+        assert!(none.is_empty());
     }
 }

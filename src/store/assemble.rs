@@ -30,6 +30,8 @@ pub(super) fn assemble(known: Known, newest: Markup, conflicts: Vec<Version<Mark
         published_id: known.published_id,
         tick: known.tick,
         standing: known.standing,
+        sse091: known.sse091,
+        extras: known.extras,
         touched: known.touched,
     }
 }
@@ -90,6 +92,8 @@ pub(super) fn assemble_past(known: Known, note: &VersionNote, bytes: Markup, lis
         published_id: known.published_id,
         tick: note.tick,
         standing,
+        sse091: None,
+        extras: None,
         touched: known.touched,
     }
 }

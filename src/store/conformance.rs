@@ -7,7 +7,7 @@ mod cases;
 mod conflicts;
 mod kept;
 mod limits;
-mod make;
+pub(in crate::store) mod make;
 mod model;
 mod past;
 mod retention;

@@ -1,7 +1,7 @@
 //! What is left of a purged feed, so that one of the same name goes on above it.
 
 use crate::model::{
-    Change, Count, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
+    Change, Count, EndpointId, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
 };
 use std::time::Duration;
 
@@ -95,9 +95,18 @@ impl Floor {
     }
 }
 
-/// The updates of the item that was updated most often, of those that were made here.
-pub(super) fn most_updates<'a>(ledger: impl Iterator<Item = &'a Known>) -> u32 {
-    ledger.filter(|known| is_made_here(known)).map(|known| known.updates.value()).max().unwrap_or(0)
+/// The updates of the item that was updated most often, of those that were made here; and of others the
+/// greatest sequence of this gateway's own, by which those who share them know it.
+pub(super) fn most_updates<'a>(
+    ledger: impl Iterator<Item = &'a Known>,
+    own: Option<&EndpointId>,
+) -> u32 {
+    let updates = |known: &Known| match own {
+        _ if is_made_here(known) => Some(known.updates),
+        Some(own) => Update::greatest_by(own, known.history.iter()),
+        None => None,
+    };
+    ledger.filter_map(updates).map(Count::value).max().unwrap_or(0)
 }
 
 const fn is_made_here(known: &Known) -> bool {
@@ -108,6 +117,24 @@ const fn is_made_here(known: &Known) -> bool {
 mod tests {
     use super::*;
     use crate::model::{Format, Gap};
+
+    /// Of what others made, this gateway's own updates count: they come back with it.
+    #[test]
+    fn our_own_updates_of_shared_items_count() {
+        let tick = Tick::at(Time::from_unix(5));
+        let mut known = crate::store::conformance::make::known("a", 9, tick);
+        let own = EndpointId::new("gate.example").unwrap();
+        assert_eq!(most_updates([&known].into_iter(), Some(&own)), 9);
+        known.origin = Origin::Upstream;
+        let update = |n: u32, by: &str| Update {
+            sequence: Count::new(n).unwrap(),
+            stamp: crate::model::Stamp::By(EndpointId::new(by).unwrap()),
+        };
+        let history = [update(9, "OTHER"), update(4, "gate.example"), update(3, "gate.example")];
+        known.history = History::from_newest_first(history).unwrap();
+        assert_eq!(most_updates([&known].into_iter(), Some(&own)), 4);
+        assert_eq!(most_updates([&known].into_iter(), None), 0);
+    }
 
     #[test]
     fn what_begins_above_it_is_no_leap() {

@@ -173,10 +173,15 @@ impl Store for MemoryStore {
         content.feeds.remove(feed);
         content.polls.remove(feed);
         if let Some(shelf) = content.shelves.remove(feed) {
-            let floor = Floor::under(&shelf.state, shelf.most_updates(), content.floors.get(feed));
+            let updates = shelf.most_updates(&self.endpoint);
+            let floor = Floor::under(&shelf.state, updates, content.floors.get(feed));
             content.floors.insert(feed.clone(), floor);
         }
         Ok(())
+    }
+
+    async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
+        Ok(self.content()?.floors.get(feed).map_or(0, |floor| floor.updates))
     }
 
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {

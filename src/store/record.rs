@@ -9,6 +9,7 @@ mod attempt;
 mod conflict;
 pub(super) mod delta;
 mod event;
+mod extras;
 mod feed;
 #[cfg(test)]
 mod golden;

@@ -8,6 +8,7 @@ mod archives;
 mod barrier;
 mod carry;
 mod chain;
+mod closing;
 mod committer;
 mod conflicts;
 #[cfg(test)]
@@ -29,7 +30,7 @@ mod trees;
 
 use self::barrier::{Barrier, FlushAndSync};
 use self::committer::Committer;
-use self::folder::{Folder, Mark};
+use self::folder::Folder;
 use self::request::{Reply, Request};
 use self::shared::{Published, Shared, broken};
 use self::trees::Trees;
@@ -205,45 +206,6 @@ impl From<Unanswered> for CommitError {
     }
 }
 
-/// Waits for the committer, lets go of the engine and notes what the store has reached. Blocks.
-fn settle(committer: Option<JoinHandle<()>>, open: Open, shared: &Shared, mut mark: Mark) {
-    let Open { requests, trees, folder } = open;
-    drop(requests);
-    let ended = committer.is_some_and(|thread| thread.join().is_ok());
-    // A reader that is still at work lets the engine write after this; then the files as they
-    // stand prove nothing.
-    let last = Arc::into_inner(trees).map(drop).is_some();
-    if !ended || shared.health().is_err() {
-        return;
-    }
-    mark.epoch = *shared.sealed.borrow();
-    mark.digest = if last { rehearsal::digest(folder.path()).ok() } else { None };
-    if let Err(error) = folder.set_mark(&mark) {
-        // The mark of the start still stands; the next start tries its recovery on a copy.
-        tracing::warn!(error = %error, "the store could not note where it ended");
-    }
-}
-
-impl SledStore {
-    /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.
-    fn take(&self) -> Option<impl FnOnce() + Send + 'static + use<>> {
-        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take()?;
-        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let shared = Arc::clone(&self.shared);
-        let (endpoint, fence) = (self.endpoint.clone(), self.fence);
-        let mark = Mark { endpoint, fence, epoch: Epoch(0), digest: None };
-        Some(move || settle(committer, open, &shared, mark))
-    }
-}
-
-impl Drop for SledStore {
-    fn drop(&mut self) {
-        if let Some(rest) = self.take() {
-            rest();
-        }
-    }
-}
-
 #[async_trait]
 impl Store for SledStore {
     fn endpoint(&self) -> &EndpointId {
@@ -268,6 +230,11 @@ impl Store for SledStore {
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
         let feed = feed.clone();
         self.ask(|reply| Request::Purge { feed, reply }).await?
+    }
+
+    async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
+        let feed = feed.clone();
+        self.read(move |trees, _| read::purged_updates(trees, &feed)).await
     }
 
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {

@@ -34,6 +34,8 @@ fn known(name: &str, at: i64, deleted: bool) -> Known {
         prints: Vec::new(),
         bytes: 7,
         noise: crate::model::Noise::default(),
+        sse091: None,
+        extras: None,
         touched: 0,
     }
 }

@@ -44,6 +44,8 @@ fn blank(name: &str) -> Known {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        sse091: None,
+        extras: None,
         touched: 0,
     }
 }

@@ -41,6 +41,8 @@ fn known(name: &str, link: &str) -> Known {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        sse091: None,
+        extras: None,
         touched: 0,
     }
 }

@@ -1,10 +1,11 @@
 //! A feed file's items, in their order and with their places.
 
+use super::extras::extras;
 use super::sync::{family_of, shared, sync_of};
 use super::sync091::{self, Kept, converted};
 use super::tree::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
-use crate::model::{Family, Shared};
+use crate::model::{Family, Shared, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Item091;
 use std::ops::Range;
@@ -40,6 +41,8 @@ pub struct SseItem {
     pub shared: Option<Result<Shared<Payload>, SseError>>,
     /// The same for an `sx:sync` of SSE 0.91.
     pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
+    /// What its `sx:sync` of SSE 1.0 says beyond that.
+    pub extras: SyncExtras,
 }
 
 impl SseItem {
@@ -50,6 +53,7 @@ impl SseItem {
         let old = self.shared_091.iter().flatten();
         new.map(|version| version.data.weight()).sum::<usize>()
             + old.map(|item| item.data.weight()).sum::<usize>()
+            + self.extras.size()
     }
 
     /// What it shares in SSE 1.0, converted where it has the markup of SSE 0.91; `None` where it takes
@@ -129,7 +133,9 @@ fn items(
             let fault = SseFault::TooMany { what: "items", limit: ITEM_LIMIT };
             return Err(tree.fault(element.span.start, fault));
         }
-        let shared = match sync_of(tree, id) {
+        let found = sync_of(tree, id);
+        let said = found.as_ref().ok().copied().flatten();
+        let shared = match found {
             Ok(sync) => sync.map(|sync| shared(tree, rss, id, sync)),
             Err(error) => Some(Err(error)),
         };
@@ -139,6 +145,7 @@ fn items(
             dialect: dialect(tree, id),
             shared,
             shared_091: sync091::read(tree, family, id).transpose(),
+            extras: said.map(|sync| extras(tree, sync)).unwrap_or_default(),
         });
         // What entries inherit counts for each of them.
         weight = weight.saturating_add(items.last().map_or(0, SseItem::weight));

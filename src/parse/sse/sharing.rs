@@ -13,6 +13,8 @@ pub struct SseSharing<'f> {
     pub since: Option<&'f str>,
     /// Its `until`.
     pub until: Option<&'f str>,
+    /// Its `expires`.
+    pub expires: Option<&'f str>,
     feed: &'f SseFeed<'f>,
     id: Id,
 }
@@ -26,7 +28,8 @@ impl SseFeed<'_> {
             let (namespace, local) = self.tree.name(id);
             let dialect = SseDialect::of(namespace).filter(|_| local == "sharing")?;
             let (since, until) = (element.attribute("since"), element.attribute("until"));
-            Some(SseSharing { dialect, since, until, feed: self, id })
+            let expires = element.attribute("expires");
+            Some(SseSharing { dialect, since, until, expires, feed: self, id })
         })
     }
 }

@@ -112,7 +112,7 @@ fn history(tree: &Tree<'_>, sync: Id) -> Result<Option<History>, SseError> {
     Ok(History::from_newest_first(updates))
 }
 
-fn update(element: &Element<'_>) -> Result<Update, SseFault> {
+pub(super) fn update(element: &Element<'_>) -> Result<Update, SseFault> {
     let sequence = number(element, HISTORY, "sequence")?;
     let when = element.attribute("when").map(|text| {
         Time::parse_rfc3339(text).map_err(|error| invalid(HISTORY, "when", text, &error))

@@ -244,3 +244,20 @@ fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
         next(Rhythm::since(NOW), &hints, After::Announced(Herald::Sup, Some(NOW.plus(HOUR))));
     assert_eq!(pending.at, NOW.plus(HOUR));
 }
+
+/// SSE 1.0 section 2.2: a subscriber should read before `expires`.
+#[test]
+fn a_feed_is_read_before_it_expires() {
+    let rhythm = Rhythm::since(NOW.minus(30 * DAY));
+    for (expires, expected) in [
+        (NOW.plus(10 * HOUR), 9 * HOUR),
+        (NOW.plus(MINUTE), 5 * MINUTE),
+        (NOW.plus(30 * DAY), DAY),
+        (NOW.minus(HOUR), DAY),
+    ] {
+        let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
+        let next = next(rhythm, &hints, After::Read(None));
+        assert!(about(&next, expected), "{expires}: {next:?}");
+        assert_eq!(next.reason.contains("expires"), expected < DAY, "{next:?}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Versions in a merge: whose data they have, and what is said of them.
 
 use crate::diff;
-use crate::model::{Known, Markup, Shared, Version};
-use crate::sync::Canonical;
+use crate::model::{EndpointId, Incoming, Known, Markup, Shared, SyncExtras, Version};
+use crate::sync::{self, By091, Canonical};
 
 /// Whose data a version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,4 +83,32 @@ pub(super) fn history_words<D>(version: &Version<D>) -> String {
         words.push_str(&format!(" of {when}"));
     }
     words
+}
+
+/// An item, and its `conflict` attribute where it is known by SSE 0.91 alone.
+pub(super) type MergedItem = (Shared<Datum>, Option<bool>);
+
+/// Merges by section 3.3; what is known by SSE 0.91 alone and comes by it, by section 4.4 of that. From
+/// the first version on that came by 1.0, it is an item of 1.0. What was made here alone, no history came
+/// to yet.
+pub(super) fn merged(
+    own: &EndpointId,
+    known: &Known,
+    local: Shared<Datum>,
+    said: &Incoming,
+    incoming: Shared<Datum>,
+) -> Result<MergedItem, sync::SyncError> {
+    let is_made_here = known.history.iter().all(|update| update.stamp.by() == Some(own));
+    let ours = known.sse091.or(is_made_here.then_some(false));
+    let (Some(ours), Some(theirs)) = (ours, said.sse091) else {
+        return Ok((sync::merge(local, incoming)?, None));
+    };
+    let local = By091 { item: local, conflict: ours };
+    let merged = sync::merge_as_091(local, By091 { item: incoming, conflict: theirs });
+    Ok((merged.item, Some(merged.conflict)))
+}
+
+/// What an offered `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
+pub(super) fn extras_of(said: &Incoming) -> Option<Box<SyncExtras>> {
+    Some(&said.extras).filter(|extras| !extras.is_empty()).cloned().map(Box::new)
 }

@@ -8,7 +8,7 @@
 
 use super::super::draft::{Draft, Said};
 use super::Peers;
-use super::merge::is_id_of;
+use super::gap::is_id_of;
 use crate::identity;
 use crate::judge::Braked;
 use crate::model::{

@@ -1,6 +1,6 @@
 //! Updates of this gateway's own that its store does not know any more.
 
-use crate::model::{Count, EndpointId, Gap, Update};
+use crate::model::{Count, EndpointId, Gap, SyncId, Update};
 
 /// Whether updates in this gateway's name that it does not know can be its own all the same: its store was
 /// brought back from a copy, they were made after that, and there are no more of them than can have been.
@@ -20,4 +20,9 @@ pub(super) fn can_be_ours<'a>(
     unknown.all(|update| {
         update.sequence.value() <= most && update.stamp.when().is_some_and(|when| gap.has(when))
     })
+}
+
+/// Whether an endpoint of this kind minted an id: those of a gateway begin with its name.
+pub(super) fn is_id_of(id: &SyncId, own: &EndpointId) -> bool {
+    id.as_str().strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -2,8 +2,8 @@
 
 use super::super::draft::{Draft, Said};
 use super::super::newcomer::{describe, newcomer};
-use super::datum::{Datum, Place, bare, bear, history_words, reason};
-use super::gap::can_be_ours;
+use super::datum::{Datum, Place, bare, bear, extras_of, history_words, merged, reason};
+use super::gap::{can_be_ours, is_id_of};
 use super::offer::{Body, Offer};
 use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
 use crate::diff;
@@ -279,6 +279,8 @@ impl<'m, 'd> Merging<'m, 'd> {
             known.first_seen = old.first_seen;
         }
         known.origin = offer.origin.clone();
+        known.sse091 = said.sse091;
+        known.extras = extras_of(said);
         bear(&mut known, &said.version);
         known.bytes = offer.body.print();
         known.standing = self.standing(said.version.deleted, offer.is_listed);
@@ -378,10 +380,14 @@ impl<'m, 'd> Merging<'m, 'd> {
                 .map(|(at, c)| c.with(Datum::of(Place::Theirs(at), &c.data)))
                 .collect(),
         };
-        let before = bare(&local);
-        let Ok(mut merged) = sync::merge(local, incoming) else { return };
+        let (before, own) = (bare(&local), self.draft.round.endpoint);
+        let found = merged(own, known, local, said, incoming);
+        let Ok((mut merged, sse091)) = found else { return };
         let settled = self.settle(&mut merged);
-        if sync::same_item(&bare(&merged), &before) {
+        let sse091 = sse091.map(|mark| mark && settled.is_empty());
+        let has_mark = |sse091: Option<bool>| sse091 == Some(true);
+        let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
+        if is_same && sync::same_item(&bare(&merged), &before) {
             self.same(index, known, offer, &merged.winner);
             return;
         }
@@ -414,6 +420,12 @@ impl<'m, 'd> Merging<'m, 'd> {
             next.bytes = diff::markup_print(markup);
         }
         bear(&mut next, winner);
+        next.sse091 = sse091;
+        next.extras = match winner.data.place {
+            Place::Entry => extras_of(said),
+            Place::Ours => next.extras,
+            Place::Kept(_) | Place::Theirs(_) => None,
+        };
         if next.origin == Origin::Observed || offer.takes_over {
             next.origin = offer.origin.clone();
         }
@@ -454,9 +466,14 @@ impl<'m, 'd> Merging<'m, 'd> {
             let reason = "its publisher, who shares it, lists it again, unchanged";
             self.draft.event(index, Said::new(EventKind::Returned, reason));
         }
+        let is_its = known.origin == offer.origin || offer.takes_over;
+        if winner.data.place == Place::Entry && is_its && known.extras != extras_of(offer.said) {
+            self.draft.change(index, |item| item.extras = extras_of(offer.said));
+            self.draft.shown_changed = true;
+        }
         let is_newest = winner.data.place == Place::Entry
             && winner.data.print != known.bytes.to_be_bytes()
-            && (known.origin == offer.origin || offer.takes_over)
+            && is_its
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
@@ -472,11 +489,6 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
     }
-}
-
-/// Whether an endpoint of this kind minted an id: those of a gateway begin with its name.
-pub(super) fn is_id_of(id: &SyncId, own: &EndpointId) -> bool {
-    id.as_str().strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Who shares an item, in words.

@@ -132,6 +132,8 @@ pub fn item_as(markup: Markup, published_id: &str) -> Item {
         published_id: published_id.to_owned(),
         tick: Tick::at(Time::from_unix(NOW)),
         standing: Standing::Current,
+        sse091: None,
+        extras: None,
         touched: 3,
     }
 }

@@ -312,3 +312,18 @@ fn atom_made_from_a_collection_has_an_author() {
     let author = "<author><name>The &amp; list</name></author>";
     assert_eq!(feed.reader().matches(author).count(), 1, "{}", feed.reader());
 }
+
+/// SSE 0.91 section 2.3: a conflict of which nothing is kept, or which the view does not show, is said.
+#[test]
+fn a_conflict_without_details_comes_out_as_true() {
+    let mut feed = contested();
+    feed.dialect = Dialect::Sse091;
+    feed.items.truncate(1);
+    assert!(feed.render(ViewKind::Reader).contains(" conflict=\"true\""));
+    feed.items[0].shared.conflicts.clear();
+    assert!(feed.render(ViewKind::Sync).contains(" conflict=\"false\""));
+    feed.items[0].sse091 = Some(true);
+    for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+        assert!(feed.render(kind).contains(" conflict=\"true\""), "{kind:?}");
+    }
+}

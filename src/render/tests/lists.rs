@@ -135,7 +135,11 @@ fn versions_in_conflict_are_kept_whole() {
         xml.split_once("parent ref=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
     };
     assert_eq!(parent(&markup.xml), parent(&document.entries[1].markup));
-    assert_eq!(tree(&shown(&feed, ViewKind::Reader)), "f f/a", "readers are shown none");
+    assert_eq!(
+        tree(&shown(&feed, ViewKind::Reader)),
+        "f f/a!",
+        "readers are shown that there is one, and none of it"
+    );
 }
 
 /// Folders of one name stand apart in an aggregate of two lists.

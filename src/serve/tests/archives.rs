@@ -198,6 +198,8 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Kn
         prints: Vec::new(),
         bytes: 0,
         noise: crate::model::Noise::default(),
+        sse091: None,
+        extras: None,
         touched,
     }
 }

@@ -96,6 +96,8 @@ pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
         published_id: format!("urn:{text}"),
         tick: tick(seconds),
         standing,
+        sse091: None,
+        extras: None,
         touched: 5,
     }
 }
@@ -199,6 +201,8 @@ fn known(item: &Item) -> Known {
             }),
             ..Noise::default()
         },
+        sse091: None,
+        extras: None,
         touched: item.touched,
     }
 }

@@ -60,6 +60,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
         assert_eq!(store.poll_states().await.unwrap(), [poll_state("news-2")]);
         assert!(store.state(&news).await.unwrap().is_none());
         assert!(store.snapshot(&news).await.unwrap().is_none());
+        assert_eq!(store.purged_updates(&news).await.unwrap(), 1);
+        assert_eq!(store.purged_updates(&feed("news-2")).await.unwrap(), 0);
         assert!(store.view(&news, Select::All).await.unwrap().is_none());
         assert!(store.item(&news, &id("a")).await.unwrap().is_none());
         assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());

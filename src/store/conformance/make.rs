@@ -47,7 +47,7 @@ pub(super) fn state() -> FeedState {
     FeedState::untouched(Format::Atom10, time(0))
 }
 
-pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
+pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> Known {
     let by = EndpointId::own("gate.example").unwrap();
     let updates = Count::new(updates).unwrap();
     let stamp = Stamp::Both { when: tick.time(), by };
@@ -75,6 +75,8 @@ pub(super) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
         noise: Noise::default(),
+        sse091: None,
+        extras: None,
         touched: 0,
     }
 }

@@ -6,9 +6,9 @@ mod past;
 pub(super) use carry::Unfinished;
 
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, Event, FeedState,
-    Item, Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot, SyncId, Tick,
-    Time, Version,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, EndpointId, Event,
+    FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot,
+    SyncId, Tick, Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
 use crate::store::floor;
@@ -75,8 +75,8 @@ impl Shelf {
     }
 
     /// The updates of the item that was updated most often, of those made here.
-    pub(super) fn most_updates(&self) -> u32 {
-        floor::most_updates(self.items.values().map(|kept| &kept.known))
+    pub(super) fn most_updates(&self, own: &EndpointId) -> u32 {
+        floor::most_updates(self.items.values().map(|kept| &kept.known), Some(own))
     }
 
     /// Whether an item is known.

@@ -204,6 +204,8 @@ impl TryFrom<SealedItem> for Item {
             published_id: record.published_id,
             tick: record.tick.into(),
             standing: record.standing.into(),
+            sse091: None,
+            extras: None,
             touched: 0,
         })
     }

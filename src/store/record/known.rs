@@ -1,5 +1,6 @@
 //! Ledger entries on disk.
 
+use super::extras::ExtrasRecord;
 use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, fields_and, newest};
@@ -49,6 +50,9 @@ struct SharedRecord {
     origin: OriginRecord,
     noconflicts: Option<bool>,
     conflicts: u32,
+    /// Since the sixth layout, as what follows.
+    sse091: Option<bool>,
+    extras: Option<Box<ExtrasRecord>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +98,7 @@ type Probed = (Option<ProbeRecord>, Came);
 type Since = (NoiseRecord, String, u8, u64, Probed);
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 5;
+    const VERSION: u8 = 6;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
@@ -102,6 +106,8 @@ impl Record for KnownRecord {
             2 => fields_and(payload, &Probed::default()),
             3 => fields_and(payload, &Came::default()),
             4 => fields_and(payload, &Sharing::default()),
+            // The fifth lacks which items are known by SSE 0.91 alone, and what is said beyond SSE.
+            5 => fields_and(payload, &(None::<bool>, None::<ExtrasRecord>)),
             _ => newest(version, payload),
         }
     }
@@ -297,6 +303,8 @@ impl From<&Known> for KnownRecord {
                 origin: (&known.origin).into(),
                 noconflicts: known.noconflicts,
                 conflicts: known.conflicts,
+                sse091: known.sse091,
+                extras: known.extras.as_deref().map(|extras| Box::new(extras.into())),
             },
         }
     }
@@ -306,6 +314,7 @@ impl TryFrom<KnownRecord> for Known {
     type Error = RecordError;
 
     fn try_from(record: KnownRecord) -> Result<Self, RecordError> {
+        let extras = record.shared.extras.map(|extras| (*extras).try_into()).transpose()?;
         Ok(Self {
             id: SyncId::new(&record.id)?,
             native: record.native,
@@ -321,6 +330,8 @@ impl TryFrom<KnownRecord> for Known {
             history: history(record.history)?,
             noconflicts: record.shared.noconflicts,
             conflicts: record.shared.conflicts,
+            sse091: record.shared.sse091,
+            extras: extras.map(Box::new),
             origin: record.shared.origin.try_into()?,
             tick: record.tick.into(),
             first_seen: record.first_seen.into(),

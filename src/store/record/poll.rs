@@ -25,6 +25,8 @@ pub(in crate::store) struct PollRecord {
     taken_bytes: u64,
     subscription: Option<SubscriptionRecord>,
     schedule: Option<ScheduleRecord>,
+    /// Until when the document of the schedule is to be read.
+    expires: Option<Seconds>,
 }
 
 /// A [`PollSchedule`].
@@ -75,16 +77,18 @@ enum TrailRecord {
 }
 
 impl Record for PollRecord {
-    const VERSION: u8 = 6;
+    const VERSION: u8 = 7;
 
     /// The first layout says neither which address it is about nor which document, and none before
     /// the third tells of a walk; before the fourth, none tells how much walks took in, and before
-    /// the fifth, none of a hub, and before the sixth, none of the schedule.
+    /// the fifth, none of a hub, before the sixth, none of the schedule, and before the seventh, none
+    /// of `expires`.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         const NO_WALK: Option<BackfillRecord> = None;
         const NO_BYTES: u64 = 0;
         const NO_HUB: Option<SubscriptionRecord> = None;
-        const NO_PLAN: Option<ScheduleRecord> = None;
+        const NO_PLAN: (Option<ScheduleRecord>, Option<Seconds>) = (None, NO_END);
+        const NO_END: Option<Seconds> = None;
         match version {
             1 => {
                 let rest = (String::new(), None::<u128>, NO_WALK, NO_BYTES, NO_HUB, NO_PLAN);
@@ -94,6 +98,7 @@ impl Record for PollRecord {
             3 => fields_and(payload, &(NO_BYTES, NO_HUB, NO_PLAN)),
             4 => fields_and(payload, &(NO_HUB, NO_PLAN)),
             5 => fields_and(payload, &NO_PLAN),
+            6 => fields_and(payload, &NO_END),
             _ => newest(version, payload),
         }
     }
@@ -127,6 +132,7 @@ impl From<ScheduleRecord> for PollSchedule {
                 period: record.period,
                 skip_hours: record.skip_hours,
                 skip_days: record.skip_days,
+                expires: None,
             },
             freshness: record.freshness,
             last_change: record.last_change.into(),
@@ -197,6 +203,7 @@ impl BackfillRecord {
 
 impl From<&PollState> for PollRecord {
     fn from(state: &PollState) -> Self {
+        let expires = state.schedule.as_ref().and_then(|schedule| schedule.hints.expires);
         Self {
             feed: state.feed.as_str().to_owned(),
             etag: state.etag.clone(),
@@ -213,6 +220,7 @@ impl From<&PollState> for PollRecord {
             taken_bytes: state.backfill.as_ref().map_or(0, |walk| walk.taken_bytes),
             subscription: state.subscription.as_ref().map(SubscriptionRecord::from),
             schedule: state.schedule.as_ref().map(ScheduleRecord::from),
+            expires: expires.map(Seconds::from),
         }
     }
 }
@@ -221,6 +229,10 @@ impl TryFrom<PollRecord> for PollState {
     type Error = RecordError;
 
     fn try_from(record: PollRecord) -> Result<Self, RecordError> {
+        let mut schedule: Option<PollSchedule> = record.schedule.map(Into::into);
+        if let Some(schedule) = &mut schedule {
+            schedule.hints.expires = record.expires.map(Into::into);
+        }
         Ok(Self {
             feed: FeedName::new(&record.feed)?,
             etag: record.etag,
@@ -235,7 +247,7 @@ impl TryFrom<PollRecord> for PollState {
             body: record.body,
             backfill: record.backfill.map(|walk| walk.read(record.taken_bytes)),
             subscription: record.subscription.map(Into::into),
-            schedule: record.schedule.map(Into::into),
+            schedule,
         })
     }
 }

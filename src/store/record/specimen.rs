@@ -147,17 +147,15 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
         Just(Origin::Local),
         feed().prop_map(Origin::Feed),
     ];
-    let shared = (of(any::<bool>()), any::<u32>(), origin);
-    let (prints, bytes, noise, touched) = prints;
-    let prints = (prints, bytes, noise, touched, shared);
-    (names, more, versions, standing, of(absence), prints).prop_map(
+    let shared = (of(any::<bool>()), any::<u32>(), origin, of(any::<bool>()));
+    (names, more, versions, standing, of(absence), (prints, shared)).prop_map(
         |(
             (id, native, native_shown, published_id, aliases, title),
             (link, enclosure, published, updated),
             (updates, history, tick, first_seen, came),
             standing,
             absence,
-            (prints, bytes, noise, touched, (noconflicts, conflicts, origin)),
+            ((prints, bytes, noise, touched), (noconflicts, conflicts, origin, sse091)),
         )| Known {
             id,
             native,
@@ -182,6 +180,8 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             prints,
             bytes,
             noise,
+            sse091,
+            extras: None,
             touched,
         },
     )

@@ -377,7 +377,9 @@ impl Committer {
     fn purge(&mut self, feed: &FeedName, round: &mut Round) -> Result<(), StoreError> {
         let state = self.held.get(feed).map(|held| &held.state);
         let floor = state.map(|state| {
-            let updates = super::read::most_updates(&self.trees, feed);
+            // Where the name of this gateway cannot be read, its updates of others' items do not count.
+            let own = super::open::identity(&self.trees, None).ok().flatten().map(|(own, _)| own);
+            let updates = super::read::most_updates(&self.trees, feed, own.as_ref());
             Floor::under(state, updates, self.floors.get(feed))
         });
         let writes = purge::forget(&self.trees, feed, floor.as_ref())?;

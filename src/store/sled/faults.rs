@@ -85,6 +85,8 @@ async fn change(store: &SledStore, text: &str) -> Change {
         prints: Vec::new(),
         bytes: 0,
         noise: Noise::default(),
+        sse091: None,
+        extras: None,
         touched: revision.0 + 1,
     };
     let markup = Markup {

@@ -146,7 +146,10 @@ pub(super) fn open(
 }
 
 /// Whose store it is and its last fence; `None` where it is new.
-fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<(EndpointId, u64)>, StoreError> {
+pub(super) fn identity(
+    trees: &Trees,
+    mark: Option<&Mark>,
+) -> Result<Option<(EndpointId, u64)>, StoreError> {
     let get = |key| trees.db().get(key).map_err(|error| trees.failed("read", error));
     let Some(format) = get(FORMAT_KEY)? else {
         let empty = Class::ALL.iter().all(|class| trees.tree(*class).is_empty());

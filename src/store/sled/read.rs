@@ -5,15 +5,15 @@ use super::conflicts;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Attempt, Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup, PollState,
-    Skeleton, Snapshot, SyncId, Time,
+    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup,
+    PollState, Skeleton, Snapshot, SyncId, Time,
 };
 use crate::store::floor;
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{
-    AttemptRecord, EventRecord, FeedRow, HeadRecord, KeptRecord, KnownRecord, LogRecord,
-    MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError, SkeletonRecord,
-    SubscriptionRecord, decode,
+    AttemptRecord, EventRecord, FeedRow, FloorRecord, HeadRecord, KeptRecord, KnownRecord,
+    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError,
+    SkeletonRecord, SubscriptionRecord, decode,
 };
 use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
 use crate::websub::Subscription;
@@ -60,11 +60,17 @@ pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreErr
     values::<SubscriptionRecord, _>(trees, Class::Subscriptions, Vec::new()).collect()
 }
 
-/// The updates of the item that was updated most often, of those made in the feed. What cannot be read
-/// does not count: it is about to go.
-pub(super) fn most_updates(trees: &Trees, feed: &FeedName) -> u32 {
+/// The updates of the item that was updated most often, as [`floor::most_updates`] counts them. What
+/// cannot be read does not count: it is about to go.
+pub(super) fn most_updates(trees: &Trees, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
     let known = values::<KnownRecord, Known>(trees, Class::Ledger, keys::feed(feed)).flatten();
-    known.map(|known| floor::most_updates(std::iter::once(&known))).max().unwrap_or(0)
+    known.map(|known| floor::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
+}
+
+/// What the purged feed of a name noted of them.
+pub(super) fn purged_updates(trees: &Trees, feed: &FeedName) -> Result<u32, StoreError> {
+    let floor: Option<FloorRecord> = trees.record(Class::Floors, &keys::feed(feed))?;
+    Ok(floor.map_or(0, |record| record.floor().updates))
 }
 
 /// Everything that judging a document needs.

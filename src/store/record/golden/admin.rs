@@ -18,6 +18,7 @@ pub(super) fn schedule() -> PollSchedule {
             period: span(7200),
             skip_hours: vec![1, 2],
             skip_days: vec![6],
+            expires: Some(at(6)),
         },
         freshness: span(600),
         last_change: at(-90),
@@ -207,4 +208,14 @@ pub(super) fn history_record() -> HistoryRecord {
     history.set_order(at(30), 3);
     history.set_skeleton(at(20), 0);
     history
+}
+
+/// Before `expires` was remembered.
+#[test]
+fn the_schedule_of_the_sixth_layout_is_read() {
+    let stored = golden("poll-6.hex", &[]);
+    let mut old = schedule();
+    old.hints.expires = None;
+    let sixth = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(old)));
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), sixth);
 }

@@ -111,6 +111,8 @@ pub(super) fn item(seen: &str, noise: Noise, touched: u64, probe: Option<Probe>)
         prints: vec![(1, 2), (u64::MAX, 0)],
         bytes: 77,
         noise,
+        sse091: None,
+        extras: None,
         touched,
     }
 }
@@ -361,7 +363,7 @@ specimens! {
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_3: "event-3.hex", event(EventKind::Discarded), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_6: "poll-6.hex",
+    poll_7: "poll-7.hex",
         poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(schedule()))),
         PollRecord;
     feed_5: "feed-5.hex", shared_feed(), FeedRow;
@@ -403,12 +405,11 @@ fn earlier_layouts_are_read() {
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), fifth);
     let stored = golden("subscription-1.hex", &[]);
     assert_eq!(decode::<SubscriptionRecord>(&stored).unwrap(), subscription(None));
-    let stored = golden("floor-1.hex", &[]);
-    assert_eq!(decode::<FloorRecord>(&stored).unwrap(), floor(0));
-    let stored = golden("event-1.hex", &[]);
-    assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Rekeyed));
-    let stored = golden("event-2.hex", &[]);
-    assert_eq!(decode::<EventRecord>(&stored).unwrap(), event(EventKind::Backfilled));
+    assert_eq!(decode::<FloorRecord>(&golden("floor-1.hex", &[])).unwrap(), floor(0));
+    let events = [("event-1.hex", EventKind::Rekeyed), ("event-2.hex", EventKind::Backfilled)];
+    for (file, kind) in events {
+        assert_eq!(decode::<EventRecord>(&golden(file, &[])).unwrap(), event(kind));
+    }
     let stored = golden("state-2.hex", &[]);
     let mut second = state(feed_noise());
     second.archives.free = 0;
@@ -474,6 +475,8 @@ fn segment(xml: &str) -> SegmentRecord {
         published_id: "urn:0".to_owned(),
         tick: Tick::at(at(30)),
         standing: Standing::Retired { since: at(31) },
+        sse091: None,
+        extras: None,
         touched: 0,
     };
     let deletion = Deletion { id: id("d"), published_id: "urn:d".to_owned(), when: at(20) };

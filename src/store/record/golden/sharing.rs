@@ -13,6 +13,19 @@ fn contested() -> KnownRecord {
     })
 }
 
+fn known_by_091() -> KnownRecord {
+    let attributes = vec![(Some("urn:x".to_owned()), "a".to_owned(), "1".to_owned())];
+    let extra = Extra { attributes, elements: "<x xmlns=\"urn:x\"/>".to_owned() };
+    let by = EndpointId::new("JEO2000").unwrap();
+    let update = Update { sequence: Count::ONE, stamp: Stamp::By(by) };
+    let extras = SyncExtras { sync: extra.clone(), updates: vec![(update, extra)] };
+    let extras = Some(Box::new(extras));
+    let item = Known { origin: Origin::Upstream, sse091: Some(true), extras, ..files::returned() };
+    let record = KnownRecord::from(&item);
+    assert_eq!(Known::try_from(record.clone()).unwrap(), item);
+    record
+}
+
 fn caught_up() -> StateRecord {
     let until = Some("2026-11-20T16:20:05Z".to_owned());
     StateRecord::new(&FeedState { upstream_until: until, ..files::state(files::feed_noise()) }, 40)
@@ -52,7 +65,7 @@ fn conflicts() -> ConflictsRecord {
 }
 
 specimens! {
-    known_5: "known-5.hex", contested(), KnownRecord;
+    known_6: "known-6.hex", known_by_091(), KnownRecord;
     state_7: "state-7.hex", formed(), StateRecord;
     conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
 }
@@ -63,6 +76,8 @@ fn what_nobody_shared_is_read() {
     let stored = golden("known-4.hex", &[]);
     let fourth = KnownRecord::from(&files::returned());
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), fourth);
+    let stored = golden("known-5.hex", &[]);
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), contested());
     let stored = golden("state-3.hex", &[]);
     let third = StateRecord::new(&files::state(files::feed_noise()), 40);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), third);
@@ -85,8 +100,8 @@ fn origins_keep_their_numbers() {
         let other = KnownRecord::from(&Known { origin, ..files::returned() });
         let (plain, other) =
             (postcard::to_stdvec(&plain).unwrap(), postcard::to_stdvec(&other).unwrap());
-        // It is followed by two fields of one byte each.
-        let place = plain.len() - 3;
+        // It is followed by four fields of one byte each.
+        let place = plain.len() - 5;
         assert_eq!((plain[place], other[place]), (0, number));
     }
 }

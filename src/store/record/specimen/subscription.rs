@@ -84,6 +84,7 @@ pub(super) fn any_schedule() -> impl Strategy<Value = PollSchedule> {
         period,
         skip_hours,
         skip_days,
+        expires: None,
     });
     (hints, (time(), time(), time()), span(), span(), of((time(), text()))).prop_map(
         |(hints, (noted, polled, last_change), freshness, gap, retry)| PollSchedule {
