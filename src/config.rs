@@ -29,7 +29,7 @@ pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, Feed, SOURCE_LIMIT};
 pub use naming::feed_name;
 pub use overrides::Overrides;
 pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
-pub use publish::{Dialect, HistoryLinks, Publish};
+pub use publish::{Deltas, Dialect, HistoryLinks, Publish};
 pub use server::{AdminToken, Server, Token};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::Sup;

@@ -52,6 +52,7 @@ mod topics;
 
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
+pub use delta::DeltaViews;
 pub use hub::{Hub, HubError, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, Server};
@@ -106,6 +107,8 @@ pub struct Settings {
     pub history: LinkForms,
     /// Whether reader views write relative references as absolute addresses.
     pub absolute_urls: bool,
+    /// Which views are answered with deltas (`publish.deltas`).
+    pub deltas: DeltaViews,
     /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no
     /// document leads to them.
     pub periods: Vec<u32>,
@@ -183,6 +186,7 @@ impl Room {
             Arc::clone(&store),
             site.clone(),
             settings.window,
+            settings.deltas,
             renderer,
             metrics.clone(),
         );

@@ -93,6 +93,7 @@ impl Gateway {
             window: config.publish.window,
             history: translate::history_links(config),
             absolute_urls: config.publish.absolute_urls,
+            deltas: translate::deltas(config),
             periods: translate::periods(config),
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,

@@ -2,11 +2,12 @@
 
 use super::{AppError, reach};
 use crate::archive;
-use crate::config::{AllowPrivate, Config, Dialect, HistoryLinks};
+use crate::config::{AllowPrivate, Config, Deltas, Dialect, HistoryLinks};
 use crate::fetch::{self, FetchSettings, Services};
 use crate::hub;
 use crate::poll::PollSettings;
 use crate::render;
+use crate::serve;
 use crate::store::Retention;
 use crate::websub::Leases;
 
@@ -101,6 +102,14 @@ pub(super) fn history_links(config: &Config) -> render::LinkForms {
     render::LinkForms {
         draft05: written(HistoryLinks::Draft05),
         rfc5005: written(HistoryLinks::Rfc5005),
+    }
+}
+
+/// Which views are answered with deltas.
+pub(super) const fn deltas(config: &Config) -> serve::DeltaViews {
+    match config.publish.deltas {
+        Deltas::Sync => serve::DeltaViews::Sync,
+        Deltas::All => serve::DeltaViews::All,
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) const KEYS: &[&str] = &[
     "versions_bytes",
     "window",
     "tombstones",
+    "deltas",
 ];
 
 /// What the window and the keeping of tombstones may be.
@@ -74,6 +75,8 @@ pub struct Publish {
     pub tombstones: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
+    /// Which views are answered with deltas where a client asks for them.
+    pub deltas: Deltas,
 }
 
 impl Default for Publish {
@@ -93,8 +96,20 @@ impl Default for Publish {
             window: Duration::from_secs(30 * 86_400),
             tombstones: Duration::from_secs(180 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            deltas: Deltas::Sync,
         }
     }
+}
+
+/// Which views are answered with deltas (RFC 3229, `A-IM: feed`) where a client asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Deltas {
+    /// The sync view alone: libraries of feed readers send `A-IM: feed` of their own accord, and programs
+    /// that use them take the status 226 for an error and lose what came with it.
+    #[default]
+    Sync,
+    /// The reader view too.
+    All,
 }
 
 /// A dialect of the sync markup (`?sx=`).
@@ -137,6 +152,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     let versions_bytes = section.text("versions_bytes", size);
     let window_written = section.duration("window", &KEEPING);
     let tombstones_written = section.duration("tombstones", &KEEPING);
+    let deltas = section.choice("deltas", &[("sync", Deltas::Sync), ("all", Deltas::All)]);
     let window = window_written.unwrap_or(default.window);
     let tombstones = tombstones_written.unwrap_or(default.tombstones);
     // A subscriber within the window must still be told of every deletion in it.
@@ -164,6 +180,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
         window,
         tombstones,
         versions_per_day: versions_per_day.unwrap_or(default.versions_per_day),
+        deltas: deltas.unwrap_or(default.deltas),
     }
 }
 

@@ -28,6 +28,29 @@ pub(super) const FEED: &str = "feed";
 /// Separates the parts of a tag.
 const DOT: char = '.';
 
+/// Which views are answered with deltas where a client asks for them (`publish.deltas`).
+///
+/// That a client asks does not say that it understands: a library asks for all programs that use it, and
+/// those that take 226 for an error lose what came with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeltaViews {
+    /// The sync view alone, whose clients are written to the text.
+    Sync,
+    /// The reader view too.
+    All,
+}
+
+impl DeltaViews {
+    /// Whether a view is answered with deltas. The complete view never is.
+    pub(super) const fn has(self, kind: ViewKind) -> bool {
+        match kind {
+            ViewKind::Sync => true,
+            ViewKind::Reader => matches!(self, Self::All),
+            ViewKind::Complete => false,
+        }
+    }
+}
+
 /// Whether the client merges deltas of feeds.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     members(headers, &A_IM).iter().any(|(token, weight)| token == FEED && *weight > 0)
@@ -40,8 +63,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 pub(super) struct Scope(u64);
 
 impl Scope {
-    /// The scope of a view. `None` for views of which there are no deltas, and for containers that are
-    /// not the feed's own: what the state says of deltas is said of that one.
+    /// The scope of a view that has deltas. `None` for containers that are not the feed's own: what the state says of deltas is said of that one.
     pub(super) fn of(
         record: &FeedRecord,
         reader: &str,
@@ -51,7 +73,7 @@ impl Scope {
     ) -> Option<Self> {
         // What stands in each other is told whole.
         let is_list = form.container(format) == Container::Opml;
-        if kind == ViewKind::Complete || form.within(format).container.is_some() || is_list {
+        if form.within(format).container.is_some() || is_list {
             return None;
         }
         let dialect = form.dialect;
@@ -241,9 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_deltas_of_the_complete_view() {
-        let all = ViewKind::Complete;
-        assert_eq!(Scope::of(&record("u"), "r", all, FORM, Format::Atom10), None);
+    fn only_the_operator_gives_deltas_to_readers() {
+        let views = [ViewKind::Sync, ViewKind::Reader, ViewKind::Complete];
+        assert_eq!(views.map(|kind| DeltaViews::Sync.has(kind)), [true, false, false]);
+        assert_eq!(views.map(|kind| DeltaViews::All.has(kind)), [true, true, false]);
     }
 
     #[test]

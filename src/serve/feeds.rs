@@ -7,7 +7,7 @@ use super::negotiate::{Encoding, container, encoding};
 use super::problem::Problem;
 use super::query::Asked;
 use super::rendition::Rendition;
-use super::shelf::{Delta, Wish};
+use super::shelf::{Delta, Shelf, Wish};
 use super::{Room, Shared, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
@@ -21,16 +21,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 /// The name of a feed in an address, before it is checked.
 pub(super) type NameInPath = Result<Path<String>, PathRejection>;
 
-/// Readers may keep the reader view for a minute: few ask more often than that.
-const READER_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
-/// Who reads these was told of a change, and must not get what an intermediary kept from before.
-const SYNC_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// Of what can change: who was told of a change (by SUP, the hub or the change log) must not get what an
+/// intermediary kept from before, and a 304 is cheap.
+const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// An archive changes only where text is taken out of it, which is to be seen within a day.
 const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 /// A delta is no answer for anybody else: only caches that know what `IM` means may keep it, which
 /// `im` tells them in spite of `no-store` (RFC 3229 section 10.8.2).
-const READER_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, max-age=60");
-const SYNC_DELTA: HeaderValue = HeaderValue::from_static("no-store, im, no-cache");
+const DELTA_FRESH: HeaderValue = HeaderValue::from_static("no-store, im, no-cache");
 /// What an answer depends on beside its address.
 const VARY: HeaderValue = HeaderValue::from_static("A-IM, Accept-Encoding");
 const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
@@ -116,7 +114,7 @@ async fn view(
     if method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers)).await;
         if let Some(delta) = delta {
-            return Ok(changes(wish.kind, headers_out, &delta, encoding(headers)));
+            return Ok(changes(headers_out, &delta, encoding(headers)));
         }
     }
     Ok((headers_out, body).into_response())
@@ -169,21 +167,22 @@ impl Which<'_> {
     /// How long it may be kept without asking.
     const fn fresh(self) -> HeaderValue {
         match self {
-            Self::View { kind: ViewKind::Reader, .. } => READER_FRESH,
-            Self::View { .. } => SYNC_FRESH,
+            Self::View { .. } => FRESH,
             // The newest archive changes once more: when the next one comes to be linked.
-            Self::Archive(place) if place.next.is_none() => READER_FRESH,
+            Self::Archive(place) if place.next.is_none() => FRESH,
             Self::Archive(_) => ARCHIVE_FRESH,
         }
     }
 
     /// What the answer depends on beside the address.
-    const fn vary(self) -> HeaderValue {
+    const fn vary(self, shelf: &Shelf) -> HeaderValue {
         match self {
-            Self::View { kind: ViewKind::Complete, is_named: false } => VARY_CHOSEN_PLAIN,
-            Self::View { kind: ViewKind::Complete, is_named: true } => VARY_PLAIN,
-            Self::View { is_named: false, .. } => VARY_CHOSEN,
-            Self::View { is_named: true, .. } => VARY,
+            Self::View { kind, is_named } => match (shelf.has_deltas(kind), is_named) {
+                (true, false) => VARY_CHOSEN,
+                (true, true) => VARY,
+                (false, false) => VARY_CHOSEN_PLAIN,
+                (false, true) => VARY_PLAIN,
+            },
             Self::Archive(_) => VARY_PLAIN,
         }
     }
@@ -237,10 +236,9 @@ fn describe(headers: &mut HeaderMap, rendition: &Rendition, encoding: Encoding) 
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `headers`: those of the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(kind: ViewKind, mut headers: HeaderMap, delta: &Delta, encoding: Encoding) -> Response {
+fn changes(mut headers: HeaderMap, delta: &Delta, encoding: Encoding) -> Response {
     describe(&mut headers, &delta.rendition, encoding);
-    let fresh = if kind == ViewKind::Reader { READER_DELTA } else { SYNC_DELTA };
-    headers.insert(header::CACHE_CONTROL, fresh);
+    headers.insert(header::CACHE_CONTROL, DELTA_FRESH);
     headers.insert(IM, HeaderValue::from_static(delta::FEED));
     if let Ok(base) = HeaderValue::from_str(&delta.base) {
         headers.insert(DELTA_BASE, base);
@@ -258,7 +256,7 @@ pub(super) fn lasting(
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, which.fresh());
-    headers.insert(header::VARY, which.vary());
+    headers.insert(header::VARY, which.vary(&room.shelf));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let sup = room.site.sup(feed);

@@ -4,7 +4,7 @@
 mod deltas;
 
 use super::address::{Form, Site};
-use super::delta::Point;
+use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::problem::{Problem, RETRY_SOON};
@@ -128,6 +128,7 @@ pub(super) struct Shelf {
     store: Arc<dyn Store>,
     site: Site,
     window: Duration,
+    views_with_deltas: DeltaViews,
     renderer: Renderer,
     metrics: Metrics,
     renditions: Cache<Key, Arc<Rendition>>,
@@ -144,6 +145,7 @@ impl Shelf {
         store: Arc<dyn Store>,
         site: Site,
         window: Duration,
+        views_with_deltas: DeltaViews,
         renderer: Renderer,
         metrics: Metrics,
     ) -> Self {
@@ -158,6 +160,7 @@ impl Shelf {
             store,
             site,
             window,
+            views_with_deltas,
             renderer,
             metrics,
             renditions: weighed(SHELF_BYTES),

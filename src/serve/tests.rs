@@ -124,6 +124,7 @@ fn settings() -> Settings {
     Settings {
         history: crate::render::LinkForms::default(),
         absolute_urls: false,
+        deltas: super::DeltaViews::Sync,
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),
         dialect: Dialect::Sse,

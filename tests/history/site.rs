@@ -12,8 +12,8 @@ use tidegate::clock::ManualClock;
 use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, BackfillAction, FeedStatus, HoldAction, Operator, OperatorError, PollReport,
-    Put, PutFeed, Redacted, Settings, Totals,
+    self, AdminToken, BackfillAction, DeltaViews, FeedStatus, HoldAction, Operator, OperatorError,
+    PollReport, Put, PutFeed, Redacted, Settings, Totals,
 };
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
@@ -190,6 +190,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             window: gate.window,
             history: LinkForms::default(),
             absolute_urls: false,
+            deltas: DeltaViews::All,
             periods: Vec::new(),
             hub: false,
             cloud: false,

@@ -36,13 +36,21 @@ pub(in crate::serve) struct Delta {
 }
 
 impl Shelf {
-    /// What the tags of a view belong to.
+    /// Whether a view is answered with deltas.
+    pub(in crate::serve) const fn has_deltas(&self, kind: ViewKind) -> bool {
+        self.views_with_deltas.has(kind)
+    }
+
+    /// What the tags of a view belong to; `None` where it has no deltas.
     pub(super) fn scope(
         &self,
         record: &FeedRecord,
         wish: Wish,
         state: &FeedState,
     ) -> Option<Scope> {
+        if !self.has_deltas(wish.kind) {
+            return None;
+        }
         let form = wish.form(state);
         let reader = self.site.view(&record.name, ViewKind::Reader, form);
         Scope::of(record, &reader, wish.kind, form, state.format)

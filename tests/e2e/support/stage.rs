@@ -341,6 +341,12 @@ const POLLING: &str = "[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
 
 /// A configuration for tests: everything beside what `text` says.
 pub fn configuration(text: &str) -> Config {
+    // The reader that merges deltas is there in every scenario.
+    let publish = "[publish]\ndeltas = \"all\"\n";
+    let text = match text.contains("[publish]\n") {
+        true => text.replace("[publish]\n", publish),
+        false => format!("{text}\n{publish}"),
+    };
     let has = |table: &str| text.lines().any(|line| line == table);
     let store = if has("[store]") { "" } else { "[store]\nkind = \"memory\"\n" };
     let polling = if has("[polling]") { "" } else { POLLING };
