@@ -6,13 +6,16 @@
 mod about;
 mod address;
 mod admin;
+mod admission;
 mod archives;
 mod auth;
 mod callback;
+mod client;
 mod cloud;
 mod compressed;
 mod conditional;
 mod conflicts;
+mod connections;
 mod dashboard;
 mod delta;
 mod directory;
@@ -43,6 +46,8 @@ mod problem;
 mod put;
 mod query;
 mod rendition;
+mod request_rules;
+mod shares;
 mod shelf;
 mod stall;
 mod sup;
@@ -68,15 +73,19 @@ use crate::clock::Clock;
 use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
+use admission::Admission;
 use archives::Archives;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{get, post};
+use client::Proxies;
 use conflicts::Contested;
 use directory::{DIRECTORY_AGE, Directory};
 use doors::Doors;
+use ipnet::IpNet;
 use keeping::Counted;
 use log::Log;
 use metrics::Metrics;
@@ -97,6 +106,8 @@ pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
 pub struct Settings {
     /// The address under which readers reach it, absolute; a slash at the end makes no difference.
     pub public_url: String,
+    /// Whose word is taken for who the client is (`server.trusted_proxies`).
+    pub trusted_proxies: Vec<IpNet>,
     /// What administration must bring along.
     pub admin_token: AdminToken,
     /// The dialect of sync markup when nobody asks for another (`publish.dialect`).
@@ -142,9 +153,12 @@ struct Room {
     operator: Arc<dyn Operator>,
     hub: Option<Arc<dyn Hub>>,
     site: Site,
+    proxies: Proxies,
     admin_token: AdminToken,
     links: Links,
     directory: Directory,
+    admission: Arc<Admission>,
+    about: about::Pages,
     shelf: Shelf,
     archives: Archives,
     pasts: Pasts,
@@ -182,20 +196,28 @@ impl Room {
             .with_cloud(settings.cloud)
             .with_absolute_urls(settings.absolute_urls)
             .linking(settings.history);
+        let admission = Arc::new(Admission::new());
         let shelf = Shelf::new(
             Arc::clone(&store),
             site.clone(),
             settings.window,
             settings.deltas,
             renderer,
+            (&admission, &metrics),
+        );
+        let archives = Archives::new(
+            Arc::clone(&store),
+            site.clone(),
+            renderer,
+            Arc::clone(&admission),
             metrics.clone(),
         );
-        let archives = Archives::new(Arc::clone(&store), site.clone(), renderer, metrics.clone());
         let pasts = Pasts::new(
             Arc::clone(&store),
             site.clone(),
             settings.window,
             renderer,
+            Arc::clone(&admission),
             metrics.clone(),
         );
         let counted = Counted::new(Arc::clone(&store));
@@ -211,8 +233,12 @@ impl Room {
             operator,
             hub,
             site,
+            proxies: Proxies::new(settings.trusted_proxies),
             admin_token: settings.admin_token,
             links,
+            about: about::pages(Arc::clone(&admission), metrics.clone()),
+            answers: items::Answers::new(&admission, &metrics),
+            admission,
             shelf,
             archives,
             pasts,
@@ -220,7 +246,6 @@ impl Room {
             counted,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
-            answers: items::Answers::new(&metrics),
             pushes: Semaphore::new(callback::PUSHES_AT_ONCE),
             pushing: callback::Pushing::default(),
             log,
@@ -259,13 +284,21 @@ fn routes(room: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.
         .layer(from_fn_with_state(Arc::clone(&room), auth::require));
-    Router::new()
-        .route("/", get(dashboard::page))
-        .route("/assets/style.css", get(html::style))
+    let readable = Router::new()
         .route("/feeds/{name}", get(feeds::reader))
         .route("/feeds/{name}/sync", get(feeds::sync))
         .route("/feeds/{name}/complete", get(feeds::complete))
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
+        .route("/subscriptions.opml", get(opml::document))
+        .route("/sup.json", get(sup::document))
+        .route("/events", get(doors::events))
+        .route("/changes", get(doors::changes))
+        .method_not_allowed_fallback(wrong_method)
+        .route_layer(from_fn(request_rules::readable_anywhere));
+    Router::new()
+        .merge(readable)
+        .route("/", get(dashboard::page))
+        .route("/assets/style.css", get(html::style))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(conflicts::show))
         .route(
@@ -273,10 +306,6 @@ fn routes(room: Shared) -> Router {
             post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
         )
         .route("/feeds/{name}/about", get(about::page))
-        .route("/subscriptions.opml", get(opml::document))
-        .route("/sup.json", get(sup::document))
-        .route("/events", get(doors::events))
-        .route("/changes", get(doors::changes))
         .route("/websub", post(hub::request))
         .route(address::CLOUD_PATH, post(cloud::register))
         .route(callback::ROUTE, get(callback::verify).post(callback::push))
@@ -288,13 +317,16 @@ fn routes(room: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::time_limit))
+        .layer(from_fn(request_rules::drain))
+        .layer(from_fn(request_rules::one_host))
         .layer(from_fn(compressed::answer))
         .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
+        .layer(from_fn_with_state(Arc::clone(&room), client::identify))
         .with_state(room)
 }
 
-async fn unknown(uri: Uri) -> Problem {
-    nothing_at(uri.path())
+async fn unknown(uri: Uri) -> Result<Response, Problem> {
+    request_rules::without_slash(&uri).ok_or_else(|| nothing_at(uri.path()))
 }
 
 /// The same below the administration's address, which the routes there do not see.

@@ -88,6 +88,7 @@ impl Gateway {
         desk.open_all().await;
         let settings = serve::Settings {
             public_url,
+            trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token,
             dialect: translate::dialect(config),
             window: config.publish.window,

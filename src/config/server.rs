@@ -2,11 +2,16 @@
 
 use super::section::Section;
 use super::web::public_address;
+use ipnet::IpNet;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-pub(super) const KEYS: &[&str] = &["listen", "public_url", "admin_token", "admin_token_file"];
+pub(super) const KEYS: &[&str] =
+    &["listen", "public_url", "trusted_proxies", "admin_token", "admin_token_file"];
+
+/// The most addresses and networks of trusted proxies.
+const PROXIES_LIMIT: usize = 1000;
 
 /// The longest administration token, in bytes.
 const TOKEN_LIMIT: usize = 512;
@@ -22,6 +27,8 @@ pub struct Server {
     /// The address under which the gateway is reached, without a slash at its end; `None` stands
     /// for `http://LISTEN`.
     pub public_url: Option<String>,
+    /// Whose word is taken for who the client is: addresses and networks.
+    pub trusted_proxies: Vec<IpNet>,
     /// The administration token, or where it is.
     pub admin_token: AdminToken,
 }
@@ -31,6 +38,7 @@ impl Default for Server {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             public_url: None,
+            trusted_proxies: Vec::new(),
             admin_token: AdminToken::Unset,
         }
     }
@@ -90,6 +98,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
         })
     });
     let public_url = section.text("public_url", public_address);
+    let trusted_proxies = trusted_proxies(section);
     let token = section.text("admin_token", Token::new);
     let file = section.text("admin_token_file", |text| match text {
         "" => Err("is empty; name the file that holds the token"),
@@ -107,5 +116,26 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
     }
     let here = token.map(AdminToken::Here);
     let admin_token = here.or(file.map(AdminToken::File)).unwrap_or_default();
-    Server { listen: listen.unwrap_or(default.listen), public_url, admin_token }
+    Server { listen: listen.unwrap_or(default.listen), public_url, trusted_proxies, admin_token }
+}
+
+fn trusted_proxies(section: &mut Section<'_, '_, '_>) -> Vec<IpNet> {
+    const KEY: &str = "trusted_proxies";
+    const WANTED: &str = "a list of addresses and networks, like \"127.0.0.1\" or \"10.0.0.0/8\"";
+    let mut proxies: Vec<IpNet> = Vec::new();
+    for (span, text) in section.list(KEY, PROXIES_LIMIT, WANTED).unwrap_or_default() {
+        let address = text.parse::<IpAddr>().map(IpNet::from).ok();
+        match address.or_else(|| text.parse().ok()) {
+            // Everybody could then say to be anybody.
+            Some(network) if network.prefix_len() == 0 => {
+                section.fault_at(&span, KEY, format!("{text:?} trusts everybody; write {WANTED}"));
+            }
+            Some(network) if proxies.contains(&network) => {
+                section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
+            }
+            Some(network) => proxies.push(network),
+            None => section.fault_at(&span, KEY, format!("{text:?} is unknown; write {WANTED}")),
+        }
+    }
+    proxies
 }

@@ -120,6 +120,28 @@ fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
 }
 
 #[test]
+fn trusted_proxies_are_addresses_and_networks() {
+    let proxies = |value: &str| {
+        let config = good(&format!("[server]\ntrusted_proxies = {value}"));
+        config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(proxies("[]"), [""; 0]);
+    let all = proxies(r#"["127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"]"#);
+    assert_eq!(all, ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"]);
+    for bad in [
+        r#""127.0.0.1""#,
+        r#"["localhost"]"#,
+        r#"["10.0.0.0/33"]"#,
+        r#"["0.0.0.0/0"]"#,
+        r#"["::1", "::1"]"#,
+        "[1]",
+    ] {
+        let said = faults(&format!("[server]\ntrusted_proxies = {bad}"));
+        assert!(said.contains("server.trusted_proxies"), "{bad}: {said}");
+    }
+}
+
+#[test]
 fn allow_private_is_a_boolean_or_a_list() {
     let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
     assert_eq!(private("false").allow_private, AllowPrivate::No);

@@ -2,34 +2,84 @@
 
 use super::address::without_credentials;
 use super::admin::EVENTS_SHOWN;
+use super::admission::{Admission, What, Work};
+use super::client::Client;
 use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, text};
+use super::metrics::Metrics;
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
+use super::press::{Ask, Press};
 use super::problem::{Problem, RETRY_SOON};
 use super::{Shared, discarded, keeping};
 use crate::judge::{self, Pending, Quiet};
-use crate::model::{Backfill, Event, FeedName, FeedState};
+use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and
+/// anybody may ask.
+const FRESH: Duration = Duration::from_secs(5);
+/// Bytes of pages kept, all feeds together.
+const BYTES: u64 = 4 * 1024 * 1024;
+/// How many are made at once.
+const AT_ONCE: usize = 4;
+
+/// The pages of feeds, as of a revision.
+pub(super) type Pages = Press<(FeedName, Option<Revision>), String>;
+
+/// No page yet.
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> Pages {
+    let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
+    Press::lasting(BYTES, FRESH, AT_ONCE, weigh, admission, metrics)
+}
+
+/// Why there is no page.
+#[derive(Debug, Clone)]
+struct Missing(Problem);
+
+impl<E: Into<Problem>> From<E> for Missing {
+    fn from(why: E) -> Self {
+        Self(why.into())
+    }
+}
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let status = room.operator.status(&record.name).await?;
     let state = room.store.state(&record.name).await?;
+    let counts = state.as_ref().map(|state| (state.living, state.tombstones));
+    let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
+    let work = Work { feed: record.name.clone(), what: What::Ledger };
+    let ask = Ask { client, cost: room.admission.cost_of(&work, items), work, tells: false };
+    let key = (record.name.clone(), state.as_ref().map(|state| state.revision));
+    let make = async |_turn| made(&room, &record, state).await;
+    let content = room.about.get(key, ask, make).await.map_err(|missing| missing.0.clone())?;
+    let content = maud::PreEscaped(content.as_str());
+    Ok(html::page(&format!("About {}", record.name), &html! { (content) }))
+}
+
+async fn made(
+    room: &Shared,
+    record: &FeedRecord,
+    state: Option<FeedState>,
+) -> Result<String, Missing> {
+    let status = room.operator.status(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
     let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
     let kept = match (&state, &snapshot) {
         (Some(state), Some(snapshot)) => {
-            let kept = keeping::part(&room, &record.name, state, snapshot.archives.first()).await;
+            let kept = keeping::part(room, &record.name, state, snapshot.archives.first()).await;
             kept.map_err(|error| {
                 tracing::error!(feed = %record.name, %error, "what is kept could not be counted");
                 Problem::later("the gateway could not count what it keeps just now", RETRY_SOON)
@@ -37,10 +87,13 @@ pub(super) async fn page(
         }
         _ => html! {},
     };
-    let contested = room.contested.of(&record.name).await?;
     let kept = html! { (discarded::part(&record.name, snapshot.as_ref())) (kept) };
+    let contested = match &snapshot {
+        Some(snapshot) => room.contested.in_ledger(&record.name, snapshot).await,
+        None => 0,
+    };
     let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
-    Ok(html::page(&format!("About {}", record.name), &content))
+    Ok(content.into_string())
 }
 
 fn content(

@@ -5,9 +5,11 @@
 
 use super::Shared;
 use super::address::{Form, Site, without_credentials};
+use super::admission::{Admission, Overloaded, What, Work};
+use super::client::Client;
 use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
-use super::press::Press;
+use super::press::{Ask, Press, Turn};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
@@ -20,13 +22,15 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Bytes of renditions of archives kept, all feeds together.
 const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
 /// How many archives are read, rendered and compressed at once; apart from the views, so that who
 /// walks back through a feed's history cannot crowd out who reads it.
-const RENDERS_AT_ONCE: usize = 2;
+const RENDERS_AT_ONCE: usize = 4;
+
+/// How many times the size that it has on disk an archive takes in memory while it is rendered.
+const TIMES_ON_DISK: u64 = 8;
 
 /// What a rendition of an archive is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,6 +46,8 @@ enum Missing {
     Dropped,
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Overloaded(#[from] Overloaded),
     #[error("rendering failed: {0}")]
     Render(String),
 }
@@ -60,9 +66,11 @@ impl Archives {
         store: Arc<dyn Store>,
         site: Site,
         renderer: Renderer,
+        admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Self {
-        let renditions = Press::new(ARCHIVE_BYTES, RENDERS_AT_ONCE, Rendition::weight, metrics);
+        let weigh = Rendition::weight;
+        let renditions = Press::new(ARCHIVE_BYTES, RENDERS_AT_ONCE, weigh, admission, metrics);
         Self { store, site, renderer, renditions }
     }
 
@@ -71,6 +79,7 @@ impl Archives {
         record: &FeedRecord,
         place: &ArchivePlace,
         form: Form,
+        client: Client,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
         let key = Key { place: place.clone(), form };
         let make = async |turn| {
@@ -78,7 +87,10 @@ impl Archives {
             let archive = archive.ok_or(Missing::Dropped)?;
             self.build(record, place.clone(), form, archive, turn).await
         };
-        self.renditions.get(key, make).await
+        // Its size on disk, with what is read and what is written of it.
+        let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
+        let work = Work { feed: record.name.clone(), what: What::Archive };
+        self.renditions.get(key, Ask { client, work, cost, tells: false }, make).await
     }
 
     async fn build(
@@ -87,7 +99,7 @@ impl Archives {
         place: ArchivePlace,
         form: Form,
         archive: Archive,
-        turn: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> Result<Rendition, Missing> {
         let format = archive.skeleton.format;
         let form = form.within(format);
@@ -158,6 +170,7 @@ fn document(
 /// `GET /feeds/NAME/archive/ID`.
 pub(super) async fn archive(
     State(room): State<Shared>,
+    client: Client,
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -180,10 +193,11 @@ pub(super) async fn archive(
     if place.note.dropped {
         return Err(dropped());
     }
-    let rendition = match room.archives.rendition(&record, &place, form).await {
+    let rendition = match room.archives.rendition(&record, &place, form, client).await {
         Ok(rendition) => rendition,
         Err(missing) => match *missing {
             Missing::Dropped => return Err(dropped()),
+            Missing::Overloaded(why) => return Err(why.into()),
             _ => return Err(failed(&record, missing.as_ref())),
         },
     };

@@ -12,7 +12,7 @@ use super::items::{self, Budget, Differences};
 use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::{Room, Shared, html};
-use crate::model::{FeedName, Item, Revision, SyncId};
+use crate::model::{FeedName, Item, Revision, Snapshot, SyncId};
 use crate::record::local;
 use crate::store::{Store, StoreError};
 use axum::Json;
@@ -81,9 +81,15 @@ impl Contested {
             return Ok(counted);
         }
         let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(0) };
+        Ok(self.in_ledger(feed, &snapshot).await)
+    }
+
+    /// The same where the ledger was read already.
+    pub(super) async fn in_ledger(&self, feed: &FeedName, snapshot: &Snapshot) -> u32 {
         let count = u32::try_from(snapshot.conflicts.len()).unwrap_or(u32::MAX);
-        self.counted.insert((key.0, snapshot.state.revision), count).await;
-        Ok(count)
+        let key = (feed.clone(), snapshot.state.revision);
+        self.counted.insert(key, count).await;
+        count
     }
 }
 

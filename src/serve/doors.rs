@@ -11,7 +11,9 @@ pub(super) use events::events;
 pub(super) use poll::changes;
 
 use super::Room;
-use super::problem::{Problem, RETRY_SOON};
+use super::client::Client;
+use super::problem::Problem;
+use super::shares::{Share, Shares};
 use crate::model::FeedName;
 use position::Position;
 use std::collections::BTreeSet;
@@ -22,6 +24,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) const STREAMS_AT_ONCE: usize = 256;
 /// Long polls that wait at once.
 pub(super) const WAITING_AT_ONCE: usize = 256;
+/// Of each, those of one client.
+const EACH: u32 = 32;
 /// The most feeds that one request names.
 const FEEDS_LIMIT: usize = 100;
 /// The longest query that is read, in bytes.
@@ -31,30 +35,51 @@ const EPOCHS: usize = 64;
 
 /// How many may stand in the doors.
 pub(super) struct Doors {
-    streams: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    streams: Door,
+    waiting: Door,
+}
+
+/// A door in which so many may stand, and of one client a few.
+struct Door {
+    limit: usize,
+    all: Arc<Semaphore>,
+    clients: Shares<Client>,
+}
+
+/// A place in a door, until it is dropped.
+struct Standing {
+    _permit: OwnedSemaphorePermit,
+    _share: Share<Client>,
+}
+
+impl Door {
+    fn new(limit: usize) -> Self {
+        Self { limit, all: Arc::new(Semaphore::new(limit)), clients: Shares::new(EACH) }
+    }
+
+    /// A place in it; where there is none, why.
+    fn enter(&self, client: Client, what: &str) -> Result<Standing, String> {
+        let share = self.clients.try_take(&client, 1);
+        let share = share
+            .ok_or_else(|| format!("{EACH} {what} of your address are open, which is the limit"))?;
+        let permit = Arc::clone(&self.all).try_acquire_owned();
+        let permit =
+            permit.map_err(|_| format!("{} {what} are open, which is the limit", self.limit))?;
+        Ok(Standing { _permit: permit, _share: share })
+    }
 }
 
 impl Doors {
     /// Doors in which nobody stands.
     pub(super) fn new() -> Self {
-        Self {
-            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
-            waiting: Arc::new(Semaphore::new(WAITING_AT_ONCE)),
-        }
+        Self { streams: Door::new(STREAMS_AT_ONCE), waiting: Door::new(WAITING_AT_ONCE) }
     }
 
     /// How many streams are open.
     #[cfg(test)]
     pub(super) fn open_streams(&self) -> usize {
-        STREAMS_AT_ONCE - self.streams.available_permits()
+        STREAMS_AT_ONCE - self.streams.all.available_permits()
     }
-}
-
-fn enter(door: &Arc<Semaphore>, what: &str, limit: usize) -> Result<OwnedSemaphorePermit, Problem> {
-    Arc::clone(door).try_acquire_owned().map_err(|_| {
-        Problem::later(format!("{limit} {what} are open, which is the limit"), RETRY_SOON)
-    })
 }
 
 /// What a client asks of a door.

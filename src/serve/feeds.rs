@@ -1,6 +1,7 @@
 //! The feed documents: reader, sync and complete view, and the headers of all feed documents
 //! (CONTRACT, Addresses).
 
+use super::client::Client;
 use super::conditional::{not_modified, tags};
 use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::{Encoding, container, encoding};
@@ -42,34 +43,37 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Lin
 /// `GET /feeds/NAME`.
 pub(super) async fn reader(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Reader, name, query.as_deref(), (&method, &headers)).await
+    view(&room, ViewKind::Reader, name, query.as_deref(), (client, &method, &headers)).await
 }
 
 /// `GET /feeds/NAME/sync`.
 pub(super) async fn sync(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Sync, name, query.as_deref(), (&method, &headers)).await
+    view(&room, ViewKind::Sync, name, query.as_deref(), (client, &method, &headers)).await
 }
 
 /// `GET /feeds/NAME/complete`.
 pub(super) async fn complete(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    view(&room, ViewKind::Complete, name, query.as_deref(), (&method, &headers)).await
+    view(&room, ViewKind::Complete, name, query.as_deref(), (client, &method, &headers)).await
 }
 
 /// A path that does not decode to text names nothing.
@@ -82,7 +86,7 @@ async fn view(
     kind: ViewKind,
     name: NameInPath,
     query: Option<&str>,
-    (method, headers): (&Method, &HeaderMap),
+    (client, method, headers): (Client, &Method, &HeaderMap),
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
@@ -99,9 +103,9 @@ async fn view(
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return past::answer(room, &record, wish, (at, vary), headers).await;
+        return past::answer(room, &record, (wish, client), (at, vary), headers).await;
     }
-    let rendition = room.shelf.rendition(&record, wish).await?;
+    let rendition = room.shelf.rendition(&record, wish, client).await?;
     let which = Which::View { kind, is_named };
     let stands = headers_of(room, &record, which, &rendition, headers);
     let (headers_out, body) = match stands {
@@ -112,7 +116,7 @@ async fn view(
     };
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if method == Method::GET && delta::is_wanted(headers) {
-        let delta = room.shelf.delta(&record, wish, &rendition, tags(headers)).await;
+        let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
             return Ok(changes(headers_out, &delta, encoding(headers)));
         }

@@ -19,8 +19,11 @@ pub(super) use self::words::Budget;
 use self::asked::{Asked, Which};
 use self::bytes::Whole;
 use self::kept::{Answer, Key};
+use super::admission::{What, Work};
+use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
+use super::press::Ask;
 use super::problem::Problem;
 use super::{Room, Shared, html};
 use crate::model::{Count, FeedName, Item, Known, Markup, Revision, Standing, SyncId, Time};
@@ -37,6 +40,9 @@ use tokio::sync::OwnedSemaphorePermit;
 const VERSIONS_SHOWN: usize = 200;
 /// How much memory all comparisons of versions may take at once, in KiB.
 pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
+
+/// How many times an item is in memory while two of its versions are compared.
+const TIMES: u64 = 8;
 
 /// An item with everything that is said of it, without its bytes.
 struct Subject {
@@ -87,6 +93,7 @@ impl Subject {
 /// `GET /feeds/NAME/items/SYNC_ID`, with `?version=N` for bytes and `?diff=A..B` for differences.
 pub(super) async fn item(
     State(room): State<Shared>,
+    client: Client,
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -96,8 +103,11 @@ pub(super) async fn item(
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
     let (id, revision) = addressed(&room, &record.name, &id).await?;
     let is_json = wants_json(&headers);
+    // What an item takes is known once it was read.
+    let work = Work { feed: record.name.clone(), what: What::Item(id.clone()) };
+    let ask = Ask { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
     let key = Key { feed: record.name.clone(), id, revision, asked, is_json };
-    let answer = room.answers.get(key.clone(), async || made(&room, &key).await).await?;
+    let answer = room.answers.get(key.clone(), ask, async || made(&room, &key).await).await?;
     Ok(answer.response(&headers))
 }
 
@@ -146,9 +156,13 @@ async fn subject(room: &Room, feed: &FeedName, id: &SyncId) -> Result<Subject, P
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
     // What is said of an item needs none of its bytes, which may be many.
     let shared = &mut item.shared;
+    let mut bytes = 0_u64;
     for version in std::iter::once(&mut shared.winner).chain(&mut shared.conflicts) {
-        version.data.xml = String::new();
+        let text = std::mem::take(&mut version.data.xml);
+        bytes = bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
     }
+    let work = Work { feed: feed.clone(), what: What::Item(id.clone()) };
+    room.admission.took(work, bytes.saturating_mul(TIMES));
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 

@@ -1,5 +1,7 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
+use super::client::{Client, Peer};
+use super::connections::{Connections, Place, Shares};
 use super::stall::Unstalled;
 use super::topics::Topics;
 use super::{Parts, Room, Shared, routes};
@@ -11,13 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-/// Connections at once; further ones wait in the system's queue.
-pub(super) const CONNECTION_LIMIT: usize = 1024;
 /// The limits of one connection; tests take shorter times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -87,7 +86,7 @@ impl Server {
 
     /// Serves until it is told to stop, then lets the answers in flight finish.
     pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
-        serve(listener, self.room, Limits::USUAL, self.shutdown).await
+        serve(listener, self.room, (Limits::USUAL, Shares::USUAL), self.shutdown).await
     }
 }
 
@@ -95,11 +94,11 @@ impl Server {
 pub(super) async fn serve(
     listener: TcpListener,
     room: Shared,
-    limits: Limits,
+    (limits, shares): (Limits, Shares),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let router = routes(Arc::clone(&room));
-    let permits = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let open = Connections::new(shares);
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
     connections.spawn(async move { following.sup.keep(&ending).await });
@@ -107,16 +106,18 @@ pub(super) async fn serve(
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break Ok(()),
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener, &room, &open) => accepted,
         };
         match accepted {
-            Ok((stream, permit)) => {
+            // Closed without a word: a stream of events would take a refusal for the end.
+            Ok(None) => tracing::debug!("a connection was closed; there are too many"),
+            Ok(Some((stream, peer, place))) => {
                 let (room, router) = (Arc::clone(&room), router.clone());
                 let closing = shutdown.clone();
                 connections.spawn(async move {
                     let counted = room.metrics.connection();
-                    connection(stream, router, limits, closing).await;
-                    drop((counted, permit));
+                    connection(stream, (peer, &place), router, limits, closing).await;
+                    drop((counted, place));
                 });
             }
             Err(error) if passes(&error) => {}
@@ -137,16 +138,16 @@ pub(super) async fn serve(
     ended
 }
 
-type Permit = tokio::sync::OwnedSemaphorePermit;
-
-/// Takes a connection as soon as there is room for one more.
+/// Takes a connection; `None` where there is no place for it.
 async fn accept(
     listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, Permit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
+    room: &Room,
+    open: &Arc<Connections>,
+) -> io::Result<Option<(TcpStream, Peer, Place)>> {
+    let (stream, from) = listener.accept().await?;
+    let peer = from.ip();
+    let place = open.place(Client::at(peer), room.proxies.are_trusted(peer)).await;
+    Ok(place.map(|place| (stream, Peer(peer), place)))
 }
 
 /// Whether an error of accept is about that one connection only.
@@ -155,21 +156,30 @@ fn passes(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: Limits, closing: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    (peer, place): (Peer, &Place),
+    router: Router,
+    limits: Limits,
+    closing: CancellationToken,
+) {
     // Answers are small and whole; waiting to fill packets would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
     let asked = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&asked);
+    let (seen, activity) = (Arc::clone(&asked), Arc::clone(&place.activity));
     let service =
-        hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             seen.store(true, Ordering::Release);
-            router.clone().oneshot(request)
+            let busy = activity.begin();
+            request.extensions_mut().insert(peer);
+            let answer = router.clone().oneshot(request);
+            async move { answer.await.map(|answer| answer.map(|body| busy.until_sent(body))) }
         });
     let builder = builder(limits);
-    let stream = Unstalled::new(stream, limits.stall);
+    let stream = Unstalled::new(stream, limits.stall).telling(Arc::clone(&place.activity));
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
 
     // hyper's own limit on heads begins when it knows the protocol: a client that sends nothing,
@@ -187,6 +197,10 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, closing: 
                     tracing::debug!("a connection without a request was cut");
                     return;
                 }
+            }
+            () = place.cut.cancelled() => {
+                tracing::debug!("a connection gave way to another");
+                return;
             }
             () = closing.cancelled() => break,
             () = lifetime.as_mut() => break,

@@ -9,10 +9,12 @@ mod window;
 
 use super::Room;
 use super::address::{Form, Site};
+use super::admission::{Admission, Overloaded, What, Work};
+use super::client::Client;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
-use super::press::Press;
+use super::press::{Ask, Press, Turn};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish};
@@ -23,14 +25,13 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use window::Shown;
 
 /// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
 const PAST_BYTES: u64 = 8 * 1024 * 1024;
 /// How many are read, rendered and compressed at once; apart from the views, so that who looks back
 /// cannot crowd out who reads.
-const RENDERS_AT_ONCE: usize = 2;
+const RENDERS_AT_ONCE: usize = 4;
 /// Until a time is so far back, a change that was seen before it may still be on its way into the
 /// store.
 const SETTLED: Duration = Duration::from_secs(300);
@@ -70,6 +71,8 @@ enum Missing {
     Told(Problem),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Overloaded(#[from] Overloaded),
     #[error("rendering failed: {0}")]
     Render(String),
 }
@@ -80,6 +83,7 @@ pub(super) struct Pasts {
     site: Site,
     window: Duration,
     renderer: Renderer,
+    admission: Arc<Admission>,
     mementos: Press<Key, Memento>,
 }
 
@@ -90,17 +94,19 @@ impl Pasts {
         site: Site,
         window: Duration,
         renderer: Renderer,
+        admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Self {
         let weigh = |memento: &Memento| memento.rendition.weight();
-        let mementos = Press::new(PAST_BYTES, RENDERS_AT_ONCE, weigh, metrics);
-        Self { store, site, window, renderer, mementos }
+        let mementos =
+            Press::new(PAST_BYTES, RENDERS_AT_ONCE, weigh, Arc::clone(&admission), metrics);
+        Self { store, site, window, renderer, admission, mementos }
     }
 
     async fn memento(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        (wish, client): (Wish, Client),
         at: Time,
     ) -> Result<Arc<Memento>, Arc<Missing>> {
         let state = self.store.state(&record.name).await.map_err(Missing::from)?;
@@ -129,7 +135,12 @@ impl Pasts {
                 None => Err(Missing::Told(unknown(at, None))),
             }
         };
-        self.mementos.get(key, make).await
+        // The past may have had any number of items; as many as there are now is the best guess.
+        let items = u64::from(state.living) + u64::from(state.tombstones);
+        let work = Work { feed: record.name.clone(), what: What::Past(wish.kind) };
+        let cost = self.admission.cost_of(&work, items);
+        let ask = Ask { client, work, cost, tells: true };
+        self.mementos.get(key, ask, make).await
     }
 
     async fn build(
@@ -138,7 +149,7 @@ impl Pasts {
         wish: Wish,
         at: Time,
         view: View,
-        turn: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> Result<Memento, Missing> {
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
@@ -207,7 +218,7 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 pub(super) async fn answer(
     room: &Room,
     record: &FeedRecord,
-    wish: Wish,
+    (wish, client): (Wish, Client),
     (at, vary): (Time, HeaderValue),
     asked: &HeaderMap,
 ) -> Result<Response, Problem> {
@@ -216,7 +227,7 @@ pub(super) async fn answer(
         let said = format!("as-of, {at}, is in the future: it is {now}");
         return Err(Problem::parameter("as-of", said));
     }
-    let memento = match room.pasts.memento(record, wish, at).await {
+    let memento = match room.pasts.memento(record, (wish, client), at).await {
         Ok(memento) => memento,
         Err(missing) => return Err(told(record, &missing)),
     };
@@ -259,6 +270,7 @@ pub(super) async fn answer(
 fn told(record: &FeedRecord, missing: &Missing) -> Problem {
     match missing {
         Missing::Told(problem) => problem.clone(),
+        Missing::Overloaded(why) => (*why).into(),
         Missing::Store(_) | Missing::Render(_) => {
             tracing::error!(
                 feed = %record.name,

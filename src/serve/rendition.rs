@@ -4,11 +4,11 @@ use super::address::Form;
 use super::conditional::ETag;
 use super::delta::Token;
 use super::negotiate::Encoding;
+use super::press::Turn;
 use crate::model::{Revision, Time};
 use crate::render::Dialect;
 use bytes::Bytes;
 use std::io::{self, Write};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// gzip level: about the knee of its curve.
 const GZIP_LEVEL: u32 = 6;
@@ -76,7 +76,7 @@ pub(super) struct About {
 /// Makes a rendition on a thread of its own; why there is none, in words. A visitor who goes away
 /// does not stop that thread, so the turn goes along with it.
 pub(super) async fn made(
-    turn: OwnedSemaphorePermit,
+    turn: Turn,
     make: impl FnOnce() -> io::Result<Rendition> + Send + 'static,
 ) -> Result<Rendition, String> {
     let blocking = tokio::task::spawn_blocking(move || {

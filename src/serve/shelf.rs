@@ -4,9 +4,12 @@
 mod deltas;
 
 use super::address::{Form, Site};
+use super::admission::{Admission, Overloaded, What, Work};
+use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
 use super::plan::Plan;
+use super::press::{Ask, Press, Turn};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use crate::model::{
@@ -15,12 +18,11 @@ use crate::model::{
 use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
-use deltas::{DeltaKey, Kept};
+use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of renditions kept, all feeds together.
 const SHELF_BYTES: u64 = 64 * 1024 * 1024;
@@ -32,9 +34,9 @@ const DELTA_BYTES: u64 = 8 * 1024 * 1024;
 const LAST_KEYS: u64 = 16 * 1024;
 /// How many documents are read, rendered and compressed at once.
 const RENDERS_AT_ONCE: usize = 4;
-/// How many answers to `?since=` and deltas likewise; apart from the others, so that they cannot
-/// crowd them out.
-const SINCE_RENDERS_AT_ONCE: usize = 2;
+/// How many answers to `?since=`, and how many deltas, likewise; apart from the others, so that they
+/// cannot crowd them out.
+const SINCE_RENDERS_AT_ONCE: usize = 4;
 /// How often a view is read again because the feed changed while it was being read.
 const READS: usize = 4;
 
@@ -100,6 +102,8 @@ enum Missing {
     Store(#[from] StoreError),
     #[error("the feed changed {READS} times while it was being read")]
     Restless,
+    #[error(transparent)]
+    Overloaded(#[from] Overloaded),
     #[error("rendering failed: {0}")]
     Render(String),
 }
@@ -130,13 +134,11 @@ pub(super) struct Shelf {
     window: Duration,
     views_with_deltas: DeltaViews,
     renderer: Renderer,
-    metrics: Metrics,
-    renditions: Cache<Key, Arc<Rendition>>,
-    since: Cache<Key, Arc<Rendition>>,
-    deltas: Cache<DeltaKey, Kept>,
+    admission: Arc<Admission>,
+    renditions: Press<Key, Rendition>,
+    since: Press<Key, Rendition>,
+    deltas: Press<DeltaKey, MaybeDelta>,
     last: Cache<(FeedName, ViewKind, Form), Key>,
-    renders: Arc<Semaphore>,
-    since_renders: Arc<Semaphore>,
 }
 
 impl Shelf {
@@ -147,14 +149,11 @@ impl Shelf {
         window: Duration,
         views_with_deltas: DeltaViews,
         renderer: Renderer,
-        metrics: Metrics,
+        (admission, metrics): (&Arc<Admission>, &Metrics),
     ) -> Self {
-        let weighed = |bytes| {
-            Cache::builder()
-                .max_capacity(bytes)
-                .weigher(|_: &Key, rendition: &Arc<Rendition>| rendition.weight())
-                .support_invalidation_closures()
-                .build()
+        let press = |bytes, at_once| {
+            let (admission, metrics) = (Arc::clone(admission), metrics.clone());
+            Press::new(bytes, at_once, Rendition::weight, admission, metrics)
         };
         Self {
             store,
@@ -162,29 +161,28 @@ impl Shelf {
             window,
             views_with_deltas,
             renderer,
-            metrics,
-            renditions: weighed(SHELF_BYTES),
-            since: weighed(SINCE_BYTES),
-            deltas: Cache::builder()
-                .max_capacity(DELTA_BYTES)
-                .weigher(|_: &DeltaKey, kept: &Kept| deltas::weight(kept))
-                .support_invalidation_closures()
-                .build(),
+            admission: Arc::clone(admission),
+            renditions: press(SHELF_BYTES, RENDERS_AT_ONCE),
+            since: press(SINCE_BYTES, SINCE_RENDERS_AT_ONCE),
+            deltas: Press::new(
+                DELTA_BYTES,
+                SINCE_RENDERS_AT_ONCE,
+                deltas::weight,
+                Arc::clone(admission),
+                metrics.clone(),
+            ),
             last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
-            renders: Arc::new(Semaphore::new(RENDERS_AT_ONCE)),
-            since_renders: Arc::new(Semaphore::new(SINCE_RENDERS_AT_ONCE)),
         }
     }
 
     /// Lets go of everything that was rendered of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
-        for cache in [&self.renditions, &self.since] {
+        for press in [&self.renditions, &self.since] {
             let of = feed.clone();
-            // Whatever is not dropped here is under a key that nobody asks for any more.
-            let _ = cache.invalidate_entries_if(move |key, _| key.feed == of);
+            press.forget(move |key| key.feed == of);
         }
         let of = feed.clone();
-        let _ = self.deltas.invalidate_entries_if(move |key, _| key.of.feed == of);
+        self.deltas.forget(move |key| key.of.feed == of);
         let of = feed.clone();
         let _ = self.last.invalidate_entries_if(move |(feed, ..), _| *feed == of);
     }
@@ -195,20 +193,21 @@ impl Shelf {
         &self,
         record: &FeedRecord,
         wish: Wish,
+        client: Client,
     ) -> Result<Arc<Rendition>, Problem> {
-        match self.current(record, wish).await {
+        match self.current(record, wish, client).await {
             Ok(rendition) => Ok(rendition),
             Err(missing) => self.instead(record, wish, &missing).await,
         }
     }
 
-    /// The rendition of a view as the feed now stands, and no stand-in.
+    /// The rendition of a view as the feed now stands, and no stand-in: for this gateway itself.
     pub(super) async fn newest(
         &self,
         record: &FeedRecord,
         wish: Wish,
     ) -> Result<Arc<Rendition>, Problem> {
-        self.current(record, wish).await.map_err(|missing| match &*missing {
+        self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
             Missing::Parameter(ParameterError(problem)) => problem.clone(),
             other => Problem::later(other.to_string(), RETRY_SOON),
         })
@@ -218,34 +217,41 @@ impl Shelf {
         &self,
         record: &FeedRecord,
         wish: Wish,
+        client: Client,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
         let state = self.store.state(&record.name).await.map_err(Missing::from)?;
         let state = state.ok_or(Missing::NoDocument)?;
         let plan = plan(wish, &state).map_err(Missing::from)?;
         let usual = Plan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = Key::new(record, wish, plan, &state);
-        let (cache, renders) = if usual {
-            (&self.renditions, &self.renders)
-        } else {
-            (&self.since, &self.since_renders)
-        };
-        if let Some(hit) = cache.get(&key).await {
-            self.metrics.cache_hit();
-            return Ok(hit);
-        }
-        // Of many who miss at once, one renders and the others wait for it.
-        let build = async {
-            self.metrics.cache_miss();
-            let turn = Arc::clone(renders).acquire_owned().await;
-            let turn = turn.map_err(|_| StoreError::Closed)?;
-            self.build(record, wish, state, turn).await.map(Arc::new)
-        };
-        let rendition = cache.try_get_with(key.clone(), build).await?;
+        let ask = self.ask(record, wish, &state, client, usual);
+        let press = if usual { &self.renditions } else { &self.since };
+        let make = async |turn| self.build(record, wish, state, turn).await;
+        let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
             let place = (record.name.clone(), wish.kind, key.form);
             self.last.insert(place, key).await;
         }
         Ok(rendition)
+    }
+
+    /// What making a view takes. `whole`: it is made of all that the view has.
+    fn ask(
+        &self,
+        record: &FeedRecord,
+        wish: Wish,
+        state: &FeedState,
+        client: Client,
+        whole: bool,
+    ) -> Ask {
+        let items = match wish.kind {
+            ViewKind::Reader => u64::from(state.current),
+            ViewKind::Sync | ViewKind::Complete => {
+                u64::from(state.living) + u64::from(state.tombstones)
+            }
+        };
+        let work = Work { feed: record.name.clone(), what: What::View(wish.kind) };
+        Ask { client, cost: self.admission.cost_of(&work, items), work, tells: whole }
     }
 
     /// What to serve when the rendition cannot be had.
@@ -258,6 +264,7 @@ impl Shelf {
         match missing {
             Missing::NoDocument => return Err(Problem::later(missing.to_string(), RETRY_SOON)),
             Missing::Parameter(ParameterError(problem)) => return Err(problem.clone()),
+            Missing::Overloaded(why) => return Err((*why).into()),
             Missing::Store(_) | Missing::Restless | Missing::Render(_) => {}
         }
         tracing::error!(
@@ -273,7 +280,7 @@ impl Shelf {
                 .map_or(Form { dialect: wish.dialect, container: None }, |state| wish.form(&state));
             let place = (record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
-                && let Some(rendition) = self.renditions.get(&key).await
+                && let Some(rendition) = self.renditions.kept(&key).await
             {
                 return Ok(rendition);
             }
@@ -286,7 +293,7 @@ impl Shelf {
         record: &FeedRecord,
         wish: Wish,
         state: FeedState,
-        turn: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> Result<Rendition, Missing> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();

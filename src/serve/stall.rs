@@ -1,8 +1,10 @@
 //! A stream whose other side must go on taking what it asked for.
 
+use super::connections::Activity;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -14,12 +16,18 @@ pub(super) struct Unstalled<S> {
     stream: S,
     limit: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    activity: Option<Arc<Activity>>,
 }
 
 impl<S> Unstalled<S> {
     /// A stream whose writes may wait for `limit` without a single byte taken.
     pub(super) const fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, waiting: None }
+        Self { stream, limit, waiting: None, activity: None }
+    }
+
+    /// The same, telling whether a write waits.
+    pub(super) fn telling(self, activity: Arc<Activity>) -> Self {
+        Self { activity: Some(activity), ..self }
     }
 
     /// What becomes of a write that the stream answered with `done`.
@@ -28,6 +36,9 @@ impl<S> Unstalled<S> {
         done: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
+        if let Some(activity) = &self.activity {
+            activity.stalls(done.is_pending());
+        }
         if done.is_ready() {
             self.waiting = None;
             return done;

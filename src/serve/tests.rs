@@ -11,6 +11,7 @@ mod edit;
 mod feeds;
 mod headers;
 mod pages;
+mod shares;
 mod sockets;
 mod sup;
 
@@ -125,6 +126,7 @@ fn settings() -> Settings {
         history: crate::render::LinkForms::default(),
         absolute_urls: false,
         deltas: super::DeltaViews::Sync,
+        trusted_proxies: Vec::new(),
         public_url: "https://feeds.example.org/".to_owned(),
         admin_token: super::AdminToken::new(TOKEN).unwrap(),
         dialect: Dialect::Sse,

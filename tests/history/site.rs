@@ -191,6 +191,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             history: LinkForms::default(),
             absolute_urls: false,
             deltas: DeltaViews::All,
+            trusted_proxies: Vec::new(),
             periods: Vec::new(),
             hub: false,
             cloud: false,

@@ -2,8 +2,9 @@
 
 use super::line::Single;
 use super::position::Position;
-use super::{Asked, EPOCHS, STREAMS_AT_ONCE, enter};
+use super::{Asked, EPOCHS};
 use crate::serve::Shared;
+use crate::serve::client::Client;
 use crate::serve::log::After;
 use crate::serve::problem::Problem;
 use crate::store::Sealed;
@@ -31,6 +32,8 @@ const LIFE: Duration = Duration::from_secs(10 * 60);
 const PIECES: usize = 2;
 /// How soon a client comes back, in milliseconds.
 const RETRY: u32 = 2000;
+/// How soon a client comes back that found no place, in milliseconds.
+const RETRY_LATER: u32 = 20_000;
 /// The most bytes of events of one piece, but that a single event is never cut.
 const PIECE_BYTES: usize = 32 * 1024;
 
@@ -43,8 +46,12 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// an id from which the next stream goes on, without a gap and without a change twice. Where what
 /// followed that id is not kept any more, the first event is a `reset`: everything is to be read
 /// anew, and the stream goes on from where the log stands.
+///
+/// A client for which there is no place gets a stream that ends at once: an `EventSource` comes back to
+/// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
 pub(in crate::serve) async fn events(
     State(room): State<Shared>,
+    client: Client,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -62,22 +69,33 @@ pub(in crate::serve) async fn events(
         }
         None => asked.after.unwrap_or_else(|| Position::behind(room.log.newest())),
     };
-    let permit = enter(&room.doors.streams, "event streams", STREAMS_AT_ONCE)?;
+    let place = match room.doors.streams.enter(client, "event streams") {
+        Ok(place) => place,
+        Err(why) => {
+            let later = format!("retry: {RETRY_LATER}\nid: {begin}\n: {why}\n\n");
+            return Ok(streaming(later.into()));
+        }
+    };
     let (pieces, stream) = mpsc::channel(PIECES);
     let sent = Instant::now();
     let writer = Writer { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
     tokio::spawn(async move {
         writer.run().await;
-        drop(permit);
+        drop(place);
     });
-    let mut response = Body::new(Stream(stream)).into_response();
+    Ok(streaming(Body::new(Stream(stream))))
+}
+
+/// The answer whose body is a stream of events.
+fn streaming(body: Body) -> Response {
+    let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     // A proxy that collects answers before it sends them would hold the events back.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// The body of a stream: pieces as they come.

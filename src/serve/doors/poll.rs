@@ -1,9 +1,10 @@
 //! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
 
 use super::line::{Change, Line};
-use super::{Asked, EPOCHS, WAITING_AT_ONCE, enter};
+use super::{Asked, EPOCHS};
+use crate::serve::client::Client;
 use crate::serve::log::After;
-use crate::serve::problem::Problem;
+use crate::serve::problem::{Problem, RETRY_SOON};
 use crate::serve::{Room, Shared};
 use crate::store::Epoch;
 use axum::extract::{RawQuery, State};
@@ -28,6 +29,7 @@ const X_EPOCH: HeaderName = HeaderName::from_static("x-tidegate-epoch");
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew.
 pub(in crate::serve) async fn changes(
     State(room): State<Shared>,
+    client: Client,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&room, query.as_deref()).await?;
@@ -63,7 +65,8 @@ pub(in crate::serve) async fn changes(
             return Ok(answer(after, body));
         }
         if waiting.is_none() {
-            waiting = Some(enter(&room.doors.waiting, "waiting requests", WAITING_AT_ONCE)?);
+            let place = room.doors.waiting.enter(client, "waiting requests");
+            waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
         }
         tokio::select! {
             () = room.closing.cancelled() => {}

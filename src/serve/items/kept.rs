@@ -4,9 +4,10 @@
 use super::asked::Asked;
 use super::bytes::Whole;
 use crate::model::{FeedName, Revision, SyncId};
+use crate::serve::admission::Admission;
 use crate::serve::html::whole_page;
 use crate::serve::metrics::Metrics;
-use crate::serve::press::Press;
+use crate::serve::press::{Ask, Press};
 use crate::serve::problem::Problem;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
@@ -77,10 +78,11 @@ pub(in crate::serve) struct Answers {
 
 impl Answers {
     /// Nothing answered yet.
-    pub(in crate::serve) fn new(metrics: &Metrics) -> Self {
+    pub(in crate::serve) fn new(admission: &Arc<Admission>, metrics: &Metrics) -> Self {
         let press = |at_once| {
-            let metrics = metrics.clone();
-            Press::ageing(KEPT_BYTES / 2, at_once, Answer::weight, metrics, KEPT_FOR)
+            let (admission, metrics) = (Arc::clone(admission), metrics.clone());
+            let bytes = KEPT_BYTES / 2;
+            Press::lasting(bytes, KEPT_FOR, at_once, Answer::weight, admission, metrics)
         };
         Self { pages: press(PAGES_AT_ONCE), versions: press(VERSIONS_AT_ONCE) }
     }
@@ -89,10 +91,11 @@ impl Answers {
     pub(super) async fn get(
         &self,
         key: Key,
+        ask: Ask,
         make: impl AsyncFnOnce() -> Result<Answer, Problem>,
     ) -> Result<Arc<Answer>, Problem> {
         let press = if key.asked == Asked::Page { &self.pages } else { &self.versions };
-        let made = press.get(key, async |_turn| make().await).await;
+        let made = press.get(key, ask, async |_turn| make().await).await;
         made.map_err(|problem| (*problem).clone())
     }
 }

@@ -3,10 +3,11 @@
 use super::{Key, Missing, Shelf, Wish, plan};
 use crate::model::{Deletion, FeedRecord, FeedState, Item};
 use crate::render::{Page, ViewKind};
+use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, Scope};
 use crate::serve::plan::Plan;
+use crate::serve::press::Turn;
 use crate::serve::rendition::{About, Rendition, made};
-use crate::store::StoreError;
 use std::sync::Arc;
 
 /// What a delta is a function of.
@@ -17,13 +18,13 @@ pub(super) struct DeltaKey {
 }
 
 /// A delta; `None` where it would have every entry of the whole document.
-pub(super) type Kept = Option<Arc<Rendition>>;
+pub(super) type MaybeDelta = Option<Arc<Rendition>>;
 
 /// What a delta weighs that is none.
 const NOTHING: u32 = 64;
 
 /// The weight of an entry of the cache.
-pub(super) fn weight(kept: &Kept) -> u32 {
+pub(super) fn weight(kept: &MaybeDelta) -> u32 {
     kept.as_ref().map_or(NOTHING, |rendition| rendition.weight())
 }
 
@@ -65,6 +66,7 @@ impl Shelf {
         wish: Wish,
         whole: &Rendition,
         tags: impl Iterator<Item = &str>,
+        client: Client,
     ) -> Option<Delta> {
         let state = self.store.state(&record.name).await.ok()??;
         // The answer bears the tag of the whole document, so the delta must lead to that very one.
@@ -78,22 +80,11 @@ impl Shelf {
         }
         let plan = plan(wish, &state).ok()?;
         let key = DeltaKey { of: Key::new(record, wish, plan, &state), base };
-        let hit = self.deltas.get(&key).await;
-        if hit.is_some() {
-            self.metrics.cache_hit();
-        }
-        let kept = match hit {
-            Some(kept) => kept,
-            None => {
-                let build = async {
-                    self.metrics.cache_miss();
-                    self.build_delta(record, wish, base, state).await
-                };
-                let built = self.deltas.try_get_with(key, build).await;
-                built.inspect_err(|missing| tell(record, missing)).ok()?
-            }
-        };
-        Some(Delta { rendition: kept?, base: tag.to_owned() })
+        let ask = self.ask(record, wish, &state, client, false);
+        let make = async |turn| self.build_delta(record, wish, base, (state, turn)).await;
+        let kept = self.deltas.get(key, ask, make).await;
+        let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
+        Some(Delta { rendition: Option::clone(&kept)?, base: tag.to_owned() })
     }
 
     async fn build_delta(
@@ -101,10 +92,8 @@ impl Shelf {
         record: &FeedRecord,
         wish: Wish,
         base: Point,
-        state: FeedState,
-    ) -> Result<Kept, Missing> {
-        let turn = Arc::clone(&self.since_renders).acquire_owned().await;
-        let turn = turn.map_err(|_| StoreError::Closed)?;
+        (state, turn): (FeedState, Turn),
+    ) -> Result<MaybeDelta, Missing> {
         let revision = state.revision;
         let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
         if view.state.revision != revision {

@@ -37,6 +37,7 @@ pub(super) struct TestStore {
     pub(super) views: AtomicUsize,
     /// How often an item was read.
     pub(super) items: AtomicUsize,
+    pub(super) snapshots: AtomicUsize,
     pub(super) broken: AtomicBool,
     /// A view waits here; closed: nobody waits.
     pub(super) gate: Semaphore,
@@ -226,6 +227,7 @@ impl TestStore {
             listings: AtomicUsize::new(0),
             views: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
+            snapshots: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             gate,
             restless: AtomicUsize::new(0),
@@ -297,6 +299,7 @@ impl Store for TestStore {
         Ok(self.feed(feed)?.map(|feed| feed.state))
     }
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        self.snapshots.fetch_add(1, Ordering::SeqCst);
         let Some(feed) = self.feed(feed)? else { return Ok(None) };
         let known = feed.items.iter().map(known).collect();
         let contested = feed.items.iter().filter(|item| !item.shared.conflicts.is_empty());

@@ -184,7 +184,6 @@ async fn names_are_unknown_gone_or_not_ready() {
         "/feeds/%3Cscript%3E",
         "/feeds/",
         "/feeds//sync",
-        "/feeds/news/sync/",
         "/feeds/news/nothing",
         "/feeds/news/archive/1",
         "/nothing/%00%3Cscript%3E",

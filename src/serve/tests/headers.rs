@@ -263,3 +263,44 @@ async fn what_is_not_there_is_named_as_it_was_asked_for() {
         assert_eq!(said["detail"], format!("there is nothing at {named}"));
     }
 }
+
+/// A browser asks before it sends what is no simple header (Fetch standard, CORS-preflight).
+#[tokio::test]
+async fn scripts_of_other_sites_may_read_feeds_with_conditional_requests() {
+    let site = Site::announcing();
+    let asks = [
+        ("origin", "https://reader.example"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "if-none-match"),
+    ];
+    let open = ["/subscriptions.opml", "/sup.json", "/changes", "/events"];
+    for path in VIEWS.into_iter().chain(open) {
+        let answer = site.ask(request("OPTIONS", path, &asks, "")).await;
+        assert_eq!(answer.status(), 204, "{path}");
+        assert_eq!(header(&answer, "access-control-allow-origin"), "*");
+        assert_eq!(header(&answer, "access-control-allow-methods"), "GET, HEAD");
+        let allowed = header(&answer, "access-control-allow-headers").to_ascii_lowercase();
+        for name in ["if-none-match", "if-modified-since", "a-im", "last-event-id"] {
+            assert!(allowed.split(", ").any(|allowed| allowed == name), "{name} in {allowed}");
+        }
+        let answer = site.get(path).await;
+        assert_eq!(header(&answer, "access-control-allow-origin"), "*", "{path}");
+    }
+    let unknown = site.get("/feeds/nobody").await;
+    assert_eq!(header(&unknown, "access-control-allow-origin"), "*", "errors can be read too");
+    for path in ["/api/v1/feeds", "/feeds/news/conflicts"] {
+        let answer = site.ask(request("OPTIONS", path, &asks, "")).await;
+        assert_eq!(header(&answer, "access-control-allow-origin"), "", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_with_a_slash_at_its_end_leads_to_the_one_without() {
+    let site = Site::new();
+    for (path, to) in [("/feeds/news/", "../news"), ("/feeds/news/sync/?as=rss", "../sync?as=rss")]
+    {
+        let answer = site.get(path).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (308, to));
+    }
+    problem(site.get("/nothing/").await, 404).await;
+}

@@ -1,6 +1,7 @@
 //! The sockets, over real connections. Times are limits of the server, never of the test.
 
 use super::*;
+use crate::serve::connections::Shares;
 use crate::serve::listen::{Limits, ServeError, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ async fn serving(site: &Site, limits: Limits) -> (SocketAddr, JoinHandle<Result<
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    (at, tokio::spawn(serve(listener, room, limits, closing)))
+    (at, tokio::spawn(serve(listener, room, (limits, Shares::USUAL), closing)))
 }
 
 async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -150,4 +151,94 @@ async fn shutting_down_does_not_wait_for_ever() {
     site.closing.cancel();
     server.await.unwrap().unwrap();
     assert_eq!(visitor.await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn http_1_1_names_one_host() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, PATIENT).await;
+    for (fields, version, status) in [
+        ("host: x\r\n", "1.1", 200),
+        ("host: x:8080\r\n", "1.1", 200),
+        ("", "1.1", 400),
+        ("host: x\r\nhost: x\r\n", "1.1", 400),
+        ("host: a b\r\n", "1.1", 400),
+        ("", "1.0", 200),
+    ] {
+        let asked = format!("GET /healthz HTTP/{version}\r\n{fields}connection: close\r\n\r\n");
+        let (_, answer) = raw(at, &asked).await;
+        assert!(answer.contains(&format!(" {status} ")), "{fields:?} {version}: {answer}");
+    }
+}
+
+/// A client that writes all of its request before it reads sees the answer all the same.
+#[tokio::test]
+async fn a_body_that_is_too_long_is_answered() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, PATIENT).await;
+    let length = 10_000_000;
+    let head = format!(
+        "PUT /api/v1/feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\nauthorization: Bearer {TOKEN}\r\n"
+    );
+    let asked = format!("{head}content-length: {length}\r\n\r\n{}", "x".repeat(length));
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(asked.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn one_peer_with_many_connections_shuts_nobody_out() {
+    let site = Site::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (room, closing) = (site.room.clone(), site.closing.clone());
+    let shares = Shares { all: 16, each: 8 };
+    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
+    let from = |last: u8| async move {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+        socket.connect(at).await.unwrap()
+    };
+    let mut held = Vec::new();
+    for last in [2, 3, 4] {
+        for _ in 0..20 {
+            held.push(from(last).await);
+        }
+    }
+    for last in [2, 9] {
+        let mut stream = from(last).await;
+        let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{last}: {answer}");
+    }
+    let text = site.room.metrics.text().unwrap();
+    let open = text.lines().find_map(|line| line.strip_prefix("tidegate_connections ")).unwrap();
+    assert!(open.parse::<usize>().unwrap() <= 16, "{open} are open");
+}
+
+/// Behind a trusted proxy the client is who the proxy says.
+#[tokio::test]
+async fn a_trusted_proxy_says_whose_a_request_is() {
+    let proxies = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];
+    let site =
+        Site::with(TestStore::with_news(), Settings { trusted_proxies: proxies, ..settings() });
+    let (at, _server) = serving(&site, PATIENT).await;
+    let mut open = Vec::new();
+    for number in 0..40 {
+        let of = if number < 36 { 1 } else { 2 };
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let asked =
+            format!("GET /events HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.{of}\r\n\r\n");
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        let mut head = [0; 64];
+        let length = stream.read(&mut head).await.unwrap();
+        assert!(length > 0);
+        open.push(stream);
+    }
+    assert_eq!(site.room.doors.open_streams(), 36, "32 of one client, 4 of the other");
 }

@@ -1,0 +1,285 @@
+//! Who asks: what counts as one client wherever something is shared out.
+//!
+//! That is the peer of the connection, unless the peer is a trusted proxy (`server.trusted_proxies`):
+//! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
+//! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
+
+use super::Shared;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, header};
+use ipnet::IpNet;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// How many addresses are looked at, from the last one: as many proxies may stand in a row.
+const HOPS: usize = 32;
+/// The bits of an IPv6 address that tell clients apart: one has a whole network of the rest.
+const V6_BITS: u32 = 64;
+
+/// A client, as shares go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Client {
+    /// This gateway itself, which delivers its own documents.
+    Own,
+    /// An IPv4 address, or the first address of a /64 of IPv6.
+    At(IpAddr),
+}
+
+impl Client {
+    /// The client at an address.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self::At(match address.to_canonical() {
+            IpAddr::V4(address) => IpAddr::V4(address),
+            IpAddr::V6(address) => {
+                let network = u128::MAX << (u128::BITS - V6_BITS);
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & network))
+            }
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or(Self::Own))
+    }
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Notes of a request whose it is.
+pub(super) async fn identify(
+    State(room): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Some(Peer(peer)) = request.extensions().get().copied() {
+        let client = room.proxies.client(peer, request.headers());
+        request.extensions_mut().insert(client);
+    }
+    next.run(request).await
+}
+
+/// The proxies whose word is taken.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Proxies(Vec<IpNet>);
+
+impl Proxies {
+    /// These.
+    pub(super) const fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    /// Whether the word of this address is taken.
+    pub(super) fn are_trusted(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whose request it is that `peer` sent with these headers.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
+        if !self.are_trusted(peer) {
+            return Client::at(peer);
+        }
+        let of = |addresses: Option<Vec<Option<IpAddr>>>| {
+            addresses.map(|addresses| self.last_untrusted(peer, &addresses))
+        };
+        match (of(forwarded(headers)), of(x_forwarded_for(headers))) {
+            (Some(one), Some(other)) if one != other => {
+                // The proxy sets one of the two and lets the other through, and which cannot be told.
+                Client::at(peer)
+            }
+            (Some(client), _) | (None, Some(client)) => client,
+            (None, None) => Client::at(peer),
+        }
+    }
+
+    /// The client that a row of addresses tells, the nearest one last. Where a trusted proxy names no
+    /// address, it is that proxy.
+    fn last_untrusted(&self, peer: IpAddr, addresses: &[Option<IpAddr>]) -> Client {
+        let mut last = peer;
+        for address in addresses.iter().rev().take(HOPS) {
+            match address {
+                Some(address) if self.are_trusted(*address) => last = *address,
+                Some(address) => return Client::at(*address),
+                None => break,
+            }
+        }
+        Client::at(last)
+    }
+}
+
+/// The addresses of `X-Forwarded-For`; `None` where there is no such header.
+fn x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
+    let values = headers.get_all(X_FORWARDED_FOR).iter();
+    let texts = values.map(|value| value.to_str().unwrap_or_default());
+    let addresses: Vec<_> =
+        texts.flat_map(|text| text.split(',')).map(|node| address(node.trim())).collect();
+    (!addresses.is_empty()).then_some(addresses)
+}
+
+/// The addresses of `for` of each element of `Forwarded` (RFC 7239 section 4); `None` where there is
+/// no such header.
+fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
+    let values = headers.get_all(header::FORWARDED).iter();
+    let texts = values.map(|value| value.to_str().unwrap_or_default());
+    let addresses: Vec<_> = texts.flat_map(elements).map(|element| named_for(&element)).collect();
+    (!addresses.is_empty()).then_some(addresses)
+}
+
+/// The elements of a list, each with its pairs; a comma or semicolon in quotes separates nothing.
+fn elements(text: &str) -> Vec<Vec<String>> {
+    let mut elements = vec![vec![String::new()]];
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for c in text.chars() {
+        match c {
+            ',' if !is_quoted => elements.push(vec![String::new()]),
+            ';' if !is_quoted => {
+                if let Some(element) = elements.last_mut() {
+                    element.push(String::new());
+                }
+            }
+            '"' if !is_escaped => is_quoted = !is_quoted,
+            '\\' if is_quoted && !is_escaped => {
+                is_escaped = true;
+                continue;
+            }
+            _ => {
+                if let Some(pair) = elements.last_mut().and_then(|element| element.last_mut()) {
+                    pair.push(c);
+                }
+            }
+        }
+        is_escaped = false;
+    }
+    // Within quotes that do not end nothing can be told apart.
+    if is_quoted { vec![Vec::new()] } else { elements }
+}
+
+fn named_for(element: &[String]) -> Option<IpAddr> {
+    let mut named = element.iter().filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
+    });
+    let (node, None) = (named.next()?, named.next()) else { return None };
+    address(node)
+}
+
+/// The address of a node: with or without a port, IPv6 with or without brackets.
+fn address(node: &str) -> Option<IpAddr> {
+    if let Ok(address) = node.parse::<IpAddr>() {
+        return Some(address);
+    }
+    if let Ok(address) = node.parse::<SocketAddr>() {
+        return Some(address.ip());
+    }
+    if let Some(inside) = node.strip_prefix('[').and_then(|node| node.strip_suffix(']')) {
+        return inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    }
+    // A port may be obfuscated (section 6.2).
+    let (host, _) = node.rsplit_once(":_")?;
+    let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match inside {
+        Some(inside) => inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, headers: &[(&str, &str)]) -> String {
+        let networks = ["10.0.0.0/8", "::1/128", "2001:db8:1::/48"];
+        let proxies = Proxies::new(networks.map(|text| text.parse().unwrap()).into());
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        match proxies.client(peer.parse().unwrap(), &map) {
+            Client::At(address) => address.to_string(),
+            Client::Own => unreachable!("a peer is never this gateway"),
+        }
+    }
+
+    #[test]
+    fn whoever_is_no_trusted_proxy_speaks_for_itself() {
+        for spoofed in ["forwarded", "x-forwarded-for"] {
+            assert_eq!(client("192.0.2.1", &[(spoofed, "for=192.0.2.9")]), "192.0.2.1");
+            assert_eq!(client("192.0.2.1", &[(spoofed, "192.0.2.9")]), "192.0.2.1");
+        }
+    }
+
+    #[test]
+    fn from_a_trusted_proxy_the_last_address_that_is_none_counts() {
+        let x = |value| client("10.0.0.1", &[("x-forwarded-for", value)]);
+        let f = |value| client("10.0.0.1", &[("forwarded", value)]);
+        for (value, expected) in [
+            ("192.0.2.9", "192.0.2.9"),
+            ("198.51.100.1, 192.0.2.9", "192.0.2.9"),
+            ("198.51.100.1, 192.0.2.9, 10.3.2.1,10.9.9.9", "192.0.2.9"),
+            ("10.3.2.1, 10.9.9.9", "10.3.2.1"),
+            ("192.0.2.9:4711", "192.0.2.9"),
+            ("::ffff:192.0.2.9", "192.0.2.9"),
+            ("[2001:db8:7:8:9::1]:443", "2001:db8:7:8::"),
+            ("2001:db8:7:8:9::1", "2001:db8:7:8::"),
+            ("2001:db8:7:8::1, 2001:db8:1::5", "2001:db8:7:8::"),
+            // What a proxy does not name is that proxy's.
+            ("192.0.2.9, unknown", "10.0.0.1"),
+            ("192.0.2.9, unknown, 10.3.2.1", "10.3.2.1"),
+            ("", "10.0.0.1"),
+        ] {
+            assert_eq!(x(value), expected, "{value:?}");
+        }
+        for (value, expected) in [
+            ("for=192.0.2.9", "192.0.2.9"),
+            ("For=\"192.0.2.9:4711\";proto=https;by=10.0.0.1", "192.0.2.9"),
+            ("proto=http; for=\"[2001:db8:7:8:9::1]:_port\", for=10.4.4.4", "2001:db8:7:8::"),
+            ("for=198.51.100.1, for=192.0.2.9;host=\"a,for=203.0.113.1\"", "192.0.2.9"),
+            ("for=\"_hidden\", for=10.4.4.4", "10.4.4.4"),
+            ("for=192.0.2.9;for=192.0.2.8", "10.0.0.1"),
+            ("for=\"192.0.2.9", "10.0.0.1"),
+            ("proto=https", "10.0.0.1"),
+        ] {
+            assert_eq!(f(value), expected, "{value:?}");
+        }
+        let lines = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.9")];
+        assert_eq!(client("::1", &lines), "192.0.2.9");
+    }
+
+    /// A client could write the header that the proxy lets through.
+    #[test]
+    fn where_two_headers_disagree_neither_is_believed() {
+        let both =
+            |forwarded, x| client("10.0.0.1", &[("forwarded", forwarded), ("x-forwarded-for", x)]);
+        assert_eq!(both("for=192.0.2.9", "192.0.2.9"), "192.0.2.9");
+        assert_eq!(both("for=203.0.113.1", "192.0.2.9"), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        let at = |text: &str| Client::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8:7:8::1"), at("2001:db8:7:8:ffff::2"));
+        assert_ne!(at("2001:db8:7:8::1"), at("2001:db8:7:9::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_header_is_read(value in "[ -~]{0,200}") {
+            let headers = HeaderMap::from_iter([
+                (header::FORWARDED, value.parse().unwrap()),
+            ]);
+            let proxies = Proxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+            let _ = proxies.client("10.0.0.1".parse().unwrap(), &headers);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Who is connected: a share for each peer, and when there are too many the least useful go first.
+//!
+//! A connection without a request in flight is of the least use: its client opens another when it has
+//! something to ask. Where all have one, the peer that has most gives way to one that has fewer. What
+//! comes from a trusted proxy is of many clients: it has no share of its own, and its requests are let
+//! finish.
+
+use super::client::Client;
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Connections at once.
+pub(super) const CONNECTION_LIMIT: usize = 1024;
+/// Those of one peer that is no trusted proxy.
+pub(super) const PEER_LIMIT: usize = 128;
+/// How long a newcomer waits where nobody can give way; then it is closed, and the next one waits.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shares {
+    /// Of all together.
+    pub(super) all: usize,
+    /// Of one peer.
+    pub(super) each: usize,
+}
+
+impl Shares {
+    /// Those of a running gateway.
+    pub(super) const USUAL: Self = Self { all: CONNECTION_LIMIT, each: PEER_LIMIT };
+}
+
+/// What a connection is doing.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    requests: AtomicUsize,
+    is_stalled: AtomicBool,
+    /// Its place among those that came to rest, the first one lowest.
+    rested: AtomicU64,
+    order: Arc<AtomicU64>,
+}
+
+impl Activity {
+    fn new(order: Arc<AtomicU64>) -> Self {
+        let activity = Self { order, ..Self::default() };
+        activity.rest();
+        activity
+    }
+
+    fn rest(&self) {
+        self.rested.store(self.order.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// A request is in flight until what this returns is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        Busy(Arc::clone(self))
+    }
+
+    /// Whether bytes of an answer wait for the client to take them.
+    pub(super) fn stalls(&self, is_stalled: bool) {
+        self.is_stalled.store(is_stalled, Ordering::Release);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::Acquire) == 0 && !self.is_stalled.load(Ordering::Acquire)
+    }
+}
+
+/// A request in flight, until its answer has gone out.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Activity>);
+
+impl Busy {
+    /// The body of the answer, which has gone out when it is dropped.
+    pub(super) const fn until_sent(self, body: Body) -> Answered {
+        Answered { body, _busy: self }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.rest();
+        }
+    }
+}
+
+/// The body of an answer of a connection that is busy with it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for Answered {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    peer: Client,
+    is_proxy: bool,
+    activity: Arc<Activity>,
+    cut: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    open: HashMap<u64, Open>,
+    /// How many each peer has, proxies left out.
+    peers: HashMap<Client, usize>,
+}
+
+impl Table {
+    fn count(&self, peer: Client) -> usize {
+        self.peers.get(&peer).copied().unwrap_or(0)
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Open> {
+        let open = self.open.remove(&id)?;
+        if !open.is_proxy
+            && let Some(count) = self.peers.get_mut(&open.peer)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.peers.remove(&open.peer);
+            }
+        }
+        Some(open)
+    }
+
+    /// The connection at rest that goes first: of the peer that has most, the one that rests longest.
+    fn idle(&self, of: Option<Client>) -> Option<u64> {
+        let wanted = |open: &Open| of.is_none_or(|of| !open.is_proxy && open.peer == of);
+        let idle = self.open.iter().filter(|(_, open)| wanted(open) && open.activity.is_idle());
+        let rank = |open: &Open| {
+            let count = if open.is_proxy { 0 } else { self.count(open.peer) };
+            (std::cmp::Reverse(count), open.activity.rested.load(Ordering::Relaxed))
+        };
+        idle.min_by_key(|(_, open)| rank(open)).map(|(id, _)| *id)
+    }
+
+    /// The oldest connection of the peer that has most, where that is more than `fewer` will have.
+    fn of_the_greatest(&self, fewer: usize) -> Option<u64> {
+        let (greatest, count) = self.peers.iter().max_by_key(|(_, count)| **count)?;
+        if *count <= fewer + 1 {
+            return None;
+        }
+        let its = |open: &Open| !open.is_proxy && open.peer == *greatest;
+        self.open.iter().filter(|(_, open)| its(open)).map(|(id, _)| *id).min()
+    }
+}
+
+/// Every connection that is open.
+#[derive(Debug)]
+pub(super) struct Connections {
+    shares: Shares,
+    table: Mutex<Table>,
+    order: Arc<AtomicU64>,
+    left: Notify,
+}
+
+/// What becomes of a newcomer.
+enum Placed {
+    Here(Place),
+    /// Its peer has its share, and each of them is busy.
+    Refused,
+    /// All places are taken, and nobody has more than the newcomer would have.
+    Full,
+}
+
+impl Connections {
+    /// None yet.
+    pub(super) fn new(shares: Shares) -> Arc<Self> {
+        let (table, order) = (Mutex::default(), Arc::default());
+        Arc::new(Self { shares, table, order, left: Notify::new() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection of this peer, as soon as there is one; `None` where it is to be closed.
+    pub(super) async fn place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Option<Place> {
+        let wait = tokio::time::sleep(WAIT);
+        let mut wait = std::pin::pin!(wait);
+        loop {
+            let left = self.left.notified();
+            match self.try_place(peer, is_proxy) {
+                Placed::Here(place) => return Some(place),
+                Placed::Refused => return None,
+                Placed::Full => {}
+            }
+            tokio::select! {
+                () = left => {}
+                () = wait.as_mut() => return None,
+            }
+        }
+    }
+
+    fn try_place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Placed {
+        let mut table = self.table();
+        let count = table.count(peer);
+        let goes = if !is_proxy && count >= self.shares.each {
+            match table.idle(Some(peer)) {
+                Some(id) => Some(id),
+                None => return Placed::Refused,
+            }
+        } else if table.open.len() >= self.shares.all {
+            // A proxy's connection may be of a client that has no other.
+            let fewer = if is_proxy { 0 } else { count };
+            match table.idle(None).or_else(|| table.of_the_greatest(fewer)) {
+                Some(id) => Some(id),
+                None => return Placed::Full,
+            }
+        } else {
+            None
+        };
+        if let Some(open) = goes.and_then(|id| table.remove(id)) {
+            open.cut.cancel();
+        }
+        let id = table.next;
+        table.next += 1;
+        let activity = Arc::new(Activity::new(Arc::clone(&self.order)));
+        let cut = CancellationToken::new();
+        if !is_proxy {
+            *table.peers.entry(peer).or_default() += 1;
+        }
+        let place =
+            Place { id, activity: Arc::clone(&activity), cut: cut.clone(), all: Arc::clone(self) };
+        table.open.insert(id, Open { peer, is_proxy, activity, cut });
+        Placed::Here(place)
+    }
+}
+
+/// A connection's place.
+#[derive(Debug)]
+pub(super) struct Place {
+    id: u64,
+    /// What the connection is doing.
+    pub(super) activity: Arc<Activity>,
+    /// Says when it has to go.
+    pub(super) cut: CancellationToken,
+    all: Arc<Connections>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.all.table().remove(self.id);
+        self.all.left.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(last: u8) -> Client {
+        Client::at([192, 0, 2, last].into())
+    }
+
+    fn connections(all: usize, each: usize) -> Arc<Connections> {
+        Connections::new(Shares { all, each })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_has_its_share_and_what_rests_gives_way() {
+        let connections = connections(8, 2);
+        let first = connections.place(peer(1), false).await.unwrap();
+        let second = connections.place(peer(1), false).await.unwrap();
+        let busy = first.activity.begin();
+        let third = connections.place(peer(1), false).await.unwrap();
+        assert!(!first.cut.is_cancelled() && second.cut.is_cancelled());
+        let also_busy = third.activity.begin();
+        assert!(connections.place(peer(1), false).await.is_none(), "all of its own are busy");
+        let other = connections.place(peer(2), false).await;
+        assert!(other.is_some(), "another peer has its own share");
+        drop((busy, also_busy));
+        // What came to rest first goes first.
+        assert!(connections.place(peer(1), false).await.is_some());
+        assert!(first.cut.is_cancelled() && !third.cut.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn under_pressure_the_idle_go_and_then_the_greatest_gives_way() {
+        let connections = connections(4, 4);
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let place = connections.place(peer(1), false).await.unwrap();
+            held.push((place.activity.begin(), place));
+        }
+        let idle = connections.place(peer(2), false).await.unwrap();
+        let third = connections.place(peer(3), false).await.unwrap();
+        assert!(idle.cut.is_cancelled(), "the only one at rest");
+        let busy = third.activity.begin();
+        let fourth = connections.place(peer(4), false).await.unwrap();
+        assert!(held[0].1.cut.is_cancelled(), "the greatest has more than the newcomer");
+        let also_busy = fourth.activity.begin();
+        let fifth = connections.place(peer(5), false).await;
+        assert!(fifth.is_some() == held[1].1.cut.is_cancelled());
+        drop((busy, also_busy));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_proxy_has_no_share_and_its_requests_finish() {
+        let connections = connections(4, 1);
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let place = connections.place(peer(9), true).await.unwrap();
+            held.push((place.activity.begin(), place));
+        }
+        assert!(connections.place(peer(1), false).await.is_none(), "nobody can give way");
+        let waiting = {
+            let connections = Arc::clone(&connections);
+            tokio::spawn(async move { connections.place(peer(1), false).await.is_some() })
+        };
+        tokio::task::yield_now().await;
+        held.pop();
+        assert!(waiting.await.unwrap(), "who waits comes in when somebody leaves");
+        drop(held.remove(0).0);
+        assert!(connections.place(peer(2), false).await.is_some());
+    }
+}

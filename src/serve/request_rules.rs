@@ -1,0 +1,187 @@
+//! What HTTP asks of every request, whatever it is for: its host, its body, and the questions of
+//! browsers before they ask across origins.
+
+use super::client::Peer;
+use super::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How much of a body that nobody reads is read and dropped, in bytes: a client that is still writing
+/// when the connection closes never sees the answer.
+const DRAIN_BYTES: u64 = 16 * 1024 * 1024;
+/// How long that may take.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// Refuses a request of HTTP/1.1 that does not name one host (RFC 9112 section 3.2).
+pub(super) async fn one_host(request: Request, next: Next) -> Response {
+    // What did not come over a socket has no version of its own.
+    let came = request.extensions().get::<Peer>().is_some();
+    if came && request.version() == Version::HTTP_11 && !names_one_host(request.headers()) {
+        let said = "a request of HTTP/1.1 has exactly one header Host";
+        return Problem::new(StatusCode::BAD_REQUEST, said).into_response();
+    }
+    next.run(request).await
+}
+
+fn names_one_host(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let Ok(host) = host.to_str() else { return false };
+    host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
+}
+
+/// Reads on, within bounds, what a handler left of a request's body.
+pub(super) async fn drain(request: Request, next: Next) -> Response {
+    // Who asks before it sends sends nothing where the answer is no.
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    if asks_first || request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let body = Left(Arc::new(Mutex::new(body)));
+    let left = Left(Arc::clone(&body.0));
+    let response = next.run(Request::from_parts(parts, Body::new(body))).await;
+    if !left.is_end_stream() {
+        // Beside the answer, which a client may be reading already.
+        tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest(left)));
+    }
+    response
+}
+
+async fn rest(mut body: Left) {
+    let mut read = 0_u64;
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, |data| data.len());
+        read = read.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+        if read > DRAIN_BYTES {
+            return;
+        }
+    }
+}
+
+/// A body of which somebody else may read on.
+struct Left(Arc<Mutex<Body>>);
+
+impl Left {
+    fn with<T>(&self, look: impl FnOnce(&mut Body) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl http_body::Body for Left {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.with(|body| Pin::new(body).poll_frame(context))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.with(|body| body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.with(|body| body.size_hint())
+    }
+}
+
+/// What scripts of other sites may send.
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "A-IM, Accept, Cache-Control, If-Modified-Since, If-None-Match, Last-Event-ID",
+);
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
+/// What they may read beside the body, where the answer does not say.
+const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, Retry-After");
+/// How long a browser may remember that: a day, in seconds.
+const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
+
+/// Around what readers in browsers read: anybody may read it from anywhere, errors included, and a
+/// browser that asks first (a preflight of the Fetch standard) is told so.
+pub(super) async fn readable_anywhere(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let asks = request.method() == Method::OPTIONS
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks {
+        let told = [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+            (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE),
+        ];
+        (StatusCode::NO_CONTENT, told).into_response()
+    } else {
+        next.run(request).await
+    };
+    let anybody = HeaderValue::from_static("*");
+    let headers = response.headers_mut();
+    headers.entry(header::ACCESS_CONTROL_ALLOW_ORIGIN).or_insert(anybody);
+    headers.entry(header::ACCESS_CONTROL_EXPOSE_HEADERS).or_insert(EXPOSED);
+    response
+}
+
+/// Where an address of a feed leads that has a slash at its end: to the same without it. The answer
+/// is relative, so that it is right behind a proxy that cuts off a prefix too.
+pub(super) fn without_slash(uri: &Uri) -> Option<Response> {
+    let path = uri.path().strip_suffix('/')?.trim_end_matches('/');
+    let (_, last) = path.strip_prefix("/feeds/").map(|_| path)?.rsplit_once('/')?;
+    let cut = uri.path().len() - path.len();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let to = format!("{}{last}{query}", "../".repeat(cut));
+    let to = HeaderValue::from_str(&to).ok()?;
+    Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_at_the_end_leads_to_the_address_without_it() {
+        let to = |uri: &str| {
+            let answer = without_slash(&uri.parse().unwrap())?;
+            Some(answer.headers()[header::LOCATION].to_str().unwrap().to_owned())
+        };
+        for (from, expected) in [
+            ("/feeds/a/", "/feeds/a"),
+            ("/feeds/a//", "/feeds/a"),
+            ("/feeds/a/sync/?since=x", "/feeds/a/sync?since=x"),
+            ("/feeds/javascript:x/", "/feeds/javascript:x"),
+        ] {
+            let base = url::Url::parse(&format!("http://x{from}")).unwrap();
+            let to = base.join(&to(from).unwrap()).unwrap();
+            assert_eq!(to.as_str(), format!("http://x{expected}"), "{from}");
+        }
+        for none in ["/feeds/a", "/feeds/", "/feeds//", "/", "/x/", "//feeds/a/"] {
+            assert_eq!(to(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn one_host_is_named() {
+        let of = |hosts: &[&str]| {
+            let headers = hosts.iter().map(|host| (header::HOST, host.parse().unwrap()));
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(name, value);
+            }
+            names_one_host(&map)
+        };
+        for good in ["example.org", "example.org:8080", "[::1]:80", "127.0.0.1", ""] {
+            assert!(of(&[good]), "{good}");
+        }
+        assert!(!of(&[]) && !of(&["a", "a"]) && !of(&["a b"]) && !of(&["u@h"]) && !of(&["a/b"]));
+    }
+}
