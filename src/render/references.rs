@@ -79,6 +79,19 @@ pub fn is_address(text: &str) -> bool {
     has_scheme(text) && !text.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"'))
 }
 
+/// An absolute address as one: what may not stand in it is percent-encoded, as a browser does that
+/// follows it. What names no scheme, or is not one even so, stays as it is.
+pub fn encoded(address: String) -> String {
+    let address = match address.trim() {
+        trimmed if trimmed.len() < address.len() => trimmed.to_owned(),
+        _ => address,
+    };
+    if is_address(&address) || !has_scheme(&address) || address.len() > REFERENCE_LIMIT {
+        return address;
+    }
+    Url::parse(&address).map_or(address, Into::into)
+}
+
 /// Makes all references of an entry or a feed's head absolute, those in its HTML included. Answers
 /// whether one was changed.
 ///
@@ -277,6 +290,14 @@ mod tests {
         let mut root = tree::read(xml, &Context::default()).unwrap();
         assert!(!make_absolute(&mut root, "", &Base::new("https://pub.example/")));
         assert!(!make_absolute(&mut root, "", &Base::new("no address")));
+    }
+
+    #[test]
+    fn addresses_with_blanks_are_encoded_and_not_lost() {
+        let made = |text: &str| encoded(text.to_owned());
+        assert_eq!(made(" https://a.example/x y "), "https://a.example/x%20y");
+        assert_eq!(made("https://a.example/ü"), "https://a.example/ü");
+        assert_eq!(made("no scheme"), "no scheme");
     }
 
     #[test]

@@ -197,6 +197,7 @@ impl Neutral {
         let summary = texts.find(|text| !same(text));
         let link = self.link.take().or(reading.alternate).or(reading.permalink);
         let language = self.language.take().or(entry.language);
+        let link = link.map(references::encoded);
         let mut links = entry.links;
         links.retain(|other| {
             other.attribute("rel") != Some("alternate")
@@ -215,6 +216,9 @@ impl Neutral {
             links,
             ..entry
         };
+        for enclosure in &mut self.enclosures {
+            enclosure.address = references::encoded(std::mem::take(&mut enclosure.address));
+        }
         if let (Some((_, count)), Some(said)) = (&mut self.comments, reading.count) {
             count.get_or_insert(said);
         }
