@@ -7,11 +7,13 @@
 //! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
 //! behind gets the newest document only. What is absent: who reads, how documents are made.
 
+mod budget;
 mod calls;
 mod lanes;
 mod ledger;
 mod worker;
 
+pub use budget::{BYTES, REQUESTS, WITHIN};
 pub use ledger::{AskError, Count};
 
 use crate::clock::Clock;
@@ -20,10 +22,11 @@ use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::{Leases, Request, Subscription};
 use async_trait::async_trait;
+use budget::Budgets;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -106,6 +109,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     ledger: Ledger,
     calling: RwLock<Calling>,
+    budgets: Mutex<Budgets>,
     /// Wakes the worker.
     wake: Notify,
     /// Wakes it to look whether all topics are still there.
@@ -123,7 +127,8 @@ impl Hub {
         let kept = store.subscriptions().await?;
         let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
         let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
-        Ok(Self(Arc::new(Shared { store, clock, ledger, calling, wake, look })))
+        let budgets = Mutex::default();
+        Ok(Self(Arc::new(Shared { store, clock, ledger, calling, budgets, wake, look })))
     }
 
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
@@ -195,6 +200,10 @@ impl Shared {
     /// The newest tick of a feed.
     async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
+    }
+
+    fn budgets(&self) -> MutexGuard<'_, Budgets> {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self) -> Call {

@@ -13,6 +13,7 @@ mod desk;
 mod error;
 mod judge;
 mod memory;
+mod pauses;
 mod politeness;
 mod poller;
 mod probe;
@@ -37,6 +38,7 @@ pub use judge::{
     Beside, Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked, Wants,
 };
 pub use memory::REFRESH_EVERY;
+pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use poller::{MAX_COMMANDS, Parts, Poller, Pushed, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
@@ -46,7 +48,7 @@ pub use report::{
 pub use resume::NOTE_EVERY;
 pub use schedule::{
     After, BUSY_PAUSE, Bounds, FLOOR, Herald, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan,
-    Rhythm, SAFETY_EVERY, replay_interval, words,
+    Rhythm, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, replay_interval, words,
 };
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
@@ -55,7 +57,7 @@ pub use turns::{LARGE_BYTES, LARGE_ENTRIES, MAX_JUDGED_AT_ONCE, MAX_OVERDUE, PAT
 pub use walk::Signpost;
 
 use crate::archive;
-use crate::fetch::AllowPrivate;
+use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedOptions;
 use std::time::Duration;
 
@@ -110,6 +112,14 @@ impl PollSettings {
     /// The bounds of one feed.
     pub fn bounds(&self, options: &FeedOptions) -> Bounds {
         Bounds::new(self.min_interval, self.max_interval).of(options)
+    }
+
+    /// Whether a hub may be given a secret: over plain http whoever listens learns it.
+    fn may_share_secret(&self, hub: &str) -> bool {
+        let Ok(url) = read_url(hub) else { return false };
+        url.scheme() == "https"
+            || self.allow_private.is_own_host(&url)
+            || self.reach.as_ref().is_some_and(|reach| reach.http_secrets)
     }
 
     /// The host of an address, and the pause that it is owed.

@@ -23,7 +23,7 @@ pub(super) fn reach(config: &Config, public_url: &str) -> Option<Reach> {
         None => !is_public(&base),
     };
     let callbacks = format!("{}{CALLBACKS}", public_url.trim_end_matches('/'));
-    Some(Reach { callbacks, own_hosts })
+    Some(Reach { callbacks, own_hosts, http_secrets: config.websub.http_secrets })
 }
 
 /// Whether an address looks as if it could be reached from anywhere.

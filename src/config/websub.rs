@@ -14,6 +14,7 @@ pub(super) const KEYS: &[&str] = &[
     "subscriptions",
     "subscriptions_per_host",
     "subscribe",
+    "http_secrets",
 ];
 
 /// How long a subscription may last.
@@ -42,6 +43,8 @@ pub struct Websub {
     /// Whether hubs of upstreams are subscribed to; `None`: where they can reach this gateway, as
     /// far as its public address tells.
     pub subscribe: Option<bool>,
+    /// Whether hubs of upstreams that are asked over plain http are given secrets.
+    pub http_secrets: bool,
 }
 
 impl Default for Websub {
@@ -55,6 +58,7 @@ impl Default for Websub {
             subscriptions: 100_000,
             subscriptions_per_host: 10_000,
             subscribe: None,
+            http_secrets: false,
         }
     }
 }
@@ -91,6 +95,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
         subscriptions: subscriptions.unwrap_or(default.subscriptions),
         subscriptions_per_host: per_host.unwrap_or(default.subscriptions_per_host),
         subscribe: section.boolean("subscribe"),
+        http_secrets: section.boolean("http_secrets").unwrap_or(default.http_secrets),
     }
 }
 
@@ -117,6 +122,9 @@ mod tests {
         assert_eq!((brief.lease, brief.lease_min), (brief.lease_min, Duration::from_secs(120)));
         let few = read("subscriptions = 5\nsubscriptions_per_host = 2").unwrap();
         assert_eq!((few.subscriptions, few.subscriptions_per_host), (5, 2));
+        assert!(
+            !read("").unwrap().http_secrets && read("http_secrets = true").unwrap().http_secrets
+        );
         assert_eq!(read("subscribe = true").unwrap().subscribe, Some(true));
     }
 

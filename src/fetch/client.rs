@@ -4,7 +4,7 @@ use super::error::{FetchError, told};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
 use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced, hub_links};
 use super::redirect::{self, Credentials, Trail};
-use super::resolver::GuardedResolver;
+use super::resolver::{GuardedResolver, Unresolved};
 use super::{Ask, Call, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
 use crate::record::BodyPrints;
 use http::header::{
@@ -313,6 +313,9 @@ pub(super) fn unreached(
         return FetchError::Refused { hop, refusal: refusal.clone() };
     }
     let host = url.host_str().unwrap_or_default().to_owned();
+    if let Some(unresolved) = cause::<Unresolved>(&error) {
+        return FetchError::Name { host, why: unresolved.why.clone() };
+    }
     if let Some(tls) = cause::<rustls::Error>(&error) {
         return match tls {
             rustls::Error::InvalidCertificate(_) => {

@@ -69,6 +69,14 @@ pub enum FetchError {
         /// What was said.
         why: String,
     },
+    /// The host's name leads to no address.
+    #[error("the name {host} leads to no address: {why}")]
+    Name {
+        /// The host.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
     /// The publisher's certificate is not good.
     #[error("the certificate of {host} was not accepted: {why}")]
     Certificate {
@@ -156,7 +164,10 @@ impl FetchError {
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Refused { hop: 0, .. } | Self::NoRoots => Blame::Operator,
-            Self::Connect { .. } | Self::Timeout { .. } | Self::CutOff { .. } => Blame::Network,
+            Self::Connect { .. }
+            | Self::Name { .. }
+            | Self::Timeout { .. }
+            | Self::CutOff { .. } => Blame::Network,
             Self::Client { .. } => Blame::Gateway,
             _ => Blame::Upstream,
         }

@@ -3,9 +3,23 @@
 use super::guard::{Openness, Refusal};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The most addresses of one name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
+
+/// How long the resolver may take, which is less than a connection may: so that a name that leads
+/// nowhere is told from a host that does not answer.
+const RESOLVE_TIME: Duration = Duration::from_secs(8);
+
+/// A name that leads to no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unresolved {
+    /// What was said.
+    pub why: String,
+}
 
 /// The system's resolver behind the guard. What it returns is what is connected to, so that a name
 /// cannot answer differently between the check and the connection.
@@ -26,7 +40,13 @@ impl Resolve for GuardedResolver {
         let openness = self.openness;
         Box::pin(async move {
             // Port 0 stands for "the port of the URL".
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let unresolved = |why: String| Unresolved { why };
+            let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name.as_str(), 0))).await;
+            let late =
+                || format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
+            let found = found
+                .map_err(|_| unresolved(late()))?
+                .map_err(|error| unresolved(error.to_string()))?;
             let kept = admitted(name.as_str(), found, openness)?;
             Ok(Box::new(kept.into_iter()) as Addrs)
         })

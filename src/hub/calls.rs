@@ -1,5 +1,6 @@
 //! One call of a callback each: to verify, to deny, to deliver.
 
+use super::lanes::host_of;
 use super::ledger::Task;
 use super::{Absent, Document, Shared, Topics};
 use crate::fetch::{CallRequest, Called, FetchError, Sent};
@@ -133,6 +134,7 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
         };
         headers.insert(SIGNATURE_HEADER, signature);
     }
+    shared.budgets().sent(&host_of(&subscription.callback), body.len());
     let sent = Sent { headers, body: Bytes::clone(&body) };
     let request = CallRequest {
         url: subscription.callback.clone(),

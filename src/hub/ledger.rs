@@ -11,7 +11,9 @@ use crate::fetch::{self, AllowPrivate};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::cloud::CLOUD_LEASE;
-use crate::websub::{Duty, Manner, Request, Subscription, SubscriptionId, Wanted};
+use crate::websub::{
+    Duty, Heard, Manner, Request, Subscription, SubscriptionId, VERIFICATIONS, Wanted,
+};
 use books::Inner;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,7 +140,32 @@ impl Ledger {
     ) -> Result<(), AskError> {
         let lease = CLOUD_LEASE.as_secs();
         let wanted = Wanted::Subscribe { lease, secret: None, told: tick };
-        self.take(Manner::RssCloud, feed, (topic, callback, wanted), allow, tick, now)
+        self.take(Manner::RssCloud, feed, (topic, callback.clone(), wanted), allow, tick, now)?;
+        self.inner().wait_for_first(&callback, now);
+        Ok(())
+    }
+
+    /// Takes what a callback answered to a verification by rssCloud for all that it is asked for:
+    /// one registration may name several feeds, and is one question to one reader.
+    pub(super) fn finish_cloud(&self, task: &Task, heard: &Heard, now: Time) {
+        let pending = task.subscription.pending.as_ref();
+        let is_last = pending.is_some_and(|pending| pending.attempts + 1 >= VERIFICATIONS);
+        let heard = match heard {
+            Heard::Failed { .. } if !is_last => return,
+            Heard::Failed { why, .. } => Heard::Refused(why.clone()),
+            Heard::Agreed | Heard::Refused(_) => heard.clone(),
+        };
+        let (id, callback) = (task.subscription.id(), &task.subscription.callback);
+        let mut inner = self.inner();
+        for other in inner.of_cloud(callback).into_iter().filter(|other| *other != id) {
+            inner.change(other, now, |entry| {
+                let waits = !entry.busy;
+                if waits {
+                    entry.subscription.heard(heard.clone(), now);
+                }
+                waits
+            });
+        }
     }
 
     fn take(

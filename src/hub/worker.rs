@@ -5,9 +5,10 @@ use super::calls::{self, Outcome};
 use super::lanes::{Lanes, Turn};
 use super::ledger::Task;
 use super::{Absent, Shared, Topics};
+use crate::fetch::{self, AllowPrivate};
 use crate::model::Time;
 use crate::store::{Epoch, StoreError};
-use crate::websub::{Duty, Heard, Push, SubscriptionId};
+use crate::websub::{Duty, Heard, Manner, Push, SubscriptionId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,6 +164,13 @@ impl Worker {
                 self.lanes.done(&turn);
                 continue;
             };
+            // Whom the operator allows by name needs no protection from this hub.
+            let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
+            if public && !self.shared.budgets().take(&turn.host, Instant::now()) {
+                self.shared.ledger.finish(id, None, now, |of| of.put_off(now));
+                self.lanes.done(&turn);
+                continue;
+            }
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             let call = self.calls.spawn(async move {
                 let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
@@ -208,6 +216,9 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
                     tracing::info!(topic, host, why, "a callback could not be asked");
                 }
                 _ => {}
+            }
+            if task.subscription.manner == Manner::RssCloud {
+                ledger.finish_cloud(task, &heard, now);
             }
             ledger.finish(id, Some(task.serial), now, |of| of.heard(heard, now));
         }

@@ -14,6 +14,8 @@ pub struct Reach {
     pub callbacks: String,
     /// Whether only hubs at the operator's own hosts can reach it, and are asked.
     pub own_hosts: bool,
+    /// Whether hubs over plain http are given secrets, which whoever listens learns.
+    pub http_secrets: bool,
 }
 
 /// A callback.
@@ -21,17 +23,20 @@ pub struct Reach {
 pub struct Callback {
     /// Of which feed.
     pub feed: FeedName,
-    secret: Secret,
+    /// `None`: its hub was given none, because it is asked over plain http.
+    secret: Option<Secret>,
     /// Whether the polling task has still to hear of a push.
     told: AtomicBool,
 }
 
 impl Callback {
     /// Whether the body of a push was signed with our secret (WebSub section 7.1). One without a
-    /// signature was not.
+    /// signature was not. A hub that was given no secret signs nothing: it knows the address, and a
+    /// push has the feed polled and does nothing else.
     pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
+        let Some(secret) = &self.secret else { return Ok(()) };
         let signature = signature.ok_or(SignatureError::Form)?;
-        self.secret.verify(signature, body).map(drop)
+        secret.verify(signature, body).map(drop)
     }
 
     /// Notes that the polling task is to be told; `false` where it is to be anyway.
@@ -84,9 +89,15 @@ impl Callbacks {
         table.open.contains_key(token) || table.leaving.contains(token)
     }
 
-    /// Opens a callback. One whose secret is none stays shut: every push of it is disbelieved.
+    /// Opens a callback. One whose secret is no good stays shut: every push of it is disbelieved.
     pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
-        let Ok(secret) = Secret::new(&keys.secret) else { return };
+        let secret = match keys.secret.as_str() {
+            "" => None,
+            text => match Secret::new(text) {
+                Ok(secret) => Some(secret),
+                Err(_) => return,
+            },
+        };
         let callback = Callback { feed: feed.clone(), secret, told: AtomicBool::new(false) };
         self.change(|table| drop(table.open.insert(keys.token.clone(), Arc::new(callback))));
     }
@@ -108,5 +119,23 @@ impl Callbacks {
 
     fn change(&self, change: impl FnOnce(&mut Table)) {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_was_given_no_secret_needs_no_signature() {
+        let (callbacks, feed) = (Callbacks::default(), FeedName::new("news").unwrap());
+        let keys = |token: &str, secret: &str| SubscriptionKeys {
+            token: token.to_owned(),
+            secret: secret.to_owned(),
+        };
+        callbacks.open(&feed, &keys("plain", ""));
+        callbacks.open(&feed, &keys("signed", "hush"));
+        let check = |token| callbacks.of(token).unwrap().check(None, b"x").is_ok();
+        assert!(check("plain") && !check("signed"));
     }
 }

@@ -21,6 +21,7 @@ use super::backfill::Stepped;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
+use super::pauses::Pauses;
 use super::politeness::{Errand, Host, Politeness};
 use super::poller::{Board, Command};
 use super::probe::Probed;
@@ -140,6 +141,7 @@ pub(super) struct Desk {
     feeds: HashMap<FeedName, Feed>,
     due: BTreeSet<(Time, FeedName)>,
     polite: Politeness,
+    pauses: Pauses,
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
     probes: JoinSet<Result<Probed, RoundError>>,
@@ -191,6 +193,7 @@ impl Desk {
             clock,
             cancel,
             board,
+            pauses: Pauses::default(),
             feeds: HashMap::new(),
             due: BTreeSet::new(),
             rounds: JoinSet::new(),
@@ -315,6 +318,9 @@ impl Desk {
                 break;
             }
             let Some((_, name)) = self.due.pop_first() else { break };
+            if self.waits_for_host(&name, now, instant) {
+                continue;
+            }
             if let Some(feed) = self.feeds.get_mut(&name) {
                 feed.due = None;
                 feed.in_line = true;

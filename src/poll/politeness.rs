@@ -1,5 +1,5 @@
-//! Who may be asked now: one request at a time to a host, with a pause between two, and so many
-//! overall. Pure; the time is told.
+//! Who may be asked now: one request at a time to a registrable domain, with a pause between two, and
+//! so many overall. Pure; the time is told.
 
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedName;
@@ -8,9 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A host as politeness tells hosts apart, and the pause that it is owed.
+///
+/// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
+/// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
     name: String,
+    /// The whole name: what asks for a pause asks for itself.
+    full: String,
     spacing: Duration,
 }
 
@@ -19,15 +24,24 @@ impl Host {
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn of(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
         let Ok(read) = read_url(url) else {
-            return Self { name: url.to_owned(), spacing: Duration::ZERO };
+            return Self { name: url.to_owned(), full: url.to_owned(), spacing: Duration::ZERO };
         };
         let host = read.host_str().unwrap_or_default();
         if allow.is_own_host(&read) {
             let port = read.port_or_known_default().unwrap_or_default();
-            Self { name: format!("{host}:{port}"), spacing: Duration::ZERO }
+            let name = format!("{host}:{port}");
+            Self { full: name.clone(), name, spacing: Duration::ZERO }
         } else {
-            Self { name: host.strip_suffix('.').unwrap_or(host).to_owned(), spacing }
+            let full = host.strip_suffix('.').unwrap_or(host);
+            let is_name = matches!(read.host(), Some(url::Host::Domain(_)));
+            let domain = psl::domain_str(full).filter(|_| is_name).unwrap_or(full);
+            Self { name: domain.to_owned(), full: full.to_owned(), spacing }
         }
+    }
+
+    /// Its whole name, where `name` is that of its domain.
+    pub fn full(&self) -> &str {
+        &self.full
     }
 
     /// Its name.
@@ -173,7 +187,7 @@ mod tests {
     }
 
     fn host(text: &str) -> Host {
-        Host { name: text.to_owned(), spacing: SECOND }
+        Host { name: text.to_owned(), full: text.to_owned(), spacing: SECOND }
     }
 
     #[test]
@@ -255,9 +269,31 @@ mod tests {
     fn own_hosts_are_owed_no_pause_and_differ_by_port() {
         let of = |url: &str, allow: &AllowPrivate| Host::of(url, allow, SECOND);
         let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-        assert_eq!(own, Host { name: "127.0.0.1:8081".into(), spacing: Duration::ZERO });
+        assert_eq!(own, Host { spacing: Duration::ZERO, ..host("127.0.0.1:8081") });
         let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
         assert_eq!(stranger, host("example.org"));
         assert_eq!(of("http://127.0.0.1/", &AllowPrivate::No), host("127.0.0.1"));
+    }
+
+    #[test]
+    fn names_of_one_registrable_domain_are_one_host() {
+        let of = |url: &str| Host::of(url, &AllowPrivate::No, SECOND);
+        for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
+            assert_eq!(of(url).name(), "news.co.uk", "{url}");
+        }
+        assert_eq!(of("https://a.news.co.uk/").full(), "a.news.co.uk");
+        // Below a private suffix each name is somebody else's.
+        assert_eq!(of("https://a.github.io/").name(), "a.github.io");
+        assert_eq!(of("https://x.b.github.io/").name(), "b.github.io");
+        // An address is no name.
+        assert_eq!(of("http://93.184.216.34/").name(), "93.184.216.34");
+        // What waits for one of them waits for all.
+        let (mut polite, now) = (Politeness::new(9), Instant::now());
+        polite.enqueue(poll("one"), &of("https://a.news.co.uk/"), now);
+        polite.enqueue(poll("two"), &of("https://b.news.co.uk/"), now);
+        assert_eq!(polite.take(now), Some(poll("one")));
+        polite.finish(&of("https://a.news.co.uk/"), now);
+        assert_eq!(polite.take(now), None);
+        assert_eq!(polite.take(now + SECOND), Some(poll("two")));
     }
 }

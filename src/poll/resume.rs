@@ -5,7 +5,7 @@
 //! changes. What has strayed from that is written together with others, now and then and when
 //! polling stops.
 
-use super::schedule::{After, Bounds, Next, Plan, Rhythm, phase};
+use super::schedule::{After, Bounds, Next, Plan, Rhythm, SELDOM_EVERY, phase};
 use super::skip::allowed_from;
 use crate::model::{FeedName, PollSchedule, Time};
 use std::time::Duration;
@@ -42,7 +42,9 @@ impl Saved<'_> {
             None => self.follow(alive.min(now), now).0,
         };
         // A clock that was wrong when this was written must not stop the feed.
-        let latest = now.plus(self.bounds.max());
+        let failing = self.schedule.retry.is_some();
+        let most = if failing { self.bounds.max().max(SELDOM_EVERY) } else { self.bounds.max() };
+        let latest = now.plus(most);
         if next.at > latest {
             next.at = allowed_from(latest, &self.schedule.hints).min(next.at);
         }

@@ -23,6 +23,11 @@ pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
 const HALFWAY: Duration = Duration::from_secs(12 * 3600);
 /// The first pause for a publisher that is overloaded and does not say for how long.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// After so many failures in a row of a feed that will hardly come back, asked about once a day, it is
+/// asked once in [`SELDOM_EVERY`] only.
+pub const SELDOM_AFTER: u32 = 30;
+/// See [`SELDOM_AFTER`].
+pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
 /// How often a feed is looked at though somebody tells of its changes.
 pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// The share by which feeds are spread, in thousandths of the interval.
@@ -248,16 +253,18 @@ impl Plan<'_> {
             let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
             self.bounds.hold(first.checked_mul(factor).unwrap_or(Duration::MAX))
         };
+        let most = match retry {
+            Retry::Seldom if failures > SELDOM_AFTER => self.bounds.max.max(SELDOM_EVERY),
+            _ => self.bounds.max,
+        };
         let (interval, why) = match retry {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),
             Retry::Busy => (doubled(self.bounds.min.max(BUSY_PAUSE)), "the publisher is busy"),
             Retry::After(wait) => (self.bounds.hold(wait), "the publisher said when (Retry-After)"),
-            Retry::Seldom => {
-                (self.bounds.max, "it will hardly come back, so that it is asked seldom")
-            }
+            Retry::Seldom => (most, "it will hardly come back, so that it is asked seldom"),
         };
         // What the publisher said is not stretched, only never cut short.
-        let interval = self.spread(interval).min(self.bounds.max);
+        let interval = self.spread(interval).min(most);
         let times =
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
         Next {

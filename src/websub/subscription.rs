@@ -410,10 +410,14 @@ impl Subscription {
         }
     }
 
-    /// Puts a delivery off because the document could not be had here; no fault of the callback's.
+    /// Puts a call off that could not be made here; no fault of the callback's.
     pub fn put_off(&mut self, now: Time) {
+        let again = Some(now.plus(DELIVER_AGAIN));
         if let Some(active) = &mut self.active {
-            active.not_before = Some(now.plus(DELIVER_AGAIN));
+            active.not_before = again;
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.not_before = pending.not_before.max(again);
         }
     }
 

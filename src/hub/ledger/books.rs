@@ -3,12 +3,17 @@
 use super::super::lanes::host_of;
 use super::{AskError, Settings};
 use crate::model::{FeedName, Tick, Time};
-use crate::websub::{Subscription, SubscriptionId};
+use crate::websub::{Manner, Subscription, SubscriptionId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
 
 /// The most requests of one host that wait for their first verification.
 pub(super) const UNVERIFIED_PER_HOST: usize = 200;
+/// How long a registration with the cloud waits for the answer about another one of its callback. It
+/// is asked about by itself then.
+const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
 pub(super) struct Entry {
@@ -86,6 +91,42 @@ impl Inner {
         };
         self.change(id, now, |entry| entry.subscription.pending.take().is_some());
         true
+    }
+
+    /// The registrations with the cloud of one callback that are asked for.
+    pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
+        let of = |entry: &Entry| {
+            let subscription = &entry.subscription;
+            subscription.manner == Manner::RssCloud
+                && subscription.callback == *callback
+                && subscription.is_asked_for()
+        };
+        self.entries.iter().filter(|(_, entry)| of(entry)).map(|(id, _)| *id).collect()
+    }
+
+    /// Has all registrations of a callback but one wait for what is answered about that one.
+    pub(super) fn wait_for_first(&mut self, callback: &Url, now: Time) {
+        let all = self.of_cloud(callback);
+        let asks = |id: &SubscriptionId| {
+            let entry = self.entries.get(id);
+            let pending = entry.and_then(|entry| entry.subscription.pending.as_ref());
+            entry.is_some_and(|entry| entry.busy)
+                || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+        };
+        let first = all
+            .iter()
+            .copied()
+            .filter(asks)
+            .min_by_key(|id| self.entries.get(id).map(|entry| (!entry.busy, entry.serial)));
+        for id in all.into_iter().filter(|id| Some(*id) != first) {
+            self.change(id, now, |entry| {
+                let waits = !entry.busy;
+                if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| waits) {
+                    pending.not_before = Some(now.plus(FOLLOWS));
+                }
+                waits
+            });
+        }
     }
 
     /// Takes note of the time; where the clock was set back, what is due is reckoned anew.

@@ -231,3 +231,50 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     assert!(bench.ledger.begin(id, end).is_none());
     assert_eq!(bench.ledger.count().active, 0);
 }
+
+/// A registration with the cloud may name ten feeds, and is one question to one reader.
+#[test]
+fn a_registration_with_the_cloud_is_one_question() {
+    let callback = Url::parse("https://reader.example/told").unwrap();
+    let bench = Bench::new(Settings::default());
+    let register = |topics: std::ops::Range<usize>, now| {
+        for n in topics {
+            let key = (format!("{TOPIC}{n}"), callback.clone());
+            bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(now)).unwrap();
+        }
+    };
+    let answered = |task: &Task, heard: Heard, now| {
+        bench.ledger.finish_cloud(task, &heard, at(now));
+        let id = task.subscription.id();
+        bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(heard, at(now)));
+    };
+    register(0..10, 0);
+    let begun = bench.begun(1);
+    assert_eq!(begun.len(), 1, "one challenge");
+    register(0..10, 1);
+    assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
+    answered(&begun[0].1, Heard::Agreed, 2);
+    assert_eq!(bench.ledger.count().active, 10);
+    // A registration that is renewed is one question as well, and a no counts for all of it.
+    register(0..10, 100);
+    let begun = bench.begun(101);
+    assert_eq!(begun.len(), 1);
+    answered(&begun[0].1, Heard::Refused("no".to_owned()), 102);
+    assert_eq!(bench.begun(50_000).len(), 0);
+    // One that cannot be asked is given up as a whole.
+    let bench = Bench::new(Settings::default());
+    for n in 0..10 {
+        let key = (format!("{TOPIC}{n}"), callback.clone());
+        bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(0)).unwrap();
+    }
+    let mut calls = 0;
+    for now in (0..20_000).step_by(10) {
+        for (id, task) in bench.begun(now) {
+            calls += 1;
+            let failed = Heard::Failed { why: "down".to_owned(), after: None };
+            bench.ledger.finish_cloud(&task, &failed, at(now));
+            bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(failed, at(now)));
+        }
+    }
+    assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+}

@@ -185,6 +185,10 @@ impl Desk {
         };
         let request = feed.subscription.as_mut().and_then(|it| {
             subscriber::sent(it, now);
+            if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
+                it.keys.secret.clear();
+                self.callbacks.open(name, &it.keys);
+            }
             Some((it.address().to_owned(), subscribe::request(it, true)?))
         });
         let Some((hub, request)) = request else {

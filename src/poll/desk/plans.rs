@@ -64,6 +64,18 @@ impl Desk {
         Ok(())
     }
 
+    /// Puts a feed off that is due and whose host has asked for a pause, by whatever feed.
+    pub(super) fn waits_for_host(&mut self, name: &FeedName, now: Time, instant: Instant) -> bool {
+        let Some(feed) = self.feeds.get_mut(name) else { return false };
+        let Some(left) = self.pauses.left(&feed.host, instant) else { return false };
+        feed.due = None;
+        // They stand in the host's line afterwards; the second that was begun is waited for.
+        let at = now.plus(left).plus(Duration::from_secs(1));
+        let reason = "its host asked for a pause, in answer to another feed (Retry-After)";
+        self.schedule(name, Next { at, reason: reason.to_owned() });
+        true
+    }
+
     /// Has those schedules written down that a restart would get wrong; one at least where none was
     /// for `age`, so that a restart knows until when this gateway was alive.
     pub(super) fn note_schedules(&mut self, age: Duration) {

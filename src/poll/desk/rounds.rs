@@ -6,7 +6,7 @@ use crate::model::{FeedName, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::probe;
-use crate::poll::report::{DocumentNote, Outcome, PollNote, PollReport};
+use crate::poll::report::{DocumentNote, Failure, Outcome, PollNote, PollReport};
 use crate::poll::round::{Found, round};
 use crate::poll::schedule::{After, Next};
 use std::sync::Arc;
@@ -84,6 +84,7 @@ impl Desk {
             self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
             return;
         }
+        let failed_before = memory.poll.failures;
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let next = match &result {
@@ -106,6 +107,11 @@ impl Desk {
             }
         };
         // What the operator has to mend is tried after a restart, which may be the mending.
+        if let Err(error) = &result
+            && let (Retry::After(wait), Some(429 | 503)) = (error.retry(), error.failure().status)
+        {
+            self.pauses.ask(&feed.host, wait, Instant::now());
+        }
         let retry = result.as_ref().err().map(|error| {
             let at = if error.blame() == Blame::Operator { now } else { next.at };
             (at, next.reason.clone())
@@ -121,7 +127,12 @@ impl Desk {
             memory.saved(state.clone());
         }
         let note = note(&running, &result);
-        log(name, &note);
+        let as_before = failed_before > 0
+            && self.board.look(name, |status| {
+                let kind = |failure: &Failure| (failure.blame, failure.status);
+                status.failure.as_ref().map(kind) == note.failure.as_ref().map(kind)
+            });
+        log(name, &note, failed_before, as_before);
         let report = report(&result);
         let poll = memory.poll.clone();
         let same = memory.agreed();
@@ -231,15 +242,23 @@ fn report(result: &Result<Found, RoundError>) -> PollReport {
     }
 }
 
-fn log(feed: &FeedName, note: &PollNote) {
+/// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
+/// way, and when it is read again; not each time.
+fn log(feed: &FeedName, note: &PollNote, failed_before: u32, as_before: bool) {
     let (outcome, took) = (note.outcome.name(), note.took);
     match &note.failure {
         Some(failure) if failure.blame == Blame::Gateway => {
             tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
         }
+        Some(failure) if as_before => {
+            tracing::debug!(%feed, outcome, ?took, error = %failure.error, "a poll failed again");
+        }
         Some(failure) => {
             let blame = failure.blame.name();
             tracing::warn!(%feed, outcome, ?took, blame, error = %failure.error, "a poll failed");
+        }
+        None if failed_before > 0 => {
+            tracing::warn!(%feed, outcome, ?took, failures = failed_before, "a feed is read again");
         }
         None => tracing::debug!(%feed, outcome, ?took, bytes = note.bytes, "a poll is over"),
     }

@@ -74,7 +74,7 @@ fn a_pause_after_failures_is_kept_and_a_wrong_clock_stops_nothing() {
     assert_eq!(next(&failing, 0, 60).at, after(9 * HOUR));
     assert_eq!(next(&failing, 0, 60).reason, "it failed 7 times in a row");
     failing.retry = Some((after(90_000 * HOUR), String::new()));
-    assert_eq!(next(&failing, 0, 60).at, after(60 + 24 * HOUR));
+    assert_eq!(next(&failing, 0, 60).at, after(60 + 7 * 24 * HOUR));
     let ahead = PollSchedule {
         polled: after(90_000 * HOUR),
         last_change: after(90_000 * HOUR),

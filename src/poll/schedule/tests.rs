@@ -261,3 +261,18 @@ fn a_feed_is_read_before_it_expires() {
         assert_eq!(next.reason.contains("expires"), expected < DAY, "{next:?}");
     }
 }
+
+#[test]
+fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
+    let feed = FeedName::new("news").unwrap();
+    let hints = UpdateHints::default();
+    let (now, day) = (Time::from_unix(1_795_191_605), Duration::from_secs(86_400));
+    let bounds = Bounds::new(Duration::from_secs(300), day);
+    let rhythm = Rhythm::since(now);
+    let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
+    let wait = |failures, retry| plan.next(After::Failed(failures, retry), now).at.since(now);
+    assert_eq!(wait(1, Retry::Seldom), day);
+    assert_eq!(wait(SELDOM_AFTER, Retry::Seldom), day);
+    assert_eq!(wait(SELDOM_AFTER + 1, Retry::Seldom), 7 * day);
+    assert_eq!(wait(SELDOM_AFTER + 1, Retry::Backoff), day);
+}
