@@ -7,6 +7,7 @@
 mod duration;
 mod fault;
 mod feeds;
+mod hosts;
 mod ignore;
 mod naming;
 mod nearest;
@@ -26,6 +27,7 @@ mod websub;
 pub use duration::{DurationError, duration, written};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
 pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, Feed, SOURCE_LIMIT};
+pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::feed_name;
 pub use overrides::Overrides;
 pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
@@ -38,6 +40,7 @@ pub use websub::Websub;
 
 use section::Section;
 use sheet::Sheet;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -59,6 +62,8 @@ pub struct Config {
     pub sup: Sup,
     /// Its hub, and hubs of upstreams.
     pub websub: Websub,
+    /// Hosts that are asked at a pace of their own, by name.
+    pub hosts: BTreeMap<String, HostPace>,
     /// The feeds, in the order of the file.
     pub feeds: Vec<Feed>,
     /// The aggregates, in the order of the file.
@@ -115,13 +120,14 @@ fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
     let publish = publish::read(&mut top.table("publish", publish::KEYS));
     let sup = sup::read(&mut top.table("sup", sup::KEYS));
     let websub = websub::read(&mut top.table("websub", websub::KEYS));
+    let hosts = hosts::read(&mut top);
     let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling);
-    Config { server, store, polling, publish, sup, websub, feeds, aggregates }
+    Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
 }
 
 /// The tables of the file.
 const TABLES: &[&str] =
-    &["server", "store", "polling", "publish", "sup", "websub", "feed", "aggregate"];
+    &["server", "store", "polling", "publish", "sup", "websub", "host", "feed", "aggregate"];
 
 /// Every table with the keys that it knows, for suggestions.
 const KNOWN: &[(&str, &[&str])] = &[
@@ -131,6 +137,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("publish", publish::KEYS),
     ("sup", sup::KEYS),
     ("websub", websub::KEYS),
+    ("host", hosts::KEYS),
     ("feed", feeds::FEED_KEYS),
     ("aggregate", feeds::AGGREGATE_KEYS),
 ];

@@ -39,6 +39,7 @@ pub use judge::{
 };
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
+pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{MAX_COMMANDS, Parts, Poller, Pushed, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
@@ -59,6 +60,8 @@ pub use walk::Signpost;
 use crate::archive;
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How feeds are polled.
@@ -70,6 +73,8 @@ pub struct PollSettings {
     pub max_interval: Duration,
     /// The pause between two requests to a host.
     pub spacing: Duration,
+    /// Hosts with a pace of their own, by name.
+    pub paces: Arc<BTreeMap<String, Pace>>,
     /// The least pause between two documents of a walk, whatever its host is owed: each of them
     /// makes a tick, and ticks are whole seconds that must not run ahead of the clock.
     pub walk_pause: Duration,
@@ -96,6 +101,7 @@ impl Default for PollSettings {
             min_interval: Duration::from_secs(5 * 60),
             max_interval: Duration::from_secs(24 * 3600),
             spacing: Duration::from_secs(1),
+            paces: Arc::default(),
             walk_pause: Duration::from_secs(2),
             at_once: 64,
             allow_private: AllowPrivate::No,
@@ -124,7 +130,7 @@ impl PollSettings {
 
     /// The host of an address, and the pause that it is owed.
     fn host(&self, url: &str) -> politeness::Host {
-        politeness::Host::of(url, &self.allow_private, self.spacing)
+        politeness::Host::of(url, &self.allow_private, self.spacing).with(&self.paces)
     }
 }
 

@@ -2,14 +2,16 @@
 
 use super::{AppError, reach};
 use crate::archive;
-use crate::config::{AllowPrivate, Config, Deltas, Dialect, HistoryLinks};
+use crate::config::{AllowPrivate, Config, Deltas, Dialect, HistoryLinks, HostPace};
 use crate::fetch::{self, FetchSettings, Services};
 use crate::hub;
-use crate::poll::PollSettings;
+use crate::poll::{Pace, PollSettings};
 use crate::render;
 use crate::serve;
 use crate::store::Retention;
 use crate::websub::Leases;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The client that every outgoing request goes through.
 pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppError> {
@@ -46,6 +48,7 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         min_interval: config.polling.min_interval,
         max_interval: config.polling.max_interval,
         spacing: config.polling.host_spacing,
+        paces: paces(config),
         walk_pause: config.polling.walk_pause,
         allow_private: allow_private(config),
         window: config.publish.window,
@@ -54,6 +57,16 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         reach: reach::reach(config, public_url),
         ..PollSettings::default()
     }
+}
+
+/// The hosts that have a pace of their own.
+fn paces(config: &Config) -> Arc<BTreeMap<String, Pace>> {
+    let usual = config.polling.host_spacing;
+    let pace = |host: &HostPace| Pace {
+        spacing: host.spacing.unwrap_or(usual),
+        parallel: usize::try_from(host.parallel).unwrap_or(1),
+    };
+    Arc::new(config.hosts.iter().map(|(name, host)| (name.clone(), pace(host))).collect())
 }
 
 /// How much is kept of the past of a feed.

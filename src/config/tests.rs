@@ -68,6 +68,8 @@ fn the_annotated_file_shows_every_key() {
         "shares_with =",
         "conflicts =",
         "sources =",
+        "spacing =",
+        "parallel =",
     ];
     let in_force: Vec<&str> = annotated
         .lines()
@@ -77,7 +79,7 @@ fn the_annotated_file_shows_every_key() {
         })
         .collect();
     let config = good(&in_force.join("\n"));
-    assert_eq!(config.aggregates.len(), 1);
+    assert_eq!((config.aggregates.len(), config.hosts.len()), (1, 1));
     let options = &config.feeds[0].options;
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
     let sharing =

@@ -46,6 +46,7 @@ pub fn configuration(publisher: SocketAddr, listen: SocketAddr, data: Option<Pat
         publish: Publish::default(),
         sup: Sup::default(),
         websub: Websub::default(),
+        hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
     }

@@ -325,7 +325,12 @@ impl Desk {
                 feed.due = None;
                 feed.in_line = true;
                 let begin = instant + std::mem::take(&mut feed.offset);
-                self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
+                // What is told of is read soon; the same announcement may list a hundred feeds.
+                if feed.hearing.listed || feed.hearing.pushed {
+                    self.polite.enqueue_listed(Errand::Poll(name), &feed.host, begin);
+                } else {
+                    self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
+                }
             }
         }
         self.line_up_steps(now);

@@ -1,0 +1,84 @@
+//! `[[host]]`: how politely single hosts are asked.
+
+use super::section::Section;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+pub(super) const KEYS: &[&str] = &["name", "spacing", "parallel"];
+
+/// The most hosts that may have a pace of their own.
+pub const HOST_LIMIT: usize = 10_000;
+/// What the spacing between requests may be.
+const SPACINGS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
+/// How many requests at the same time there may be.
+const PARALLELS: RangeInclusive<u32> = 1..=64;
+
+/// How politely a host, and the names below it, are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostPace {
+    /// Two requests are at least this far apart; `None`: `polling.host_spacing`.
+    pub spacing: Option<Duration>,
+    /// So many requests at the same time.
+    pub parallel: u32,
+}
+
+pub(super) fn read(top: &mut Section<'_, '_, '_>) -> BTreeMap<String, HostPace> {
+    let mut hosts = BTreeMap::new();
+    top.tables("host", KEYS, HOST_LIMIT, |section| {
+        let name = section.required("name", host);
+        let spacing = section.duration("spacing", &SPACINGS);
+        let parallel = section.number("parallel", &PARALLELS).unwrap_or(1);
+        let Some(name) = name else { return };
+        let message = format!("{name:?} has a table already");
+        if hosts.insert(name, HostPace { spacing, parallel }).is_some() {
+            section.fault("name", message);
+        }
+    });
+    hosts
+}
+
+/// A host as addresses have it: in lower case, international names in their form for DNS.
+fn host(text: &str) -> Result<String, String> {
+    let read = url::Host::parse(text.strip_suffix('.').unwrap_or(text));
+    read.map(|host| host.to_string())
+        .map_err(|_| format!("{text:?} is no host; write one like \"example.org\", without a port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    fn hosts(text: &str) -> Result<BTreeMap<String, HostPace>, String> {
+        let checked = check("f", text);
+        checked.map(|checked| checked.config.hosts).map_err(|faults| faults.to_string())
+    }
+
+    #[test]
+    fn hosts_have_a_pace_of_their_own() {
+        let read = hosts(
+            "[[host]]\nname = \"Example.ORG.\"\nspacing = \"5s\"\n\
+             [[host]]\nname = \"feeds.example.org\"\nparallel = 4\n",
+        );
+        let read = read.unwrap();
+        let five = HostPace { spacing: Some(Duration::from_secs(5)), parallel: 1 };
+        assert_eq!(read["example.org"], five);
+        assert_eq!(read["feeds.example.org"], HostPace { spacing: None, parallel: 4 });
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (bad, said) in [
+            ("[[host]]\nspacing = \"1s\"", "name"),
+            ("[[host]]\nname = \"a b\"", "is no host"),
+            ("[[host]]\nname = \"a\"\nparallel = 0", "out of bounds"),
+            ("[[host]]\nname = \"a\"\nspacing = \"2h\"", "out of bounds"),
+            ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A\"", "has a table already"),
+            ("[[host]]\nname = \"a\"\nspace = \"2s\"", "spac"),
+        ] {
+            let error = hosts(bad).unwrap_err();
+            assert!(error.contains(said), "{bad}: {error}");
+        }
+    }
+}
