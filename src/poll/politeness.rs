@@ -72,8 +72,8 @@ impl Host {
         // One of the operator's own is told apart by its port.
         let bare = self.full.rsplit_once(':').map(|(host, _)| host);
         let mut name = if self.name == self.full { bare.unwrap_or(&self.full) } else { &self.full };
-        if let Some(pace) = paces.get(self.full.as_str()) {
-            return self.at(pace, None);
+        if paces.contains_key(self.full.as_str()) {
+            name = &self.full;
         }
         loop {
             if let Some(pace) = paces.get(name) {
