@@ -338,7 +338,7 @@ proptest! {
     #[test]
     fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..KNOWN.len()) {
         let (name, _) = KNOWN[table];
-        let head = if matches!(name, "feed" | "aggregate") { format!("[[{name}]]") } else { format!("[{name}]") };
+        let head = if matches!(name, "feed" | "aggregate" | "host") { format!("[[{name}]]") } else { format!("[{name}]") };
         let said = faults(&format!("{head}\n{key} = 1\n"));
         let place = format!("tidegate.toml:2: {name}.{key}: unknown key");
         prop_assert!(said.contains(&place), "{}", said);
