@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
 pub fn main() -> ExitCode {
     match run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(AppError::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             // A configuration's mistakes stand alone on their lines, so that editors find them.
             let report = match &error {
@@ -68,9 +68,9 @@ fn run(command: Command) -> Result<(), AppError> {
         Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {
             let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
-            merged.map_err(|error| match error.exit_code() {
-                2 => AppError::Input(error.to_string()),
-                _ => AppError::run("the merged feed could not be written", error),
+            merged.map_err(|error| match error {
+                merge::MergeCommandError::Write(error) => AppError::output(error),
+                error => AppError::Input(error.to_string()),
             })
         }
     }

@@ -8,6 +8,7 @@ mod archive;
 mod attempt;
 mod backfill;
 mod change;
+mod counted;
 mod document;
 mod doubts;
 mod enrolment;
@@ -38,6 +39,7 @@ pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion
 pub use attempt::Attempt;
 pub use backfill::{Backfill, Trail, WalkStanding};
 pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
+pub use counted::counted;
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
     Older, UpdateHints, Warning,

@@ -23,6 +23,7 @@ mod tombstone;
 #[cfg(test)]
 mod tests;
 
+pub mod shape;
 pub mod sx;
 pub mod sx091;
 

@@ -21,6 +21,9 @@ pub enum AppError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// Whoever read what it prints reads no further, as `head` does: there is nothing to tell.
+    #[error("standard output was closed")]
+    OutputClosed,
     /// The command is not part of this build.
     #[error("{command} is not part of this build")]
     NotBuilt {
@@ -35,10 +38,19 @@ impl AppError {
         Self::Run { doing: doing.into(), source: source.into() }
     }
 
+    /// What is printed could not be.
+    pub fn output(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::run("standard output cannot be written", error),
+        }
+    }
+
     /// The exit status (CONTRACT, Command line): 1 failed at run time, 2 wrong arguments,
     /// configuration or input.
     pub const fn exit_status(&self) -> u8 {
         match self {
+            Self::OutputClosed => 0,
             Self::Config(_) | Self::Input(_) => 2,
             Self::Run { .. } | Self::NotBuilt { .. } => 1,
         }
@@ -76,6 +88,9 @@ mod tests {
             crate::config::check("f", "x = 1").map_err(ConfigError::from).map_err(AppError::from);
         assert_eq!(config.map_err(|error| error.exit_status()), Err(2));
         assert_eq!(AppError::Input("no".into()).exit_status(), 2);
+        let closed = AppError::output(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(closed.exit_status(), 0);
+        assert_eq!(AppError::output(io::Error::other("full")).exit_status(), 1);
         assert_eq!(AppError::run("x", io::Error::other("y")).exit_status(), 1);
     }
 

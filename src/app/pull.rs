@@ -6,6 +6,7 @@ mod folder;
 use super::{AppError, PullOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
+use crate::model::counted;
 use crate::pull::{Answer, Ask, Asked, Found, Next, Outcome, Pull, State};
 use folder::Folder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,9 +31,19 @@ pub struct Pulled {
 
 /// Brings the replica in a folder up to date, or makes one.
 pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
+    let folder = Folder::take(&options.into)?;
+    match pull_into(&folder, options).await {
+        Ok(pulled) => Ok(pulled),
+        Err(error) => {
+            folder.abandon();
+            Err(error)
+        }
+    }
+}
+
+async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppError> {
     let PullOptions { url, into, limits } = options;
     let shown = fetch::shown(&url);
-    let folder = Folder::take(&into)?;
     let held = folder.open(&shown)?;
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
     let failed =
@@ -90,8 +101,8 @@ impl Line {
     async fn ask(&mut self, ask: &Ask, saved: Option<&State>) -> Answer {
         self.requests += 1;
         self.progress.set_message(format!(
-            "{} requests, {}",
-            self.requests,
+            "{}, {}",
+            counted(self.requests, "request"),
             fetch::shown(&ask.url)
         ));
         let (validators, deltas) = match (&ask.asked, saved) {

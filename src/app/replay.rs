@@ -45,7 +45,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
         };
         runtime.block_on(one(series, number, &options.without, print))?;
         if let Some(error) = unwritten {
-            return Err(AppError::run("standard output cannot be written", error));
+            return Err(AppError::output(error));
         }
     }
     progress.finish_and_clear();
@@ -54,9 +54,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
     } else {
         summary.words()
     };
-    writeln!(out, "{last}")
-        .and_then(|()| out.flush())
-        .map_err(|error| AppError::run("standard output cannot be written", error))
+    writeln!(out, "{last}").and_then(|()| out.flush()).map_err(AppError::output)
 }
 
 /// Replays one series with a store, a clock and a feed of its own.
@@ -106,7 +104,7 @@ fn print(out: &mut impl Write, line: &Line, json: bool) -> std::io::Result<()> {
     if json {
         return writeln!(out, "{}", serde_json::to_string(line)?);
     }
-    writeln!(out, "{} {}: {:?}", line.n, line.file, line.outcome)?;
+    writeln!(out, "{} {}: {}", line.n, line.file, line.outcome.name())?;
     for event in &line.events {
         writeln!(out, "{}", event.words())?;
     }

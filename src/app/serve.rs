@@ -72,9 +72,7 @@ async fn reload(gateway: &Gateway, settings: &Settings) {
 /// Prints a line on standard output.
 pub(super) fn announce(text: &str) -> Result<(), AppError> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")
-        .and_then(|()| out.flush())
-        .map_err(|error| AppError::run("standard output cannot be written", error))
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(AppError::output)
 }
 
 fn warn(warnings: &[Fault]) {

@@ -2,6 +2,7 @@
 
 use crate::app::AppError;
 use crate::config::{self, AllowPrivate, Checked, StoreKind, written};
+use crate::model::counted;
 use std::io::Write;
 use std::path::Path;
 
@@ -15,8 +16,7 @@ pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> 
         |file| file.display().to_string(),
     );
     let summary = summary(&name, &checked);
-    out.write_all(summary.as_bytes())
-        .map_err(|error| AppError::run("the summary could not be written", error))
+    out.write_all(summary.as_bytes()).map_err(AppError::output)
 }
 
 fn summary(name: &str, checked: &Checked) -> String {
@@ -35,11 +35,11 @@ fn summary(name: &str, checked: &Checked) -> String {
     let private = match &polling.allow_private {
         AllowPrivate::No => "no private addresses".to_owned(),
         AllowPrivate::Yes => "private addresses too".to_owned(),
-        AllowPrivate::Only(only) => format!("{} allowed private", plural(only.len(), "address")),
+        AllowPrivate::Only(only) => format!("{} allowed private", counted(only.len(), "address")),
     };
     let (least, most) = (written(polling.min_interval), written(polling.max_interval));
     let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();
-    let feeds = plural(polled, "feed");
+    let feeds = counted(polled, "feed");
     lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
     let local = || config.feeds.iter().filter(|feed| feed.options.sharing.local);
     if local().next().is_some() {
@@ -47,20 +47,12 @@ fn summary(name: &str, checked: &Checked) -> String {
             0 => String::new(),
             shared => format!(", {shared} of them polled as well"),
         };
-        lines.push(format!("  makes items of {} here{shared}", plural(local().count(), "feed")));
+        lines.push(format!("  makes items of {} here{shared}", counted(local().count(), "feed")));
     }
     if !config.aggregates.is_empty() {
-        lines.push(format!("  gathers {}", plural(config.aggregates.len(), "aggregate")));
+        lines.push(format!("  gathers {}", counted(config.aggregates.len(), "aggregate")));
     }
     lines.join("\n") + "\n"
-}
-
-fn plural(count: usize, what: &str) -> String {
-    match (count, what.ends_with('s')) {
-        (1, _) => format!("1 {what}"),
-        (_, true) => format!("{count} {what}es"),
-        (_, false) => format!("{count} {what}s"),
-    }
 }
 
 #[cfg(test)]

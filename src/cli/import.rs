@@ -2,6 +2,7 @@
 //! summary.
 
 use crate::app::{AppError, Carried, Imported};
+use crate::model::counted;
 use std::io::Write;
 use std::path::Path;
 
@@ -42,7 +43,7 @@ pub(super) fn print(
                 words.push_str(&format!("added     … and {} more\n", plan.new.len() - SHOWN));
             }
             let mut said = vec![
-                format!("{} added", feeds(plan.new.len())),
+                format!("{} added", counted(plan.new.len(), "feed")),
                 format!("{} known already", plan.known),
                 format!("{} not taken", plan.refused.len()),
             ];
@@ -70,17 +71,17 @@ pub(super) fn print_export(
 }
 
 fn carried_words(done: &str, carried: &Carried) -> String {
-    let count = usize::try_from(carried.feeds).unwrap_or(usize::MAX);
-    format!("{} with {} items {done}, {} bytes\n", feeds(count), carried.items, carried.bytes)
+    format!(
+        "{} with {} {done}, {}\n",
+        counted(carried.feeds, "feed"),
+        counted(carried.items, "item"),
+        counted(carried.bytes, "byte")
+    )
 }
 
 fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
     let written = out.write_all(words.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| AppError::run("standard output cannot be written", error))
-}
-
-fn feeds(count: usize) -> String {
-    if count == 1 { "1 feed".to_owned() } else { format!("{count} feeds") }
+    written.map_err(AppError::output)
 }
 
 /// A line fit for a terminal: no control characters.

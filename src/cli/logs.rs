@@ -7,16 +7,35 @@ use tracing_subscriber::EnvFilter;
 /// The environment variable that says what is logged.
 const FILTER: &str = "TIDEGATE_LOG";
 
+/// The environment variable by which people do without colours: whatever it says, unless it is empty
+/// (no-color.org).
+const NO_COLOUR: &str = "NO_COLOR";
+
+fn has_colour(said: Option<std::ffi::OsString>) -> bool {
+    said.is_none_or(|said| said.is_empty())
+}
+
 /// Starts logging for this process; a second call changes nothing.
 pub(super) fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(std::io::stderr().is_terminal() && has_colour(std::env::var_os(NO_COLOUR)))
         .with_writer(std::io::stderr);
     // Somebody who started it before keeps what they chose.
     let _ = match format {
         LogFormat::Text => logs.try_init(),
         LogFormat::Json => logs.json().try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_colour;
+
+    #[test]
+    fn colours_are_left_out_where_somebody_says_so() {
+        assert!(has_colour(None) && has_colour(Some("".into())));
+        assert!(!has_colour(Some("1".into())) && !has_colour(Some("0".into())));
+    }
 }

@@ -1,6 +1,7 @@
 //! What `tidegate pull` prints: a line for each item that changed, and a summary.
 
 use crate::app::{AppError, Pulled};
+use crate::model::counted;
 use crate::pull::ChangeKind;
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn print(
     }
     out.write_all(words(pulled, into).as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| AppError::run("standard output cannot be written", error))
+        .map_err(AppError::output)
 }
 
 fn words(pulled: &Pulled, into: &Path) -> String {
@@ -52,11 +53,11 @@ fn words(pulled: &Pulled, into: &Path) -> String {
         tombstones => format!(" and {tombstones} deleted"),
     };
     lines.push(format!(
-        "{changed}; {} items{deleted} in {}; {} requests, {} bytes",
-        outcome.living,
+        "{changed}; {}{deleted} in {}; {}, {}",
+        counted(outcome.living, "item"),
         into.join("replica.xml").display(),
-        pulled.requests,
-        pulled.bytes
+        counted(pulled.requests, "request"),
+        counted(pulled.bytes, "byte")
     ));
     lines.join("\n") + "\n"
 }

@@ -86,8 +86,9 @@ pub fn places(publisher: SocketAddr, gateway: &str, every: Duration) -> String {
         }
     }
     text.push_str(&format!(
-        "\nOnly what came after an `until` seen before:\n  \
-         curl '{gateway}/feeds/lighthouse/sync?since=UNTIL'\n\
+        "\nOnly what comes after the `until` of now, for instance a minute later:\n  \
+         UNTIL=$(curl -s {gateway}/feeds/lighthouse/sync | grep -o 'until=\"[^\"]*\"' | cut -d'\"' -f2)\n  \
+         curl \"{gateway}/feeds/lighthouse/sync?since=$UNTIL\"\n\
          \nThe first post is withdrawn at the fourth step. Ctrl-C ends it.\n"
     ));
     text

@@ -33,18 +33,20 @@ pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, Pars
     let mut out = Out::new(limits);
     let is_one = match trimmed.as_bytes().first() {
         Some(b'{') => json::write(&mut out, text, start, limits)?,
-        Some(b'<') if is_pox(trimmed) => {
-            let tree = Tree::read(text).map_err(|error| broken(text, &error))?;
-            pox::write(&mut out, &tree)?
+        Some(b'<') if out::root(trimmed) == Some("collection") => {
+            let is_shared = mentions_sync_markup(trimmed);
+            match Tree::read(text) {
+                // One that has nothing yet need not speak of sync markup (section 2.2).
+                Ok(tree) if is_shared || tree.children(0).next().is_none() => {
+                    pox::write(&mut out, &tree)?
+                }
+                Err(error) if is_shared => return Err(broken(text, &error)),
+                Ok(_) | Err(_) => false,
+            }
         }
         _ => false,
     };
     if is_one { out.finish().map(Some) } else { Ok(None) }
-}
-
-/// Whether the root element of a text is called `collection`, and sync markup is spoken of.
-fn is_pox(text: &str) -> bool {
-    out::root(text) == Some("collection") && mentions_sync_markup(text)
 }
 
 /// The fault of a document that is no XML.

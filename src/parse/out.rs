@@ -2,7 +2,7 @@
 
 use crate::parse::sse::{ATOM, Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
-use crate::render::sx;
+use crate::render::{shape, sx};
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {
@@ -16,6 +16,23 @@ pub(in crate::parse) struct Out {
 impl Out {
     pub(in crate::parse) const fn new(limits: &Limits) -> Self {
         Self { text: String::new(), limit: limits.decoded, line: 1, counted: 0 }
+    }
+
+    /// How long the text is.
+    pub(in crate::parse) const fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Adds the shape that the entry which begins at `start` has in its collection: an element of that
+    /// name with `content` in it, as it is written (FeedSync for Collections, section 2.1.7).
+    pub(in crate::parse) fn shape(&mut self, start: usize, name: &str, content: &str) {
+        if self.is_full() || self.text.len().saturating_add(content.len()) > self.limit {
+            return;
+        }
+        let whole = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
+        if let Some(of) = shape::print_of(&whole) {
+            shape::element(&mut self.text, name, &of, content);
+        }
     }
 
     /// Adds text as it is. What is too much is left out and refused at the end.
@@ -76,12 +93,21 @@ impl Out {
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make.
     pub(in crate::parse) fn copy(&mut self, tree: &Tree<'_>, id: Id) {
+        self.copy_within(tree, id, ATOM);
+    }
+
+    /// The same where another namespace is the default.
+    pub(in crate::parse) fn copy_within(&mut self, tree: &Tree<'_>, id: Id, default: &str) {
         let Some(element) = tree.element(id) else { return };
         self.at(tree.line(element.span.start));
         let behind_name = element.span.start + 1 + element.name.len();
         self.push(tree.slice(element.span.start..behind_name));
         for (prefix, uri) in needs(tree, id, None) {
-            self.bind(&prefix, &uri);
+            match prefix.as_str() {
+                "" if uri == default => {}
+                "" => self.attribute("xmlns", &uri),
+                prefix => self.bind(prefix, &uri),
+            }
         }
         self.push(tree.slice(behind_name..element.span.end));
     }

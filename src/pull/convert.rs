@@ -4,7 +4,7 @@
 use super::splice::Target;
 use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use crate::parse::sse::{ATOM, Payload};
-use crate::render::{self, Neutral, tree, tree::Element};
+use crate::render::{self, Neutral, shape::Shape, tree, tree::Element};
 use url::Url;
 
 /// What a payload says in the markup of the target; `None` where it is that already. `id` identifies
@@ -30,6 +30,14 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
     };
     let written = render::Target { family: target.family, namespace };
     let markup = markup(payload);
+    let shape = tree::read(&markup.xml, &markup.context).and_then(|entry| Shape::of(&entry));
+    if let Some(shape) = shape.filter(|_| target.is_collection) {
+        // What came out of a collection goes into one as it came.
+        let mut item = Element::new(namespace, "item");
+        item.children = shape.into_nodes();
+        tree::move_namespace(&mut item, "", namespace);
+        return rewritten(target, payload, &item, &written, &markup);
+    }
     // Around the element: what it names itself is resolved within it, and needed no more then.
     let around = if payload.has_base { &payload.base } else { &markup.context.base };
     let around = around.clone().unwrap_or_default();
@@ -53,11 +61,21 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
             Family::Rss => Element::new(namespace, "guid").with("isPermaLink", "false").text(&own),
         });
     }
-    let markup = render::write_entry(&element, &written, &markup.card, &markup.context);
+    rewritten(target, payload, &element, &written, &markup)
+}
+
+fn rewritten(
+    target: &Target<'_>,
+    payload: &Payload,
+    element: &Element,
+    written: &render::Target<'_>,
+    before: &Markup,
+) -> Payload {
+    let markup = render::write_entry(element, written, &before.card, &before.context);
     let sync = markup.slots.inner.unwrap_or(markup.slots.attributes);
     let needs = markup.context.namespaces;
     let mut payload = payload.rewritten(
-        (target.family, namespace),
+        (target.family, written.namespace),
         markup.xml,
         markup.slots.attributes,
         sync,

@@ -63,7 +63,7 @@ impl Source {
         let text = text::decode(bytes)?;
         // Plain XML is read as it is.
         if !text::is_json(&text) {
-            return Ok(Self { text, json: None });
+            return Ok(Self { text: text::opened(text)?, json: None });
         }
         let fault = |error: &ParseError| {
             let before = text.get(..error.offset().unwrap_or(0)).unwrap_or_default();

@@ -60,7 +60,8 @@ pub(super) fn write(head: &str, url: &Url, items: &[Item]) -> Result<String, Pul
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
         _ => sx::namespace(Dialect::Sse),
     };
-    let target = Target { family: feed.family, rss: &feed.rss, namespace };
+    let is_collection = feed.tree.name(0).1 == "collection";
+    let target = Target { family: feed.family, is_collection, rss: &feed.rss, namespace };
     let (mut before, after) = around(&feed);
     if scope.base.is_none() {
         // The file stands elsewhere, and references are to lead where they led.

@@ -22,6 +22,8 @@ pub(super) struct Scope {
 /// What the merged feed is written in.
 pub(super) struct Target<'a> {
     pub(super) family: Family,
+    /// Whether it is a collection as plain XML.
+    pub(super) is_collection: bool,
     pub(super) rss: &'a str,
     pub(super) namespace: &'a str,
 }
@@ -35,7 +37,8 @@ pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: O
         Some(SseDialect::Sse091) => scope.namespace_091().unwrap_or(sx091::NAMESPACE),
         Some(SseDialect::Sse) | None => sx::namespace(Dialect::Sse),
     };
-    let target = Target { family: local.family, rss: &local.rss, namespace };
+    let is_collection = local.tree.name(0).1 == "collection";
+    let target = Target { family: local.family, is_collection, rss: &local.rss, namespace };
     let text = local.tree.text();
     let mut out = String::with_capacity(text.len());
     let mut done = 0;

@@ -1,6 +1,6 @@
 //! From a file's bytes to text.
 
-use crate::parse::sse::{SseError, SseFault};
+use crate::parse::sse::{SseError, SseFault, Tree};
 use encoding_rs::{Encoding, UTF_8};
 
 /// Where the XML declaration must end, in bytes; it is far shorter.
@@ -51,6 +51,20 @@ fn declaration(bytes: &[u8]) -> Option<String> {
     let end = memchr::memmem::find(head, b"?>")?;
     let text = std::str::from_utf8(head.get(..end)?).ok()?;
     text.starts_with("<?xml").then(|| text.to_owned())
+}
+
+/// The text with a start tag and an end tag where its root is an empty-element tag, so that items can
+/// be put into it: a collection that has none yet is one (FeedSync for Collections section 2.2).
+pub(super) fn opened(text: String) -> Result<String, SseError> {
+    let Some((before, after)) = text.trim_end().rsplit_once("/>") else { return Ok(text) };
+    if !after.is_empty() || before.contains("</") {
+        return Ok(text);
+    }
+    let tree = Tree::read(&text)?;
+    match tree.root() {
+        Some(root) if root.inner.is_none() => Ok(format!("{before}></{}>\n", root.name)),
+        _ => Ok(text),
+    }
 }
 
 /// The value of `encoding` in an XML declaration, and its place.

@@ -9,6 +9,7 @@ use super::entry::{is_contested, push_sync};
 use super::escape::{self, push_attribute};
 use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
+use super::shape::Shape;
 use super::{Page, sx, tombstone};
 use crate::model::{Family, Item, Markup, Standing, SyncExtras, Version};
 use std::borrow::Cow;
@@ -159,6 +160,10 @@ struct Items<'a> {
 impl Items<'_> {
     fn push(&self, out: &mut String, shown: &Shown<'_>) {
         let mut element = shown.element(self.page);
+        // What came out of a collection goes into one as it came.
+        if let Some(shape) = Shape::of(&element) {
+            element.children = shape.into_nodes();
+        }
         tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
         let mut scope = self.scope.clone();
         out.push_str("<item");

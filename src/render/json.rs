@@ -7,6 +7,7 @@ use super::Page;
 use super::collection::Shown;
 use super::convert::{self, tree};
 use super::head::{Sharing, links};
+use super::shape::Shape;
 use crate::model::{Markup, Update, Version};
 use serde_json::{Map, Value, json};
 
@@ -68,6 +69,15 @@ pub fn sharing(page: &Page<'_>) -> Value {
 }
 
 fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
+    let conflicts = shown.conflicts.iter();
+    let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
+    let sync = sync(shown.version, conflicts.collect());
+    // What came out of a collection goes into one as it came.
+    if let Some(shape) = Shape::of(&shown.element(page)) {
+        let mut item = shape.into_members();
+        item.insert("sync".to_owned(), sync);
+        return Value::Object(item);
+    }
     let said = shown.says(page);
     let mut item = Map::new();
     item.insert("title".to_owned(), said.title.into());
@@ -92,9 +102,7 @@ fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
     if !enclosures.is_empty() {
         item.insert("enclosures".to_owned(), enclosures.into());
     }
-    let conflicts = shown.conflicts.iter();
-    let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
-    item.insert("sync".to_owned(), sync(shown.version, conflicts.collect()));
+    item.insert("sync".to_owned(), sync);
     item.insert("entry".to_owned(), alone(page, shown).into());
     Value::Object(item)
 }

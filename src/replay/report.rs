@@ -1,6 +1,7 @@
 //! What replay prints (CONTRACT, Command line).
 
 use crate::judge::Pending;
+use crate::model::counted;
 use crate::model::{Event, EventKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,6 +16,17 @@ pub enum Outcome {
     Unchanged,
     /// It could not be read.
     Failed,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// An event as it is printed.
@@ -172,8 +184,8 @@ impl Summary {
         let events: Vec<String> =
             self.events.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         format!(
-            "{} documents: {} changed, {} unchanged, {} failed, {} held\nitems: {}",
-            self.documents,
+            "{}: {} changed, {} unchanged, {} failed, {} held\nitems: {}",
+            counted(self.documents, "document"),
             self.changed,
             self.unchanged,
             self.failed,

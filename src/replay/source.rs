@@ -51,6 +51,15 @@ pub enum SourceError {
         /// What is wrong with it.
         what: String,
     },
+    /// It has neither an index nor documents.
+    #[error(
+        "{path} has no index.jsonl, and no file whose name ends in .xml, .atom, .rss, .rdf, .json or \
+         .opml"
+    )]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
     /// More documents than are taken.
     #[error("{path} lists more than {limit} documents; replay it in parts")]
     TooMany {
@@ -67,6 +76,8 @@ const DOCUMENTS_LIMIT: usize = 1_000_000;
 const FIRST: Time = Time::from_unix(946_684_800);
 /// How far they are apart.
 const APART: Duration = Duration::from_secs(3600);
+/// What the names of documents end with in a folder without an index.
+const DOCUMENTS: &[&str] = &["xml", "atom", "rss", "rdf", "json", "opml"];
 /// The name of the index of a folder.
 const INDEX: &str = "index.jsonl";
 
@@ -97,8 +108,46 @@ pub fn read(sources: &[PathBuf]) -> Result<Vec<Series>, SourceError> {
     Ok(all)
 }
 
+/// The documents of a folder without an index, in the order of their names and as far apart as files.
+fn unindexed(path: &Path) -> Result<Series, SourceError> {
+    let failed = |source| SourceError::Read { path: path.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?.path();
+        let extension = entry.extension().and_then(|extension| extension.to_str());
+        let is_document = extension
+            .is_some_and(|found| DOCUMENTS.iter().any(|known| found.eq_ignore_ascii_case(known)));
+        if is_document && entry.is_file() {
+            files.push(entry);
+        }
+        if files.len() > DOCUMENTS_LIMIT {
+            return Err(SourceError::TooMany { path: path.to_owned(), limit: DOCUMENTS_LIMIT });
+        }
+    }
+    if files.is_empty() {
+        return Err(SourceError::Empty { path: path.to_owned() });
+    }
+    files.sort();
+    let mut documents: Vec<Recorded> = Vec::with_capacity(files.len());
+    for file in files {
+        let n = documents.len() as u64 + 1;
+        let time = documents.last().map_or(FIRST, |last| last.time.plus(APART));
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        documents.push(Recorded { n, time, file: name, path: file });
+    }
+    Ok(Series { name: name_of(path), documents })
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
 fn folder(path: &Path) -> Result<Series, SourceError> {
     let index = path.join(INDEX);
+    if !index.exists() {
+        return unindexed(path);
+    }
     let text = std::fs::read_to_string(&index)
         .map_err(|source| SourceError::Read { path: index.clone(), source })?;
     let mut documents = Vec::new();
@@ -111,8 +160,28 @@ fn folder(path: &Path) -> Result<Series, SourceError> {
             return Err(SourceError::TooMany { path: index, limit: DOCUMENTS_LIMIT });
         }
     }
-    let name = path
-        .file_name()
-        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok(Series { name, documents })
+    Ok(Series { name: name_of(path), documents })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_an_index_is_its_documents_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(read(&[folder.path().to_owned()]), Err(SourceError::Empty { .. })));
+        for name in ["b.xml", "a.XML", "c.rss", "notes.txt", ".hidden"] {
+            std::fs::write(folder.path().join(name), "<rss/>").unwrap();
+        }
+        let all = read(&[folder.path().to_owned()]).unwrap();
+        let [series] = all.as_slice() else { panic!("{all:?}") };
+        let found: Vec<_> = series.documents.iter().map(|d| (d.n, d.file.as_str())).collect();
+        assert_eq!(found, [(1, "a.XML"), (2, "b.xml"), (3, "c.rss")]);
+        assert_eq!(series.documents[1].time, FIRST.plus(APART));
+        let index = "{\"n\":7,\"time\":\"2026-01-01T00:00:00Z\",\"file\":\"b.xml\"}\n";
+        std::fs::write(folder.path().join(INDEX), index).unwrap();
+        let all = read(&[folder.path().to_owned()]).unwrap();
+        assert_eq!((all[0].documents.len(), all[0].documents[0].n), (1, 7));
+    }
 }

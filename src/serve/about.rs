@@ -14,6 +14,7 @@ use super::press::{Ask, Press};
 use super::problem::{Problem, RETRY_SOON};
 use super::{Shared, discarded, keeping};
 use crate::judge::{self, Pending, Quiet};
+use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
 use axum::extract::State;
 use axum::response::Response;
@@ -238,7 +239,7 @@ fn last_document(document: &DocumentNote) -> Markup {
     html! {
         h2 { "The last document" }
         p {
-            "Of " time { (document.at) } ", with " (document.entries) " entries."
+            "Of " time { (document.at) } ", with " (counted(document.entries, "entry")) "."
             @if let Some(reason) = &document.partial {
                 " Only a part of it counts: " (text(reason)) "."
             }
@@ -255,7 +256,7 @@ fn probes(status: &FeedStatus) -> Markup {
         @if status.probing { p { "Some are being asked now, or wait to be." } }
         ul { @for probe in &status.last_probes {
             li {
-                time { (probe.at) } span.quiet { " " (probe.requests) " requests" }
+                time { (probe.at) } span.quiet { " " (counted(probe.requests, "request")) }
                 @for said in &probe.said { br; (text(said)) }
             }
         } }

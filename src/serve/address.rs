@@ -96,9 +96,19 @@ impl Site {
         self.history
     }
 
-    /// The dialect of documents when nobody asks for another.
-    pub(super) const fn dialect(&self) -> Dialect {
-        self.dialect
+    /// The dialect of documents in a container when `?sx=` says this of it. Plain XML has the namespace
+    /// of FeedSync, the only one that FeedSync for Collections knows (its section 1.1), whatever the
+    /// default is, and JSON has none to choose.
+    pub(super) const fn dialect(
+        &self,
+        asked: Option<Dialect>,
+        container: Option<Container>,
+    ) -> Dialect {
+        match (container, asked) {
+            (Some(Container::Json), _) | (Some(Container::Pox), None) => Dialect::FeedSync,
+            (_, Some(asked)) => asked,
+            (_, None) => self.dialect,
+        }
     }
 
     /// The address of a path that begins with `/`.
@@ -148,7 +158,7 @@ impl Site {
             Container::Opml => "as=opml",
         });
         let dialect = match form.dialect {
-            same if same == self.dialect => None,
+            same if same == self.dialect(None, form.container) => None,
             Dialect::Sse => Some("sx=sse"),
             Dialect::FeedSync => Some("sx=feedsync"),
             Dialect::Sse091 => Some("sx=sse-0.91"),
@@ -261,6 +271,23 @@ mod tests {
         let form = Form { dialect: Dialect::Sse091, container: Some(Container::Pox) };
         let all = format!("{base}/sync?as=pox&sx=sse-0.91");
         assert_eq!(site().view(&news, ViewKind::Sync, form), all);
+        // A collection has a default of its own.
+        for (container, dialect, query) in [
+            (Container::Pox, None, "?as=pox"),
+            (Container::Pox, Some(Dialect::FeedSync), "?as=pox"),
+            (Container::Pox, Some(Dialect::Sse), "?as=pox&sx=sse"),
+            (Container::Json, None, "?as=json"),
+            (Container::Json, Some(Dialect::Sse091), "?as=json"),
+            (Container::Rss, None, "?as=rss"),
+        ] {
+            for default in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
+                let endpoint = EndpointId::own("here").unwrap();
+                let site = Site::new("https://feeds.example.org/", endpoint, default);
+                let dialect = site.dialect(dialect, Some(container));
+                let form = Form { dialect, container: Some(container) };
+                assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
+            }
+        }
         let form = Form { dialect: Dialect::Sse, container: Some(Container::Rss) };
         let at = |format| site().view(&news, ViewKind::Reader, form.within(format));
         assert_eq!(

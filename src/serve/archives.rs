@@ -186,7 +186,7 @@ pub(super) async fn archive(
                     the reader, the sync and the complete view";
         return Err(Problem::parameter("as-of", said));
     }
-    let dialect = asked.dialect.unwrap_or(room.site.dialect());
+    let dialect = room.site.dialect(asked.dialect, asked.container);
     let form = Form { dialect, container: asked.container };
     let place = room.store.archive_place(&record.name, &id).await;
     let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;

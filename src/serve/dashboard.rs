@@ -7,6 +7,7 @@ use super::html::{self, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
 use super::{json, keeping};
+use crate::model::counted;
 use crate::model::{FeedStanding, FeedState, HubTrust};
 use axum::extract::State;
 use axum::response::Response;
@@ -197,6 +198,6 @@ pub(super) fn last(note: &PollNote) -> Markup {
         }
         @if let Some(error) = &note.error { br; span.quiet { (text(error)) } }
         br;
-        span.quiet { (note.duration.as_millis()) " ms, " (note.bytes) " bytes" }
+        span.quiet { (note.duration.as_millis()) " ms, " (counted(note.bytes, "byte")) }
     }
 }

@@ -91,13 +91,14 @@ async fn view(
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
     let asked = Asked::read(kind, query.unwrap_or_default())?;
+    let container = match asked.container {
+        Some(named) => Some(named),
+        None => chosen(room, &record, headers).await?,
+    };
     let wish = Wish {
         kind,
-        dialect: asked.dialect.unwrap_or(room.site.dialect()),
-        container: match asked.container {
-            Some(named) => Some(named),
-            None => chosen(room, &record, headers).await?,
-        },
+        dialect: room.site.dialect(asked.dialect, container),
+        container,
         seen: asked.since,
     };
     let is_named = asked.container.is_some();

@@ -4,6 +4,7 @@ use super::Shared;
 use super::html::moment;
 use super::json;
 use crate::archive;
+use crate::model::counted;
 use crate::model::{ArchiveNote, FeedName, FeedState, Revision};
 use crate::store::{Holdings, Retention, Store, StoreError};
 use maud::{Markup, html};
@@ -76,7 +77,7 @@ fn shown(
         dl.facts {
             dt { "Items" }
             dd { (state.living) " that live, " (state.current) " of them shown; "
-                (state.tombstones) " tombstones" }
+                (counted(state.tombstones, "tombstone")) }
             dt { "Versions" }
             dd { (kept.versions) ", " (size(kept.version_bytes)) br;
                 span.quiet { "At most " (past.versions) " of an item"
@@ -103,7 +104,7 @@ fn shown(
                         a href={ "/feeds/" (feed) "/archive/" (newest) } { "newest" }
                     }
                 }
-                br; span.quiet { "At most " (archives.kept) " of " (archives.entries) " entries"
+                br; span.quiet { "At most " (archives.kept) " of " (counted(archives.entries, "entry"))
                     @if let Some(bytes) = archives.bytes { ", " (size(bytes)) }
                     (age(archives.age)) "; the oldest go first." }
                 @if limits_yield {
@@ -130,7 +131,7 @@ pub(super) fn size(bytes: u64) -> String {
             let tenths = bytes.saturating_mul(10) / unit;
             format!("{}.{} {name}", tenths / 10, tenths % 10)
         }
-        None => format!("{bytes} bytes"),
+        None => counted(bytes, "byte"),
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) async fn document(
         let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);
         let site = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
-        let form = Form { dialect: room.site.dialect(), container };
+        let form = Form { dialect: room.site.dialect(None, container), container };
         let address = match asked.kind {
             Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
             Kind::Upstream => without_credentials(&record.url),

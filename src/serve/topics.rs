@@ -135,7 +135,7 @@ impl Room {
                 "a topic has no parameters but as and sx, unescaped: subscribe to the view itself";
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
-        let dialect = asked.dialect.unwrap_or(self.site.dialect());
+        let dialect = self.site.dialect(asked.dialect, asked.container);
         Ok(Wish { kind, dialect, container: asked.container, seen: None })
     }
 }

@@ -87,6 +87,12 @@ pub(super) fn plan(list: &OutlineList, before: &Before<'_>) -> Plan {
                 continue;
             }
         };
+        if list.is_torn && number + 1 == list.outlines.len() {
+            let why =
+                "the list ends within it, so that its address may be a part of one".to_owned();
+            plan.refused.push(refuse(Some(written), why));
+            continue;
+        }
         match known.take(written, outline) {
             Ok(Some((name, url))) => {
                 let mut record = FeedRecord {
@@ -271,6 +277,18 @@ mod tests {
         }
         assert_eq!(said.len(), 9, "{said:#?}");
         assert!(!said.concat().contains("secret"), "{said:#?}");
+    }
+
+    #[test]
+    fn an_address_that_is_cut_is_none() {
+        let text = "<opml><body><outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
+        let list = read(text, &OpmlLimits::default()).unwrap();
+        let endpoint = EndpointId::own("here").unwrap();
+        let (stored, config) = (&[][..], &Config::default());
+        let now = Time::from_unix(1_795_191_605);
+        let plan = plan(&list, &Before { stored, config, endpoint: &endpoint, now });
+        assert_eq!(plan.new.len(), 1, "{plan:?}");
+        assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
     }
 
     #[test]

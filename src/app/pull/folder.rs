@@ -35,6 +35,8 @@ const REPLICA_LIMIT: u64 = 64 * 1024 * 1024;
 /// A folder that nobody else uses while this stands.
 pub(super) struct Folder {
     path: PathBuf,
+    /// Whether it was made for this pull.
+    is_new: bool,
     _lock: File,
 }
 
@@ -98,18 +100,28 @@ impl Folder {
         let failed = |error: io::Error| {
             AppError::run(format!("the folder {} cannot be used", path.display()), error)
         };
+        let is_new = !path.exists();
         fs::create_dir_all(path).map_err(failed)?;
         // What stands there already may be somebody's.
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), is_new, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(AppError::Input(format!(
                 "the folder {} is in use by another pull; wait for it, or use another --into",
                 path.display()
             ))),
             Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Lets go of it after a pull that failed. What was made for that alone goes, too.
+    pub(super) fn abandon(self) {
+        if self.is_new {
+            // Where somebody has put something there meanwhile, it stays.
+            let _ = fs::remove_file(self.path.join(LOCK));
+            let _ = fs::remove_dir(&self.path);
         }
     }
 

@@ -4,6 +4,9 @@ use crate::model::Time;
 use crate::parse::out::Out;
 use crate::parse::sse::rfc822;
 
+/// What a collection is called that does not say it.
+const UNTITLED: &str = "Collection";
+
 /// The fields that mean the same in Atom, each once but categories and enclosures.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
@@ -18,6 +21,8 @@ pub(super) struct Fields {
     pub(super) updated: Option<Time>,
     pub(super) categories: Vec<String>,
     pub(super) enclosures: Vec<Enclosure>,
+    /// When the item was last changed, as its history has it, for items that say no date.
+    pub(super) changed: Option<Time>,
     /// What the markup of the entry says in elements of Atom, by their names.
     pub(super) said: Vec<String>,
 }
@@ -56,12 +61,16 @@ impl Fields {
         put(slot, Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// Of a collection: RFC 4287 section 4.1.1 wants an author where its items may name none.
-    pub(super) fn with_author(mut self) -> Self {
+    /// Of a collection: RFC 4287 section 4.1.1 wants a title, and an author where its items may name
+    /// none.
+    pub(super) fn as_head(mut self) -> Self {
         let names_one = self.author.is_some() || self.said.iter().any(|said| said == "author");
         let title = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         if !names_one {
             self.author = Some(title.unwrap_or("unknown").to_owned());
+        }
+        if title.is_none() {
+            self.title = Some(UNTITLED.to_owned());
         }
         self
     }
@@ -84,7 +93,9 @@ impl Fields {
         }
         let time = |time: Option<Time>| time.map(|time| time.to_string());
         text(out, "published", time(self.published).as_deref());
-        text(out, "updated", time(self.updated.or(self.published)).as_deref());
+        // RFC 4287 section 4.1.2 wants one.
+        let updated = self.updated.or(self.published).or(self.changed);
+        text(out, "updated", time(updated).as_deref());
         if let Some(author) = self.author.as_deref().filter(|_| !is_said("author")) {
             out.push("<author>");
             out.element("name", "", author);

@@ -2,10 +2,12 @@
 
 use super::fields::{Enclosure, Fields};
 use super::{ITEM_LIMIT, pox};
+use crate::model::Time;
 use crate::parse::json::Reader;
 use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Tree};
 use crate::parse::{Limits, ParseError};
+use crate::render::shape;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -25,7 +27,10 @@ pub(super) fn write(
 ) -> Result<bool, ParseError> {
     let mut found = Found::default();
     let end = members(text, start, limits, &mut found)?;
-    if end == End::Other {
+    let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
+    // A collection need not have items yet (section 2.2).
+    let is_empty = end == End::Whole && found.items.is_empty() || end == End::Bare && says_sharing;
+    if matches!(end, End::Other | End::Bare) && !is_empty {
         return Ok(false);
     }
     let value = |span: &Range<usize>| {
@@ -37,7 +42,7 @@ pub(super) fn write(
         serde_json::from_str::<Value>(raw).map_err(said)
     };
     // Items are read twice, so that no more than one of them is in memory as values.
-    let mut shares = found.head.iter().any(|(name, _)| name == "sharing");
+    let mut shares = is_empty || says_sharing;
     for span in &found.items {
         shares = shares || value(span)?.get("sync").is_some_and(Value::is_object);
     }
@@ -62,7 +67,7 @@ pub(super) fn write(
     for (name, span) in &found.head {
         head(out, &mut fields, name, &value(span)?);
     }
-    fields.with_author().write(out, None);
+    fields.as_head().write(out, None);
     for span in &found.items {
         out.at(ends.partition_point(|end| *end < span.start) + 1);
         if let Value::Object(item) = value(span)? {
@@ -85,7 +90,9 @@ struct Found {
 enum End {
     /// It is whole, and has items.
     Whole,
-    /// It is a JSON Feed, or has no items.
+    /// It has no items.
+    Bare,
+    /// It is a JSON Feed.
     Other,
     /// It is broken there. Where nothing in it is shared, it is for the reader of JSON Feed to say what
     /// is wrong.
@@ -122,7 +129,7 @@ fn members(
             found.head.push((name.into_owned(), span));
         }
         if reader.take('}') {
-            return Ok(if has_items { End::Whole } else { End::Other });
+            return Ok(if has_items { End::Whole } else { End::Bare });
         }
         if !reader.take(',') {
             return Ok(End::Torn { at: reader.at });
@@ -215,6 +222,7 @@ fn attributes(out: &mut Out, value: &Value, names: &[&str]) {
 
 /// Adds an item.
 fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
+    let start = out.len();
     let sync = item.get("sync").filter(|sync| sync.is_object());
     let sync_id = sync.and_then(|sync| sync.get("id")).and_then(plain);
     let mut write = |out: &mut Out| {
@@ -226,22 +234,36 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     let markup = item.get("entry").and_then(Value::as_str);
     if let Some(tree) = markup.and_then(|markup| Tree::read(markup).ok()) {
         let (own, local) = tree.name(0);
+        // A member of somebody else may be called so as well.
+        let is_ours = matches!((own, local), (ATOM, "entry") | (_, "item"))
+            || local == "entry" && tree.root().is_some_and(|e| e.attribute("xml:base").is_some());
         let own = if own == ATOM { "" } else { own };
-        if matches!(local, "entry" | "item") {
+        if is_ours {
             pox::entry(out, &tree, 0, own, Some((&mut write, sync_id.as_deref())));
             return;
         }
     }
     out.push("<entry>");
     write(out);
-    let mut fields = Fields::default();
-    for (name, value) in item.iter().filter(|(name, _)| *name != "sync") {
-        if !takes(&mut fields, name, value) {
-            member(out, name, value);
-        }
+    let changed = sync.and_then(changed);
+    let mut fields = Fields { changed, ..Fields::default() };
+    let mut own = item.clone();
+    own.remove("sync");
+    for (name, value) in &own {
+        takes(&mut fields, name, value);
     }
     fields.write(out, sync_id.as_deref());
+    // What Atom has words for stands in these as well, so that it comes back in the item's own.
+    let mut text = String::new();
+    crate::render::sx::text(&mut text, &Value::Object(own).to_string());
+    out.shape(start, shape::JSON, &text);
     out.push("</entry>");
+}
+
+/// When an item was last changed, as its history says.
+fn changed(sync: &Value) -> Option<Time> {
+    let mut times = list(sync.get("history")).filter_map(|update| update.get("when")?.as_str());
+    times.find_map(|when| Time::parse_rfc3339(when).ok())
 }
 
 /// Whether a member of an item was taken as a field.

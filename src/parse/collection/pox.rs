@@ -2,9 +2,11 @@
 
 use super::fields::{Enclosure, Fields};
 use super::{ITEM_LIMIT, is_sync};
-use crate::parse::ParseError;
+use crate::model::Time;
 use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};
+use crate::parse::{Limits, ParseError};
+use crate::render::shape;
 
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
@@ -43,7 +45,7 @@ pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> 
     if let Some(subtitle) = fields.description.take() {
         out.element("subtitle", " type=\"html\"", &subtitle);
     }
-    fields.with_author().write(out, None);
+    fields.as_head().write(out, None);
     for (id, element) in tree.children(0) {
         if tree.name(id) != (own, "item") {
             continue;
@@ -75,6 +77,7 @@ pub(super) fn entry(
     if let Some(element) = tree.element(item) {
         out.at(tree.line(element.span.start));
     }
+    let start = out.len();
     out.push("<entry");
     attributes(out, tree, item);
     out.push(">");
@@ -85,11 +88,13 @@ pub(super) fn entry(
         sync_id = id.map(str::to_owned);
     }
     let mut fields = Fields::default();
+    let (mut is_own, mut has_shape) = (false, false);
     for (id, element) in tree.children(item) {
         let (namespace, local) = tree.name(id);
         if is_sync(namespace) && local == "sync" {
             if !is_elsewhere {
                 sync_id = sync_id.or_else(|| element.attribute("id").map(str::to_owned));
+                fields.changed = fields.changed.or_else(|| changed(tree, id));
                 self::sync(out, tree, id, own);
             }
             continue;
@@ -97,6 +102,8 @@ pub(super) fn entry(
         if namespace == ATOM {
             fields.said.push(local.to_owned());
         }
+        is_own |= namespace == own && namespace != ATOM;
+        has_shape |= namespace == shape::NAMESPACE;
         if !takes(&mut fields, tree, id, own) {
             out.copy(tree, id);
         }
@@ -109,7 +116,26 @@ pub(super) fn entry(
         fields.link = address.filter(|address| address.starts_with("http"));
     }
     fields.write(out, sync_id.as_deref());
+    // What Atom has words for stands in these as well, so that it comes back in the item's own.
+    if is_own && !has_shape && !is_elsewhere {
+        let mut own = Out::new(&Limits::default());
+        for (id, _) in tree.children(item) {
+            let (namespace, local) = tree.name(id);
+            if !(is_sync(namespace) && local == "sync") {
+                own.copy_within(tree, id, "");
+            }
+        }
+        if let Ok(content) = own.finish() {
+            out.shape(start, shape::POX, &content);
+        }
+    }
     out.push("</entry>");
+}
+
+/// When an item was last changed, as its history says.
+fn changed(tree: &Tree<'_>, sync: Id) -> Option<Time> {
+    let mut updates = tree.children(sync).filter(|(id, _)| tree.name(*id).1 == "history");
+    updates.find_map(|(_, update)| Time::parse_rfc3339(update.attribute("when")?).ok())
 }
 
 /// Whether a child of an item was taken as a field.

@@ -61,7 +61,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
                 }
                 @for (number, loser) in losers() {
                     div.side {
-                        p.quiet { "In conflict, number " (number) }
+                        p.quiet { "In conflict, number " (number + 1) }
                         (version(loser))
                     }
                 }
@@ -75,7 +75,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
                 @match contest.differences.get(number) {
                     Some(differences) => {
                         details open[number == 0] {
-                            summary { "From the winner to number " (number) }
+                            summary { "From the winner to number " (number + 1) }
                             @match differences {
                                 _ if loser.deleted != shared.winner.deleted => { (deletion(loser)) },
                                 Some(differences) => { (differing(differences)) },
@@ -150,8 +150,8 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
                 button name="keep" value="winner" { "Keep the winner" }
                 @for (number, loser) in shared.conflicts.iter().enumerate().take(LOSERS_SHOWN) {
                     button name="keep" value=(number) {
-                        @if loser.deleted { "Take the deletion, number " (number) }
-                        @else { "Take number " (number) }
+                        @if loser.deleted { "Take the deletion, number " (number + 1) }
+                        @else { "Take number " (number + 1) }
                     }
                 }
             }

@@ -6,6 +6,7 @@ use super::difference::{Difference, name};
 use super::words::{Fate, Piece};
 use super::{Subject, VERSIONS_SHOWN, standing};
 use crate::model::Evidence;
+use crate::model::counted;
 use crate::serve::html::{self, moment, text};
 use crate::store::VersionNote;
 use maud::{Markup, html};
@@ -170,9 +171,9 @@ pub(in crate::serve) fn fields(differences: &Differences) -> Markup {
     html! {
         @for field in &differences.fields { (field_difference(field)) }
         @if differences.more > 0 {
-            p.quiet { (counted32(differences.more, "more field")) " differ and are not shown." }
+            p.quiet { (counted(differences.more, "more field")) " differ and are not shown." }
         }
-        p.quiet { (counted32(differences.same, "field")) " the same in both." }
+        p.quiet { (counted(differences.same, "field")) " the same in both." }
     }
 }
 
@@ -235,18 +236,10 @@ const fn evidence(evidence: Evidence) -> &'static str {
     }
 }
 
-fn counted(number: u32, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn counted32(number: usize, what: &str) -> String {
-    counted(u32::try_from(number).unwrap_or(u32::MAX), what)
-}
-
 /// A size as people read it.
 fn size(bytes: u64) -> String {
     match bytes {
-        0..=9_999 => format!("{bytes} bytes"),
+        0..=9_999 => counted(bytes, "byte"),
         10_000..=9_999_999 => format!("{} kB", bytes / 1000),
         _ => format!("{} MB", bytes / 1_000_000),
     }

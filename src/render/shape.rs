@@ -1,0 +1,176 @@
+//! The shape that an item of a collection has on its own (FeedSync for Collections, section 2.1.7): it
+//! goes with the entry that the item becomes, and comes back wherever collections are written.
+//!
+//! An item as JSON and one as plain XML say the same where members are elements: a list is one element
+//! for each, an object stands in its element, an attribute is a member that begins with `@`.
+
+use super::convert::tree::{self, Element, Node};
+use super::escape;
+use super::scope::ATOM;
+use crate::model::Context;
+use serde_json::{Map, Value};
+use xxhash_rust::xxh3::Xxh3;
+
+/// The namespace of the element that bears the shape.
+pub const NAMESPACE: &str = "urn:tidegate:collection";
+/// The element of an item in JSON: its text is the object.
+pub const JSON: &str = "json";
+/// The element of an item in plain XML: it has the item's own elements.
+pub const POX: &str = "pox";
+/// The attribute that says of which entry it is the shape.
+pub const OF: &str = "of";
+/// How deep members are written as elements.
+const DEPTH_LIMIT: usize = 64;
+
+/// What of an entry says whether its shape is still that of what it says: its title, its texts and its
+/// links.
+pub fn print(entry: &Element) -> String {
+    let mut hash = Xxh3::new();
+    for child in entry.elements().filter(|child| child.namespace == ATOM) {
+        let said = match child.name.as_str() {
+            "title" | "content" | "summary" => child.content(),
+            "link" => child.attribute("href").unwrap_or_default().to_owned(),
+            _ => continue,
+        };
+        hash.update(child.name.as_bytes());
+        hash.update(&[0]);
+        hash.update(said.trim().as_bytes());
+        hash.update(&[0xff]);
+    }
+    format!("{:016x}", hash.digest())
+}
+
+/// The print of an entry's text, which stands where Atom is the default namespace.
+pub fn print_of(entry: &str) -> Option<String> {
+    let namespaces = vec![(String::new(), ATOM.to_owned())];
+    let entry = tree::read(entry, &Context { namespaces, base: None, lang: None })?;
+    Some(print(&entry))
+}
+
+/// The shape of an item.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// The members that it has as JSON, without `sync`.
+    Json(Map<String, Value>),
+    /// What it has as plain XML, without `sx:sync`.
+    Pox(Vec<Node>),
+}
+
+impl Shape {
+    /// The shape that goes with an entry; `None` where it has none, or says something else by now.
+    pub fn of(entry: &Element) -> Option<Self> {
+        let mut shapes = entry.elements().filter(|child| child.namespace == NAMESPACE);
+        let shape = shapes.next()?;
+        if shape.attribute(OF) != Some(print(entry).as_str()) {
+            return None;
+        }
+        match shape.name.as_str() {
+            JSON => serde_json::from_str(&shape.content()).ok().map(Self::Json),
+            POX => Some(Self::Pox(shape.children.clone())),
+            _ => None,
+        }
+    }
+
+    /// As members of an object.
+    pub fn into_members(self) -> Map<String, Value> {
+        match self {
+            Self::Json(object) => object,
+            Self::Pox(nodes) => members(&nodes),
+        }
+    }
+
+    /// As elements, in no namespace where they come from JSON.
+    pub fn into_nodes(self) -> Vec<Node> {
+        match self {
+            Self::Pox(nodes) => nodes,
+            Self::Json(object) => {
+                let mut nodes = Vec::new();
+                for (name, value) in &object {
+                    push_elements(&mut nodes, name, value, 0);
+                }
+                nodes
+            }
+        }
+    }
+}
+
+fn members(nodes: &[Node]) -> Map<String, Value> {
+    let mut object = Map::new();
+    let elements = nodes.iter().filter_map(|node| match node {
+        Node::Element(element) => Some(element),
+        Node::Text(_) => None,
+    });
+    for element in elements {
+        let value = value(element);
+        match object.get_mut(&element.name) {
+            None => {
+                object.insert(element.name.clone(), value);
+            }
+            Some(Value::Array(list)) => list.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        }
+    }
+    object
+}
+
+/// A tree is no deeper than its reader lets it be.
+fn value(element: &Element) -> Value {
+    let is_leaf = element.elements().next().is_none();
+    let own = element.attributes.iter().filter(|attribute| attribute.prefix.is_empty());
+    let mut own = own.peekable();
+    if is_leaf && own.peek().is_none() {
+        return element.content().into();
+    }
+    let mut object = members(&element.children);
+    for attribute in own {
+        object.insert(format!("@{}", attribute.name), attribute.value.clone().into());
+    }
+    if is_leaf && !element.content().trim().is_empty() {
+        object.insert("#text".to_owned(), element.content().into());
+    }
+    Value::Object(object)
+}
+
+fn push_elements(nodes: &mut Vec<Node>, name: &str, value: &Value, depth: usize) {
+    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    let Some(name) = Some(name).filter(|_| is_name && depth < DEPTH_LIMIT) else { return };
+    let mut element = Element::new("", name);
+    match value {
+        Value::Null => return,
+        Value::Array(list) => {
+            for value in list.iter().filter(|value| !value.is_array()) {
+                push_elements(nodes, name, value, depth + 1);
+            }
+            return;
+        }
+        Value::Object(object) => {
+            for (name, value) in object {
+                match (name.strip_prefix('@'), value.as_str()) {
+                    (Some(name), Some(value)) => element.set(name, value),
+                    _ if name == "#text" => {
+                        element
+                            .children
+                            .push(Node::Text(value.as_str().unwrap_or_default().to_owned()));
+                    }
+                    _ => push_elements(&mut element.children, name, value, depth + 1),
+                }
+            }
+        }
+        Value::String(text) => element.children.push(Node::Text(text.clone())),
+        Value::Bool(_) | Value::Number(_) => element.children.push(Node::Text(value.to_string())),
+    }
+    nodes.push(Node::Element(element));
+}
+
+/// The element of an item's shape as text: `content` as it stands between its tags.
+pub fn element(out: &mut String, name: &str, of: &str, content: &str) {
+    out.push_str(&format!("<shape:{name}"));
+    escape::push_attribute(out, "xmlns:shape", NAMESPACE);
+    // What stands in it has no namespace unless it says one.
+    escape::push_attribute(out, "xmlns", "");
+    escape::push_attribute(out, OF, of);
+    out.push('>');
+    out.push_str(content);
+    out.push_str(&format!("</shape:{name}>"));
+}
