@@ -201,7 +201,8 @@ impl<'a> Scope<'a> {
         self.bindings.push(Binding { prefix: Cow::Borrowed(prefix), uri, ns, used: 0 });
     }
 
-    fn classify(&mut self, uri: &str) -> Ns {
+    /// What a namespace is.
+    pub fn classify(&mut self, uri: &str) -> Ns {
         let squeezed: Cow<'_, str> = if uri.contains([' ', '\n', '\r', '\t']) {
             Cow::Owned(uri.split_whitespace().collect())
         } else {

@@ -78,6 +78,18 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
+    /// Whether a start tag without prefix says that it stands in another namespace than the open entry.
+    fn is_of_another(&mut self, span: &Range<usize>) -> bool {
+        let tag = self.text.get(span.clone()).unwrap_or_default();
+        let Some((_, behind)) = tag.split_once("xmlns=") else { return false };
+        let Some(quote) = behind.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+            return false;
+        };
+        let uri = behind.get(1..).and_then(|value| value.split(quote).next()).unwrap_or_default();
+        let ns = self.scope.classify(uri);
+        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| entry.ns != ns)
+    }
+
     /// Looks whether a start tag shows that something is not closed: the entry before, or an
     /// element that never holds entries.
     pub(super) fn entry_begins(
@@ -93,7 +105,9 @@ impl<'a> Walker<'a> {
         if self.fence > 0 {
             let entry = self.open.get(self.fence - 1).map_or("", |frame| frame.name);
             // An empty one inside is odd, but it closes itself.
-            if !empty && entry == name && (self.open.len() == self.fence || in_leaf()) {
+            let is_inside = self.open.len() == self.fence || in_leaf();
+            // One of another namespace only has the same name.
+            if !empty && entry == name && is_inside && !self.is_of_another(span) {
                 return Ok(Some(Some(self.tear(pending(), "an entry begins inside an entry"))));
             }
         } else if self.entry_name == Some(local) && in_leaf() {
