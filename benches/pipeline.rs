@@ -99,6 +99,7 @@ fn pipeline(c: &mut Criterion) {
         sync: "https://gate.example/feeds/light/sync".into(),
         complete: "https://gate.example/feeds/light/complete".into(),
         upstream: "https://light.example/feed".into(),
+        via: Some("https://light.example/feed".into()),
         sup: None,
         hub: None,
         absolute: false,

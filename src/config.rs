@@ -28,7 +28,7 @@ pub use duration::{DurationError, duration, written};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
 pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, Feed, SOURCE_LIMIT};
 pub use hosts::{HOST_LIMIT, HostPace};
-pub use naming::feed_name;
+pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, Dialect, HistoryLinks, Publish};

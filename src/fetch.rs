@@ -30,7 +30,7 @@ pub use decode::MAX_CODINGS;
 pub use error::{Blame, FetchError, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
-    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, check, read_url, shown,
+    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url, shown,
 };
 pub use message::{Answer, Document, FetchRequest, Fetched, MAX_VALIDATOR_BYTES, Validators};
 pub use redirect::MAX_REDIRECTS;

@@ -3,6 +3,7 @@
 //! Plain values only. No I/O, no clock, no serialisation and no XML parsing happens here; a value
 //! of one of these types has been checked at the door where it was made.
 
+mod address;
 mod admin;
 mod archive;
 mod attempt;
@@ -31,6 +32,7 @@ mod snapshot;
 mod subscription;
 mod time;
 
+pub use address::{MASK, ShownAddress};
 pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order, PollSchedule, PollState,
     Without,

@@ -5,6 +5,7 @@
 //! Nothing is parsed on that way but one start tag an entry. The other formats, and entries of the
 //! other family, are first converted to a skeleton or markup that is then spliced like any other.
 
+mod base;
 mod collection;
 mod convert;
 mod entry;
@@ -16,6 +17,7 @@ mod json_feed;
 mod media;
 mod opml;
 mod references;
+mod relative;
 mod scope;
 mod tag;
 mod tombstone;
@@ -27,6 +29,7 @@ pub mod shape;
 pub mod sx;
 pub mod sx091;
 
+pub use base::{Added, Bases, with_bases};
 pub use convert::{Neutral, Target, authors, tree, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 
@@ -129,8 +132,11 @@ pub struct Addresses {
     pub sync: String,
     /// Of the complete view.
     pub complete: String,
-    /// Of the upstream, as configured (`via`).
+    /// What references are relative to where the publisher says nothing else: the upstream's, as far
+    /// as it may be shown.
     pub upstream: String,
+    /// Of the upstream (`via`); `None` where there is none, or it is secret.
+    pub via: Option<String>,
     /// Of the SUP document with the feed's fragment; `None` while there is none.
     pub sup: Option<String>,
     /// Of the WebSub hub; `None` while there is none.
@@ -236,7 +242,7 @@ fn feed(page: &Page<'_>, family: Family) -> String {
     }
     let prefixes = Prefixes::choose(&skeleton.context, family, page.dialect, &extensions);
     let surroundings = Surroundings::new(page, &skeleton, &prefixes);
-    let scope = prefixes.scope(&skeleton.context, page.addresses);
+    let scope = prefixes.scope(&skeleton.context);
     let namespace = match family {
         Family::Atom => ATOM,
         Family::Rss => scope.default_namespace(),
@@ -244,7 +250,10 @@ fn feed(page: &Page<'_>, family: Family) -> String {
     let entries = Entries {
         target: Target { family, namespace },
         prefixes: &prefixes,
-        addresses: page.addresses,
+        bases: base::Bases {
+            document: &page.addresses.upstream,
+            channel: page.skeleton.link.as_deref(),
+        },
         feed_title: &page.skeleton.title,
         language: skeleton.context.lang.as_deref().filter(|_| page.skeleton.context.lang.is_none()),
         absolute,

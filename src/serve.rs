@@ -40,6 +40,7 @@ mod opml;
 mod past;
 mod plain;
 mod plan;
+mod prefix;
 mod press;
 mod probes;
 mod problem;
@@ -264,6 +265,7 @@ pub fn router(parts: Parts) -> Router {
 }
 
 fn routes(room: Shared) -> Router {
+    let prefix = prefix::Prefix::of(&room.site.at(""));
     let items = Router::new()
         .route("/feeds/{name}/items", post(edit::create))
         .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
@@ -299,6 +301,8 @@ fn routes(room: Shared) -> Router {
         .merge(readable)
         .route("/", get(dashboard::page))
         .route("/assets/style.css", get(html::style))
+        .route(html::ICON, get(html::icon))
+        .route("/favicon.ico", get(html::icon))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(conflicts::show))
         .route(
@@ -317,6 +321,7 @@ fn routes(room: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::time_limit))
+        .layer(from_fn_with_state(prefix, prefix::put_before))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn(compressed::answer))

@@ -115,6 +115,7 @@ async fn every_list_comes_through() {
         sync: address("/sync"),
         complete: address("/complete"),
         upstream: "https://publisher.example/list.opml".to_owned(),
+        via: None,
         sup: None,
         hub: None,
         absolute: false,

@@ -138,6 +138,7 @@ fn taken(feed: &FeedDocument<'_>) {
         sync: at("/sync"),
         complete: at("/complete"),
         upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
+        via: Some("https://publisher.example/feed?a=1&b=2".to_owned()),
         sup: None,
         hub: None,
         absolute: false,

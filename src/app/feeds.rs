@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::operator::Desk;
-use super::{AppError, keep, titles};
+use super::{AppError, keep, names, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
@@ -25,8 +25,12 @@ pub(super) async fn reconcile(
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
     let failed = |error: StoreError| AppError::run("the feeds could not be stored", error);
-    let mut stored: BTreeMap<_, _> =
-        store.feeds().await.map_err(failed)?.into_iter().map(|f| (f.name.clone(), f)).collect();
+    let stored = store.feeds().await.map_err(failed)?;
+    let (config, left_out) = names::assigned(config, &stored);
+    for sentence in left_out {
+        tracing::warn!("{sentence}");
+    }
+    let mut stored: BTreeMap<_, _> = stored.into_iter().map(|f| (f.name.clone(), f)).collect();
     let when = FeedRecord::next_change(stored.values(), now);
     let mut changed = Vec::new();
     let feeds = config.feeds.iter().map(config::Feed::record);

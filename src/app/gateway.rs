@@ -42,6 +42,26 @@ pub struct Gateway {
     hub_task: Option<JoinHandle<()>>,
 }
 
+/// Why the address cannot be listened on, and what to do.
+fn refused(listen: SocketAddr, error: std::io::Error) -> AppError {
+    let advice = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            ": another program listens there; stop it, or choose another address with --listen or \
+             server.listen"
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            ": this machine does not have that address; choose another with --listen or \
+             server.listen"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            ": a port below 1024 needs a right that this user does not have; choose another with \
+             --listen or server.listen"
+        }
+        _ => "",
+    };
+    AppError::run(format!("{listen} cannot be listened on{advice}"), error)
+}
+
 impl Gateway {
     /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
     /// returns, the gateway answers.
@@ -49,9 +69,7 @@ impl Gateway {
         let clock = outside.clock;
         let store = open(config, Arc::clone(&clock)).await?;
         let listen = config.server.listen;
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|error| AppError::run(format!("{listen} cannot be listened on"), error))?;
+        let listener = TcpListener::bind(listen).await.map_err(|error| refused(listen, error))?;
         let address = listener
             .local_addr()
             .map_err(|error| AppError::run("the listening address is unknown", error))?;
@@ -220,4 +238,19 @@ async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, 
         .map_err(|error| AppError::run("the store could not be opened", error))?
         .map_err(|error| AppError::run("the store could not be opened", error))?;
     Ok(Arc::new(store))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_is_said_with_what_to_do() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listen = taken.local_addr().unwrap();
+        let error = TcpListener::bind(listen).await.unwrap_err();
+        let said = refused(listen, error).report();
+        assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
+        assert!(said.contains("another program listens there"), "{said}");
+    }
 }

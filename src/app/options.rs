@@ -1,5 +1,6 @@
 //! What the subcommands are asked to do, already checked.
 
+use super::AppError;
 use crate::config::{self, Checked, Config, ConfigError, Overrides};
 use crate::model::Without;
 use crate::pull::Limits;
@@ -23,8 +24,17 @@ pub enum Settings {
 }
 
 impl Settings {
-    /// Reads the configuration as it is now.
-    pub fn load(&self) -> Result<Checked, ConfigError> {
+    /// Reads the configuration as it is now. The public address is that of the environment where
+    /// neither the file nor the command line names one.
+    pub fn load(&self) -> Result<Checked, AppError> {
+        let mut checked = self.read()?;
+        if checked.config.server.public_url.is_none() {
+            checked.config.server.public_url = public_url_of_environment()?;
+        }
+        Ok(checked)
+    }
+
+    fn read(&self) -> Result<Checked, ConfigError> {
         match self {
             Self::File { path, overrides } => {
                 let checked = path.as_deref().map(config::load).transpose()?.unwrap_or_default();
@@ -35,6 +45,33 @@ impl Settings {
             }
         }
     }
+}
+
+/// The environment variable that has the public address where nothing else names one.
+const PUBLIC_URL: &str = "TIDEGATE_PUBLIC_URL";
+
+/// The public address of the environment; an empty one is none.
+pub fn public_url_of_environment() -> Result<Option<String>, AppError> {
+    match std::env::var(PUBLIC_URL) {
+        Ok(text) if !text.is_empty() => config::public_address(&text).map(Some).map_err(|why| {
+            AppError::Input(format!("the variable {PUBLIC_URL} is of no use: {why}"))
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses a gateway that listens on all addresses and is not told under which one it is reached: every
+/// document would name `http://0.0.0.0`.
+pub fn demand_public_url(server: &config::Server) -> Result<(), AppError> {
+    if server.public_url.is_some() || !server.listen.ip().is_unspecified() {
+        return Ok(());
+    }
+    Err(AppError::Input(format!(
+        "server.listen is {}, which is every address of this machine and none that a reader can use; \
+         say under which address the gateway is reached, with server.public_url, --public-url or \
+         {PUBLIC_URL}",
+        server.listen
+    )))
 }
 
 /// What `tidegate serve` is asked to do.

@@ -43,8 +43,8 @@ pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
 
 async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppError> {
     let PullOptions { url, into, limits } = options;
-    let shown = fetch::shown(&url);
-    let held = folder.open(&shown)?;
+    let known_as = fetch::bare(&url);
+    let held = folder.open(&known_as)?;
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
     let failed =
         |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
@@ -65,7 +65,7 @@ async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppE
     outcome.warnings.splice(0..0, held.warning);
     let same = held.saved.is_some_and(|(state, _)| state == outcome.state);
     if !same || outcome.replica.is_some() {
-        folder.save(&shown, &outcome.state, (before.as_deref(), outcome.replica.as_deref()))?;
+        folder.save(&known_as, &outcome.state, (before.as_deref(), outcome.replica.as_deref()))?;
     }
     Ok(Pulled { outcome, requests: line.requests, bytes: line.bytes })
 }

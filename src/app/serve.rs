@@ -1,6 +1,6 @@
 //! `tidegate serve`: runs until it is told to stop.
 
-use super::{AppError, Gateway, Outside, ServeOptions, Settings};
+use super::{AppError, Gateway, Outside, ServeOptions, Settings, demand_public_url, polled_twice};
 use crate::config::{Checked, Fault};
 use std::io::Write;
 use std::time::Duration;
@@ -13,6 +13,10 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     let checked = options.settings.load()?;
     warn(&checked.warnings);
+    demand_public_url(&checked.config.server)?;
+    for sentence in polled_twice(&checked.config) {
+        tracing::warn!("{sentence}");
+    }
     let mut signals = Signals::new()?;
     let gateway = Gateway::start(&checked.config, Outside::default()).await?;
     announce(&format!("listening on http://{}", gateway.address()))?;
@@ -43,8 +47,7 @@ pub(super) async fn run(
 
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, settings: &Settings) {
-    let loaded = settings.load().map_err(AppError::from);
-    let taken = match loaded {
+    let taken = match settings.load() {
         Ok(Checked { config, warnings }) => {
             warn(&warnings);
             gateway.reload(&config).await

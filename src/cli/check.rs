@@ -1,6 +1,6 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
-use crate::app::AppError;
+use crate::app::{AppError, demand_public_url, polled_twice, public_url_of_environment};
 use crate::config::{self, AllowPrivate, Checked, StoreKind, written};
 use crate::model::counted;
 use std::io::Write;
@@ -10,7 +10,15 @@ use std::path::Path;
 ///
 /// `None`: there is no file, and the defaults are what holds.
 pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> {
-    let checked = file.map(config::load).transpose()?.unwrap_or_default();
+    let mut checked = file.map(config::load).transpose()?.unwrap_or_default();
+    let server = &mut checked.config.server;
+    if server.public_url.is_none() {
+        server.public_url = public_url_of_environment()?;
+    }
+    demand_public_url(server).map_err(|error| match file {
+        Some(file) => AppError::Input(format!("{}: {error}", file.display())),
+        None => error,
+    })?;
     let name = file.map_or_else(
         || "no configuration file, so every key has its default".to_owned(),
         |file| file.display().to_string(),
@@ -23,6 +31,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     let Checked { config, warnings } = checked;
     let mut lines: Vec<String> =
         warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+    lines.extend(polled_twice(config).iter().map(|said| format!("warning: {said}")));
     lines.push(format!("{name}: good"));
     let server = &config.server;
     let shown = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
@@ -89,6 +98,36 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("  gathers 1 aggregate\n"), "{said}");
+    }
+
+    #[test]
+    fn an_address_that_nobody_can_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f.toml");
+        for (text, good) in [
+            ("listen = \"0.0.0.0:8080\"", false),
+            ("listen = \"[::]:8080\"", false),
+            ("listen = \"0.0.0.0:8080\"\npublic_url = \"https://a.example\"", true),
+            ("listen = \"127.0.0.1:8080\"", true),
+        ] {
+            std::fs::write(&file, format!("[server]\n{text}\n")).unwrap();
+            let checked = check(Some(&file), &mut Vec::new());
+            assert_eq!(checked.is_ok(), good, "{text}");
+            if let Err(error) = checked {
+                assert_eq!(error.exit_status(), 2);
+                let said = error.report();
+                assert!(said.contains("f.toml") && said.contains("TIDEGATE_PUBLIC_URL"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_under_two_names_is_said() {
+        let said = said(
+            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
+             [[feed]]\nname=\"b\"\nurl=\"http://a.example/\"",
+        );
+        assert!(said.starts_with("warning: the feeds a and b have the same address"), "{said}");
     }
 
     #[test]

@@ -1,32 +1,59 @@
 //! Names for feeds that are given by their address alone.
 
-use crate::model::FeedName;
+use crate::model::{FeedName, ShownAddress};
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
 use url::Url;
 
 /// The longest name, in bytes (CONTRACT, Words).
 const NAME_LIMIT: usize = 64;
+/// How many bytes of its hash tell an address from others: 8 characters of base32.
+const HASH_BYTES: usize = 5;
 
 /// The name of a feed whose address has nothing to name it after.
 const FALLBACK: &str = "feed";
 
-/// Names a feed after host and path: `https://Example.org/blog/atom.xml` → `example-org-blog-atom-xml`.
+/// Names a feed after its whole address: `https://Example.org/blog/atom.xml` →
+/// `example-org-blog-atom-xml`. `None` where both of its names are `taken` by other addresses.
 ///
-/// Scheme, port and query are no part of the name, so a feed keeps it when it moves to https. A
-/// name that is `taken` gets `-2`, `-3` and so on: addresses that differ in no other way than the
-/// query are told apart by their order, which the operator should keep, or name them in the file.
+/// Scheme and port are not readable in it. Where the readable part does not tell the address from
+/// others, `-` and a hash of the whole address follow: it has a query, was cut, or its name is taken.
+/// Of a secret address the host alone is readable. A name never depends on the order of addresses.
 pub fn feed_name(url: &Url, taken: impl Fn(&FeedName) -> bool) -> Option<FeedName> {
-    let base = base(&format!("{}{}", url.host_str().unwrap_or_default(), url.path()));
-    // More candidates than feeds can be, so one is free unless everything is taken.
-    (1..=super::FEED_LIMIT + 1).find_map(|number| {
-        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        let kept: String = base.chars().take(NAME_LIMIT - suffix.len()).collect();
-        let name = FeedName::new(&format!("{}{suffix}", kept.trim_end_matches('-'))).ok()?;
-        (!taken(&name)).then_some(name)
-    })
+    let is_free = |name: &FeedName| !taken(name);
+    let plain = plain_name(url).filter(is_free);
+    plain.or_else(|| hashed_name(url).filter(is_free))
+}
+
+/// The name of an address without a hash; `None` where that does not tell it from others.
+fn plain_name(url: &Url) -> Option<FeedName> {
+    let readable = readable(url);
+    let is_whole = readable.len() <= NAME_LIMIT && url.query().is_none() && !is_secret(url);
+    is_whole.then(|| FeedName::new(&readable).ok()).flatten()
+}
+
+/// The name of an address with a hash.
+fn hashed_name(url: &Url) -> Option<FeedName> {
+    let digest = Sha256::digest(url.as_str());
+    let hash = BASE32_NOPAD.encode(digest.get(..HASH_BYTES)?).to_ascii_lowercase();
+    let readable = readable(url);
+    let kept: String = readable.chars().take(NAME_LIMIT - hash.len() - 1).collect();
+    FeedName::new(&format!("{}-{hash}", kept.trim_end_matches('-'))).ok()
+}
+
+/// Whether a name is one that [`feed_name`] gives to an address.
+pub fn is_named_after(name: &FeedName, url: &Url) -> bool {
+    [plain_name(url), hashed_name(url)].iter().flatten().any(|own| own == name)
+}
+
+fn is_secret(url: &Url) -> bool {
+    ShownAddress::of(url.as_str(), None).link().is_none()
 }
 
 /// Letters and digits, in lower case, with one dash for each run of anything else between them.
-fn base(text: &str) -> String {
+fn readable(url: &Url) -> String {
+    let path = if is_secret(url) { "" } else { url.path() };
+    let text = format!("{}{path}", url.host_str().unwrap_or_default());
     let mut name = String::new();
     for part in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
         if !name.is_empty() {
@@ -41,11 +68,19 @@ fn base(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     fn named(url: &str) -> String {
         let url = Url::parse(url).unwrap();
         feed_name(&url, |_| false).unwrap().to_string()
+    }
+
+    /// The readable part, where a hash follows.
+    fn hashed(url: &str) -> String {
+        let name = named(url);
+        let (readable, hash) = name.rsplit_once('-').unwrap();
+        assert_eq!(hash.len(), 8, "{name}");
+        assert!(hash.bytes().all(|b| matches!(b, b'a'..=b'z' | b'2'..=b'7')), "{name}");
+        readable.to_owned()
     }
 
     #[test]
@@ -54,7 +89,6 @@ mod tests {
             ("https://Example.org/blog/atom.xml", "example-org-blog-atom-xml"),
             ("https://blog.rust-lang.org/feed.xml", "blog-rust-lang-org-feed-xml"),
             ("http://example.org/", "example-org"),
-            ("http://127.0.0.1:8000/feed.xml?page=2", "127-0-0-1-feed-xml"),
             ("http://[::1]:8000/a", "1-a"),
             ("https://example.org/~ann/_x_//y/", "example-org-ann-x-y"),
             ("https://müsli.example/ä", "xn-msli-0ra-example-c3-a4"),
@@ -64,23 +98,38 @@ mod tests {
     }
 
     #[test]
-    fn collisions_are_numbered() {
-        let url = Url::parse("https://example.org/feed?page=1").unwrap();
-        let mut taken = BTreeSet::new();
-        for expected in ["example-org-feed", "example-org-feed-2", "example-org-feed-3"] {
-            let name = feed_name(&url, |name| taken.contains(name)).unwrap();
-            assert_eq!(name.as_str(), expected);
-            taken.insert(name);
-        }
+    fn a_query_counts_and_the_order_does_not() {
+        let (one, two) =
+            ("http://127.0.0.1:8000/feed.xml?id=1", "http://127.0.0.1:8000/feed.xml?id=2");
+        assert_eq!(
+            (hashed(one).as_str(), hashed(two).as_str()),
+            ("127-0-0-1-feed-xml", "127-0-0-1-feed-xml")
+        );
+        assert_ne!(named(one), named(two));
+        // The name of an address is the same for ever.
+        assert_eq!(named(one), "127-0-0-1-feed-xml-qj5yhfv7");
     }
 
     #[test]
-    fn long_names_are_cut_and_still_numbered() {
-        let url = Url::parse(&format!("https://example.org/{}", "long/".repeat(40))).unwrap();
+    fn a_name_that_is_taken_gets_a_hash() {
+        let url = Url::parse("https://example.org/a.b").unwrap();
         let first = feed_name(&url, |_| false).unwrap();
         let second = feed_name(&url, |name| *name == first).unwrap();
-        assert_eq!(first.as_str().len(), 64, "{first}");
-        assert!(second.as_str().ends_with("-2") && second.as_str().len() <= 64, "{second}");
+        assert_eq!(first.as_str(), "example-org-a-b");
+        assert!(second.as_str().starts_with("example-org-a-b-") && is_named_after(&second, &url));
+        assert_eq!(feed_name(&url, |name| is_named_after(name, &url)), None);
+    }
+
+    #[test]
+    fn long_names_are_cut_and_secret_ones_are_hosts() {
+        let long = format!("https://example.org/{}", "long/".repeat(40));
+        assert!(named(&long).len() <= 64 && hashed(&long).starts_with("example-org-long-"));
+        for secret in [
+            "https://example.org/private?token=hunter2",
+            "https://example.org/u/Zk3vQ9xT1mLp8RwY/feed.xml",
+        ] {
+            assert_eq!(hashed(secret), "example-org", "{secret}");
+        }
     }
 
     proptest! {

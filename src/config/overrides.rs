@@ -17,7 +17,7 @@ pub struct Overrides {
     pub public_url: Option<String>,
     /// All upstreams may be at loopback or private addresses.
     pub allow_private: bool,
-    /// Feeds to add, named after host and path.
+    /// Feeds to add, named after their addresses.
     pub feeds: Vec<Url>,
 }
 
@@ -42,7 +42,8 @@ impl Overrides {
     }
 }
 
-/// Adds a feed, unless its address is polled already.
+/// Adds a feed, unless its address is polled already. What the store says of names is put over that
+/// later.
 fn add(config: &mut Config, url: &Url) {
     if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(url)) {
         return;
@@ -111,7 +112,11 @@ url = "https://example.org/news"
         let overrides = Overrides { feeds, ..Overrides::default() };
         let config = overrides.apply(check("f", FILE).unwrap()).config;
         let names: Vec<&str> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();
-        assert_eq!(names, ["example-org-feed", "example-org-feed-2", "example-org-feed-3"]);
+        let [first, second, third] = names[..] else { panic!("{names:?}") };
+        assert_eq!(first, "example-org-feed");
+        // Its name is taken, and the other has a query.
+        assert!(second.starts_with("example-org-feed-") && second.len() == first.len() + 9);
+        assert!(third.starts_with("example-org-feed-") && third != second);
         let sources: Vec<FeedSource> = config.feeds.iter().map(|feed| feed.source).collect();
         use FeedSource::{CommandLine, File};
         assert_eq!(sources, [File, CommandLine, CommandLine]);

@@ -60,6 +60,7 @@ fn the_annotated_file_shows_every_key() {
         "order =",
         "probe =",
         "backfill =",
+        "secret =",
         "ignore =",
         "min_interval =",
         "max_interval =",
@@ -84,7 +85,13 @@ fn the_annotated_file_shows_every_key() {
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
     let sharing =
         SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
-    let shown = FeedOptions { min_interval: None, max_interval: None, sharing, ..options.clone() };
+    let shown = FeedOptions {
+        min_interval: None,
+        max_interval: None,
+        secret: None,
+        sharing,
+        ..options.clone()
+    };
     assert_eq!(shown, FeedOptions::default());
     assert!(matches!(config.server.admin_token, AdminToken::File(_)));
 }

@@ -5,6 +5,7 @@
 //! ([`super::resolver`]), and the address that was checked is the one connected to.
 
 use super::address::{Kind, kind};
+use crate::model::ShownAddress;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use url::{Host, Url};
@@ -184,8 +185,16 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     if openness.admits(address) { Ok(openness) } else { Err(Refusal::address(&host, address)) }
 }
 
-/// The URL as it may be shown and logged: without credentials and fragment.
+/// The URL as it may be shown and logged: without credentials, keys and fragment.
 pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    ShownAddress::of(url.as_str(), None).text().to_owned()
+}
+
+/// The URL that tells a document from others: without credentials and fragment. It may contain keys, so
+/// it is not for showing.
+pub fn bare(url: &Url) -> String {
     let mut url = url.clone();
     strip_credentials(&mut url);
     url.set_fragment(None);

@@ -1,7 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, Time, UpdateHints,
+    Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, ShownAddress, Time,
+    UpdateHints,
 };
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub struct FeedOptions {
     pub ignore: Vec<Ignore>,
     /// How it takes part in sharing.
     pub sharing: SharingOptions,
+    /// Whether the upstream's address is secret; where nothing is said, its query tells.
+    pub secret: Option<bool>,
     /// Rules of judgement that are switched off, which only a replay does.
     pub without: Without,
 }
@@ -128,6 +131,11 @@ pub struct FeedRecord {
 }
 
 impl FeedRecord {
+    /// The upstream's address as it may be shown.
+    pub fn shown(&self) -> ShownAddress {
+        ShownAddress::of(&self.url, self.options.secret)
+    }
+
     /// Whether there is an upstream to poll.
     pub const fn has_upstream(&self) -> bool {
         !self.url.is_empty()

@@ -11,7 +11,9 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{Answer, Ask, Call, Document, Fetch, Fetched};
 use crate::judge::probe::Scope;
-use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, Snapshot, Tick, Time};
+use crate::model::{
+    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
+};
 use crate::record::Round;
 use crate::store::{Claim, CommitError, Store};
 use crate::sup::{Place, in_link};
@@ -250,12 +252,16 @@ async fn judged(
     Ok(found)
 }
 
-/// Which hub tells of the feed. Its own address is believed within the part of the web that belongs
+/// Which hub tells of the feed; none where it would have to be told a secret address. Its own address is believed within the part of the web that belongs
 /// to its configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discovery> {
     let scopes = [Scope::of(&feed.url), Scope::of(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
-    Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)
+    let found = Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)?;
+    // A topic is told to the hub, which is somebody else's as a rule.
+    let secret = feed.options.secret.filter(|secret| !secret || found.topic == feed.url);
+    let is_secret = ShownAddress::of(&found.topic, secret).is_masked();
+    (!is_secret).then_some(found)
 }
 
 impl Found {

@@ -1,10 +1,10 @@
 //! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
 
+use super::base::{self, Bases};
 use super::convert::{self, Neutral, Target};
 use super::escape::{self, push_attribute};
-use super::head::resolve;
-use super::scope::{Prefixes, Scope, base_of, borrow};
-use super::{Addresses, Dialect, sx, sx091, tag, tombstone};
+use super::scope::{Prefixes, Scope, borrow};
+use super::{Dialect, sx, sx091, tag, tombstone};
 use crate::model::{Family, Item, Markup, Shared, Standing, SyncExtras, Version};
 use crate::sync::to_091;
 use std::borrow::Cow;
@@ -17,8 +17,8 @@ pub struct Entries<'a> {
     pub target: Target<'a>,
     /// The prefixes of our elements.
     pub prefixes: &'a Prefixes,
-    /// The addresses that the document names.
-    pub addresses: &'a Addresses,
+    /// What a base can be made of, where the publisher names none.
+    pub bases: Bases<'a>,
     /// The feed's title.
     pub feed_title: &'a str,
     /// The language that the document around says for all, where its publisher did not say it as
@@ -98,7 +98,7 @@ impl Entries<'_> {
         let markup = if version.deleted {
             Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
         } else {
-            let base = base_of(&version.data.context, self.addresses);
+            let base = version.data.context.base.as_deref().unwrap_or(self.bases.document);
             let markup = convert::markup(&version.data, &self.target, seen, base);
             let absolute = matches!(markup, Cow::Borrowed(_)) && self.absolute;
             let absolute = absolute.then(|| convert::absolute(&markup, base)).flatten();
@@ -125,9 +125,29 @@ impl Entries<'_> {
         shown: Shown<'_>,
         scope: &Scope<'_>,
     ) {
+        let added = self.bases.given(markup, parts.attributes, scope.base.as_deref());
+        if let Some((places, base)) = added.inside {
+            let markup = base::with_bases(markup, &places, &base);
+            if let Some(parts) = Parts::of(&markup) {
+                self.splice_with(out, &markup, &parts, shown, (scope, added.entry.as_deref()));
+                return;
+            }
+        }
+        self.splice_with(out, markup, parts, shown, (scope, added.entry.as_deref()));
+    }
+
+    /// The same with the base that the entry is given.
+    fn splice_with(
+        &self,
+        out: &mut String,
+        markup: &Markup,
+        parts: &Parts<'_>,
+        shown: Shown<'_>,
+        (scope, base): (&Scope<'_>, Option<&str>),
+    ) {
         out.push('<');
         out.push_str(parts.name);
-        self.push_inherited(out, markup, parts, scope);
+        self.push_inherited(out, markup, parts, (scope, base));
         out.push('>');
 
         let prefix = self.prefixes.sharing.as_str();
@@ -136,7 +156,7 @@ impl Entries<'_> {
         let declare = (bound.as_deref() != Some(namespace)).then_some(namespace);
         // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
         let mut conflict = |out: &mut String, version: &Version<Markup>| {
-            let inside = self.inside(markup, parts, scope);
+            let inside = self.inside(markup, parts, (scope, base));
             let shown =
                 Shown { version, conflicts: &[], is_contested: false, extras: None, ..shown };
             self.push_version(out, shown, &inside);
@@ -165,7 +185,7 @@ impl Entries<'_> {
         out: &mut String,
         markup: &Markup,
         parts: &Parts<'_>,
-        scope: &Scope<'_>,
+        (scope, base): (&Scope<'_>, Option<&str>),
     ) {
         let context = &markup.context;
         for (prefix, namespace) in borrow(&context.namespaces) {
@@ -192,22 +212,19 @@ impl Entries<'_> {
         if lang != scope.lang && tag::find(parts.attributes, "xml:lang").is_none() {
             push_attribute(out, "xml:lang", lang.unwrap_or_default());
         }
-        let base = base_of(context, self.addresses);
-        if base == scope.base {
-            out.push_str(parts.attributes);
-            return;
+        if let Some(base) = base {
+            push_attribute(out, "xml:base", base);
         }
-        match tag::find(parts.attributes, "xml:base") {
-            None => {
-                push_attribute(out, "xml:base", base);
-                out.push_str(parts.attributes);
-            }
+        let own = tag::find(parts.attributes, "xml:base");
+        let moved = own.filter(|_| context.base.as_deref() != scope.base.as_deref());
+        match moved.or_else(|| base::relative_at_the_top(parts.attributes, scope.base.as_deref())) {
+            None => out.push_str(parts.attributes),
             Some(own) => {
                 // Relative to a base that is not around it any more.
                 let before = parts.attributes.get(..own.range.start).unwrap_or_default();
                 let after = parts.attributes.get(own.range.end..).unwrap_or_default();
                 out.push_str(before);
-                escape::attribute(out, &resolve(base, &escape::plain_value(own.value)));
+                escape::attribute(out, &self.bases.own(markup, own.value));
                 out.push_str(after);
             }
         }
@@ -265,7 +282,12 @@ impl Entries<'_> {
     }
 
     /// The scope inside an entry, for the entries in its `sx:conflicts`.
-    fn inside<'s>(&'s self, markup: &'s Markup, parts: &Parts<'s>, scope: &Scope<'s>) -> Scope<'s> {
+    fn inside<'s>(
+        &'s self,
+        markup: &'s Markup,
+        parts: &Parts<'s>,
+        (scope, base): (&Scope<'s>, Option<&'s str>),
+    ) -> Scope<'s> {
         let mut inside = scope.clone();
         let named = markup.context.namespaces.iter().any(|(prefix, _)| prefix.is_empty());
         if !named && declared(parts.attributes, "").is_none() {
@@ -283,11 +305,11 @@ impl Entries<'_> {
             }
         }
         inside.namespaces.push((&self.prefixes.sharing, self.prefixes.sharing_namespace));
-        let base = base_of(&markup.context, self.addresses);
-        inside.base = match tag::find(parts.attributes, "xml:base") {
-            Some(own) => Cow::Owned(resolve(base, &escape::plain_value(own.value))),
-            None => Cow::Borrowed(base),
-        };
+        if let Some(own) = tag::find(parts.attributes, "xml:base") {
+            inside.base = Some(Cow::Owned(self.bases.own(markup, own.value)));
+        } else if let Some(base) = base {
+            inside.base = Some(Cow::Borrowed(base));
+        }
         inside.lang = match tag::find(parts.attributes, "xml:lang") {
             Some(own) => Some(own.value),
             None => markup.context.lang.as_deref().or(self.language),

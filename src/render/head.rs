@@ -1,7 +1,8 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
+use super::base::Bases;
 use super::escape::{self, push_attribute};
-use super::scope::{ATOM, Prefixes, base_of};
+use super::scope::{ATOM, Prefixes};
 use super::{Dialect, Page, ViewKind, tag};
 use crate::model::{Family, Skeleton, Tick, Time};
 use std::fmt::Write;
@@ -47,9 +48,11 @@ impl<'a> Surroundings<'a> {
         }
         match tag::find(attributes, "xml:base") {
             None => {
-                let base = base_of(&skeleton.context, page.addresses);
-                let base = resolve(&page.addresses.upstream, base);
-                push_attribute(&mut declarations, "xml:base", &base);
+                let document = page.addresses.upstream.as_str();
+                let bases = Bases { document, channel: skeleton.link.as_deref() };
+                for (range, text) in bases.head_edits(text) {
+                    add(range, text);
+                }
             }
             Some(base) => {
                 let value = escape::plain_value(base.value);
@@ -201,9 +204,8 @@ pub fn links<'a>(page: &Page<'a>) -> Vec<Link<'a>> {
     let mut links = Vec::new();
     let mut push = |relation, media, address| links.push(Link { relation, media, address });
     push("self", Some(media), own_address(page));
-    // A feed that has no upstream comes from here.
-    if page.addresses.upstream != page.addresses.reader {
-        push("via", None, &page.addresses.upstream);
+    if let Some(via) = &page.addresses.via {
+        push("via", None, via);
     }
     for (relation, address) in page.history.links(&page.addresses.reader) {
         push(relation, Some(media), address);

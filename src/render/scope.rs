@@ -15,8 +15,8 @@ pub const HISTORY: &str = "http://purl.org/syndication/history/1.0";
 pub struct Scope<'a> {
     /// Bindings of prefixes, the innermost last; the default namespace has prefix `""`.
     pub namespaces: Vec<(&'a str, &'a str)>,
-    /// The base of relative references.
-    pub base: Cow<'a, str>,
+    /// The `xml:base` in force, where there is one.
+    pub base: Option<Cow<'a, str>>,
     /// The language.
     pub lang: Option<&'a str>,
 }
@@ -99,11 +99,11 @@ impl Prefixes {
     }
 
     /// The scope that entries of a document around `context` stand in.
-    pub fn scope<'a>(&'a self, context: &'a Context, addresses: &'a Addresses) -> Scope<'a> {
+    pub fn scope<'a>(&'a self, context: &'a Context) -> Scope<'a> {
         let ours = self.declarations.iter().map(|(prefix, name)| (prefix.as_str(), *name));
         Scope {
             namespaces: borrow(&context.namespaces).chain(ours).collect(),
-            base: Cow::Borrowed(base_of(context, addresses)),
+            base: context.base.as_deref().map(Cow::Borrowed),
             lang: context.lang.as_deref(),
         }
     }

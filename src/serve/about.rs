@@ -1,13 +1,13 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::address::without_credentials;
+use super::address::shown;
 use super::admin::EVENTS_SHOWN;
 use super::admission::{Admission, What, Work};
 use super::client::Client;
 use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
-use super::html::{self, text};
+use super::html::{self, moment, text};
 use super::metrics::Metrics;
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
 use super::press::{Ask, Press};
@@ -112,7 +112,7 @@ fn content(
         p.quiet {
             a href={ "/feeds/" (status.name) } { "feed" } ": " (origin(status))
             @if let Some(next) = &status.next_poll {
-                "; polled next at " time { (next.at) } ": " (text(&next.why))
+                "; polled next at " (moment(next.at)) ": " (text(&next.why))
             }
         }
         @if contested > 0 {
@@ -130,7 +130,7 @@ fn content(
         }
         @if !status.pending.is_empty() { (missing(&status.name, status)) }
         @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
-        @if let Some(walk) = &status.backfill { (older(walk)) }
+        @if let Some(walk) = &status.backfill { (older(walk, status.options.secret)) }
         (kept)
         @if let Some(state) = state {
             h2 { "What was learned of it" }
@@ -175,16 +175,16 @@ fn gathered(note: &GatherNote) -> Markup {
 fn told_by(hub: &HubNote) -> Markup {
     html! {
         h2 { "Its hub" }
-        p { (text(&without_credentials(&hub.hub))) ": " (text(&hub.words)) "." }
+        p { (text(&shown(&hub.hub, None))) ": " (text(&hub.words)) "." }
         p.quiet {
             "Pushes: " (hub.pushes)
-            @if let Some(last) = hub.last_push { ", the last at " time { (last) } }
-            "; the hub knows the feed as " (text(&hub.topic)) "."
+            @if let Some(last) = hub.last_push { ", the last at " (moment(last)) }
+            "; the hub knows the feed as " (text(&shown(&hub.topic, None))) "."
         }
         @if let Some((at, why)) = &hub.last_disbelieved {
             p.bad {
                 "Pushes that were not believed since the start: " (hub.disbelieved)
-                ", the last at " time { (at) } ": "
+                ", the last at " (moment(*at)) ": "
                 (text(why)) "."
             }
         }
@@ -239,7 +239,7 @@ fn last_document(document: &DocumentNote) -> Markup {
     html! {
         h2 { "The last document" }
         p {
-            "Of " time { (document.at) } ", with " (counted(document.entries, "entry")) "."
+            "Of " (moment(document.at)) ", with " (counted(document.entries, "entry")) "."
             @if let Some(reason) = &document.partial {
                 " Only a part of it counts: " (text(reason)) "."
             }
@@ -256,19 +256,19 @@ fn probes(status: &FeedStatus) -> Markup {
         @if status.probing { p { "Some are being asked now, or wait to be." } }
         ul { @for probe in &status.last_probes {
             li {
-                time { (probe.at) } span.quiet { " " (counted(probe.requests, "request")) }
+                (moment(probe.at)) span.quiet { " " (counted(probe.requests, "request")) }
                 @for said in &probe.said { br; (text(said)) }
             }
         } }
     }
 }
 
-fn older(walk: &Backfill) -> Markup {
-    let next = walk.next.as_deref().filter(|_| walk.is_walking()).map(without_credentials);
+fn older(walk: &Backfill, secret: Option<bool>) -> Markup {
+    let next = walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, secret));
     html! {
         h2 { "Older documents" }
         p {
-            (walk.documents) " read since " time { (walk.started) } ", " (walk.items)
+            (walk.documents) " read since " (moment(walk.started)) ", " (walk.items)
             " items taken in, " (walk.known) " known already: " (walk.standing.name())
             @if let Some(note) = &walk.note { ", " (text(note)) }
             "."
@@ -295,7 +295,7 @@ fn happened(name: &FeedName, events: &[Event]) -> Markup {
         div.wide { table {
             thead { tr { th { "When" } th { "What" } th { "Item" } th { "Why" } } }
             tbody { @for event in events { tr {
-                td { time { (event.at) } }
+                td { (moment(event.at)) }
                 td { (event.kind.name()) }
                 td { (item(name, event.id.as_str(), &event.title)) }
                 td { (text(&event.reason)) }

@@ -1,6 +1,8 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use crate::model::{ArchiveId, EndpointId, FeedName, FeedRecord, Format, SupId, Tick, Time};
+use crate::model::{
+    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, Tick, Time,
+};
 use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -194,24 +196,38 @@ impl Site {
         Some(Cloud { domain, port, path: url.path().to_owned() })
     }
 
-    /// Where a feed comes from: its upstream, or this gateway where it has none.
-    pub(super) fn upstream(&self, record: &FeedRecord, form: Form) -> String {
+    /// Where a feed comes from, as far as it may be shown, and what its references are relative to:
+    /// its upstream, or this gateway where it has none.
+    fn upstream(
+        &self,
+        record: &FeedRecord,
+        form: Form,
+        site: Option<&str>,
+    ) -> (String, Option<String>) {
         // What is written here is relative to here, whoever else shares it.
         if record.has_upstream() && !record.options.sharing.local {
-            without_credentials(&record.url)
+            let shown = record.shown();
+            (shown.base(site), shown.link().map(str::to_owned))
         } else {
-            self.view(&record.name, ViewKind::Reader, form)
+            (self.view(&record.name, ViewKind::Reader, form), None)
         }
     }
 
-    /// What a document of this feed names.
-    pub(super) fn addresses(&self, record: &FeedRecord, form: Form) -> Addresses {
+    /// What a document of this feed names; `site` is the page of its channel.
+    pub(super) fn addresses(
+        &self,
+        record: &FeedRecord,
+        form: Form,
+        site: Option<&str>,
+    ) -> Addresses {
         let feed = &record.name;
+        let (upstream, via) = self.upstream(record, form, site);
         Addresses {
             reader: self.view(feed, ViewKind::Reader, form),
             sync: self.view(feed, ViewKind::Sync, form),
             complete: self.view(feed, ViewKind::Complete, form),
-            upstream: self.upstream(record, form),
+            upstream,
+            via,
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
             absolute: self.absolute,
@@ -227,23 +243,11 @@ impl Site {
     }
 }
 
-/// An upstream's address without user and password, fit to be shown to anybody.
-pub(super) fn without_credentials(address: &str) -> String {
-    match Url::parse(address) {
-        // `me:secret@host` is an address with the scheme `me`.
-        Ok(url) if url.cannot_be_a_base() => UNSHOWN.to_owned(),
-        Ok(url) if url.username().is_empty() && url.password().is_none() => address.to_owned(),
-        Ok(mut url) => {
-            let cut = url.set_username("").and_then(|()| url.set_password(None));
-            if cut.is_ok() { url.into() } else { UNSHOWN.to_owned() }
-        }
-        // What cannot be parsed cannot be cut safely either.
-        Err(_) => UNSHOWN.to_owned(),
-    }
+/// An address that an upstream led to, fit to be shown to anybody. `secret` is what the operator says
+/// of the upstream.
+pub(super) fn shown(address: &str, secret: Option<bool>) -> String {
+    ShownAddress::of(address, secret).text().to_owned()
 }
-
-/// Stands for an address that cannot be shown.
-const UNSHOWN: &str = "about:blank";
 
 /// An address as a link that a browser may follow; `None` for scripts and the like.
 pub(super) fn followable(address: &str) -> Option<&str> {
@@ -321,7 +325,7 @@ mod tests {
             ("https://me:secret@", "about:blank"),
             ("me:secret@a.example", "about:blank"),
         ] {
-            let cut = without_credentials(address);
+            let cut = super::shown(address, None);
             assert!(!cut.contains("secret"), "{cut}");
             if shown != "about:blank" {
                 assert_eq!(cut, shown);

@@ -4,7 +4,7 @@
 //! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
 
 use super::Shared;
-use super::address::{Form, Site, without_credentials};
+use super::address::{Form, Site};
 use super::admission::{Admission, Overloaded, What, Work};
 use super::client::Client;
 use super::feeds::{Which, answer, unreadable};
@@ -14,7 +14,9 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
 use super::shelf::Renderer;
-use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, Time};
+use crate::model::{
+    Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, ShownAddress, Time,
+};
 use crate::render::{Addresses, ArchiveDocument, HistoryPlace, Page, ViewKind};
 use crate::store::{Store, StoreError};
 use axum::extract::rejection::PathRejection;
@@ -37,6 +39,8 @@ const TIMES_ON_DISK: u64 = 8;
 struct Key {
     place: ArchivePlace,
     form: Form,
+    /// What the operator says of the upstream's address.
+    secret: Option<bool>,
 }
 
 /// Why there is no rendition.
@@ -81,7 +85,7 @@ impl Archives {
         form: Form,
         client: Client,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
-        let key = Key { place: place.clone(), form };
+        let key = Key { place: place.clone(), form, secret: record.options.secret };
         let make = async |turn| {
             let archive = self.store.archive(&record.name, &place.note.id).await?;
             let archive = archive.ok_or(Missing::Dropped)?;
@@ -153,8 +157,11 @@ fn document(
 ) -> (Addresses, HistoryPlace) {
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
-    let upstream = without_credentials(&archive.upstream);
-    let addresses = Addresses { upstream, ..site.addresses(record, form) };
+    let site_page = archive.skeleton.link.as_deref();
+    let shown = ShownAddress::of(&archive.upstream, record.options.secret);
+    let via = shown.link().map(str::to_owned);
+    let upstream = shown.base(site_page);
+    let addresses = Addresses { upstream, via, ..site.addresses(record, form, site_page) };
     let history = HistoryPlace {
         forms: site.history(),
         complete: false,

@@ -1,14 +1,13 @@
 //! `/`: what the gateway does, at a glance.
 
 use super::Shared;
-use super::address::without_credentials;
+use super::address::shown;
 use super::explain::{SOURCES_SHOWN, made};
-use super::html::{self, outward, text};
+use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
 use super::{json, keeping};
-use crate::model::counted;
-use crate::model::{FeedStanding, FeedState, HubTrust};
+use crate::model::{FeedStanding, FeedState, HubTrust, ShownAddress, counted};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -79,7 +78,7 @@ fn row(row: &Row) -> Markup {
             br;
             span.quiet { (origin(status)) }
             @if let Some(moved) = &status.moved_to {
-                br; span.quiet { "moved to " (text(&without_credentials(moved))) }
+                br; span.quiet { "moved to " (text(&shown(moved, status.options.secret))) }
             }
         }
         td {
@@ -96,7 +95,7 @@ fn row(row: &Row) -> Markup {
                 None => span.quiet { "not yet" },
             } }
             td { @match &status.next_poll {
-                Some(next) => { time { (next.at) } br; span.quiet { (text(&next.why)) } },
+                Some(next) => { (moment(next.at)) br; span.quiet { (text(&next.why)) } },
                 None => span.quiet { "none" },
             } }
         }
@@ -106,7 +105,7 @@ fn row(row: &Row) -> Markup {
                 td.number { (state.living) }
                 td.number { (state.tombstones) }
                 td.number { (keeping::archives(name, state)) }
-                td { @if let Some(tick) = state.tick { time { (tick) } } }
+                td { @if let Some(tick) = state.tick { (moment(tick.time())) } }
             },
             None => { td colspan="5" { span.quiet {
                 @if status.url.is_empty() { "no items yet" } @else { "no document yet" }
@@ -118,7 +117,7 @@ fn row(row: &Row) -> Markup {
 /// Where a feed's items come from.
 pub(super) fn origin(status: &FeedStatus) -> Markup {
     let sharing = &status.options.sharing;
-    let upstream = without_credentials(&status.url);
+    let upstream = ShownAddress::of(&status.url, status.options.secret);
     html! {
         @if sharing.is_aggregate() {
             "gathers "
@@ -133,7 +132,7 @@ pub(super) fn origin(status: &FeedStatus) -> Markup {
             "made here"
         } @else {
             @if sharing.local { "made here, and shared with " }
-            (outward(Some(&upstream), &upstream))
+            (outward(upstream.link(), upstream.text()))
         }
     }
 }
@@ -186,7 +185,7 @@ pub(super) fn last(note: &PollNote) -> Markup {
         ("re-keyed", counts.rekeyed),
     ];
     html! {
-        time { (note.at) } " "
+        (moment(note.at)) " "
         @if note.outcome == PollOutcome::Failed {
             span.bad { "failed" }
             @if let Some(blame) = note.blame { span.quiet { " (" (blame.name()) ")" } }

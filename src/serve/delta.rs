@@ -9,7 +9,7 @@
 //! [`Lineage`]: crate::model::Lineage
 
 use super::address::Form;
-use super::address::without_credentials;
+use super::address::shown;
 use super::negotiate::members;
 use crate::model::{FeedRecord, FeedState, Format, Tick, Time};
 use crate::render::{Container, ViewKind};
@@ -79,7 +79,7 @@ impl Scope {
         let dialect = form.dialect;
         let mut hash = Xxh3::new();
         let form = format!("{kind:?} {dialect:?} {:?}", format.family());
-        let upstream = without_credentials(&record.url);
+        let upstream = shown(&record.url, record.options.secret);
         for part in [env!("CARGO_PKG_VERSION"), &form, reader, &upstream] {
             hash.update(&part.len().to_le_bytes());
             hash.update(part.as_bytes());

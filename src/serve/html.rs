@@ -18,6 +18,14 @@ pub(super) async fn style(asked: HeaderMap) -> Response {
     whole(&asked, "text/css; charset=utf-8", "public, max-age=3600", STYLE.into())
 }
 
+/// The address of the icon.
+pub(super) const ICON: &str = "/assets/icon.svg";
+
+/// `GET /assets/icon.svg`, and `/favicon.ico` for those that ask without reading a page.
+pub(super) async fn icon(asked: HeaderMap) -> Response {
+    whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg").into())
+}
+
 /// A page with its title; not kept by anybody, because it shows the state of this moment.
 pub(super) fn page(title: &str, content: &Markup) -> Response {
     whole_page(document(title, content))
@@ -32,6 +40,7 @@ pub(super) fn document(title: &str, content: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Tidegate" }
+                link rel="icon" type="image/svg+xml" href=(ICON);
                 link rel="stylesheet" href="/assets/style.css";
             }
             body {

@@ -1,6 +1,6 @@
 //! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
 
-use super::address::without_credentials;
+use super::address::shown;
 use super::operator::{
     Counts, DocumentNote, FeedStatus, GatherNote, HubNote, NextPoll, PollNote, PollReport,
     ProbeNote,
@@ -63,6 +63,7 @@ fn options(options: &FeedOptions) -> Value {
         "order": options.order.name(),
         "probe": options.probe,
         "backfill": options.backfill,
+        "secret": options.secret,
         "ignore": super::ignore::written(&options.ignore),
         "min_interval": duration(options.min_interval),
         "max_interval": duration(options.max_interval),
@@ -176,7 +177,7 @@ fn hub(note: &HubNote) -> Value {
     json!({
         "state": note.state,
         "words": note.words,
-        "hub": without_credentials(&note.hub),
+        "hub": shown(&note.hub, None),
         "others": note.others,
         "topic": note.topic,
         "lease_until": time(note.until),
@@ -200,7 +201,7 @@ pub(super) fn backfill(walk: &Backfill) -> Value {
         "items": walk.items,
         "known": walk.known,
         "bytes": walk.bytes,
-        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(without_credentials),
+        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, None)),
         "failures": walk.failures,
         "started": time(Some(walk.started)),
         "ended": time(walk.ended),

@@ -23,7 +23,7 @@ const LOGGED: usize = 256;
 /// Feeds are shown as documents by some browsers, so they get the same policy as pages: nothing
 /// runs, nothing is loaded but our own style sheet, and nobody puts a page of ours into a frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; \
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'",
 );
 

@@ -9,12 +9,14 @@
 //! another subscription there, and its outline has another id.
 
 use super::Shared;
-use super::address::{Form, followable, without_credentials};
+use super::address::{Form, followable};
 use super::conditional::{http_date, not_modified};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
-use crate::model::{EndpointId, FeedName, FeedRecord, Format, Revision, SyncId, Time};
+use crate::model::{
+    EndpointId, FeedName, FeedRecord, Format, Revision, ShownAddress, SyncId, Time,
+};
 use crate::render::{Container, ViewKind, sx, sx091};
 use crate::sync::Item091;
 use axum::extract::{RawQuery, State};
@@ -117,8 +119,8 @@ pub(super) async fn document(
         if record.is_unlisted() && record.enrolment.history.is_empty() {
             continue;
         }
-        // What has no upstream is in no list of them.
-        if asked.kind == Kind::Upstream && !record.has_upstream() {
+        // What has no upstream is in no list of them, and a masked address is of no use in one.
+        if asked.kind == Kind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
             continue;
         }
         let state = match record.is_unlisted() {
@@ -132,7 +134,7 @@ pub(super) async fn document(
         let form = Form { dialect: room.site.dialect(None, container), container };
         let address = match asked.kind {
             Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
-            Kind::Upstream => without_credentials(&record.url),
+            Kind::Upstream => record.shown().text().to_owned(),
         };
         entries.push(Entry { record: Arc::clone(record), address, site });
     }
@@ -251,8 +253,10 @@ fn outline(opml: &mut String, entry: &Entry, kind: Kind, endpoint: &EndpointId) 
         sx::attribute(opml, "text", title);
         sx::attribute(opml, "title", title);
         sx::attribute(opml, "xmlUrl", address);
-        if let Some(site) = site.as_deref().and_then(followable) {
-            sx::attribute(opml, "htmlUrl", &without_credentials(site));
+        // Where a feed names no page, its id stands in, which may be the address of the feed.
+        let site = site.as_deref().and_then(followable).map(|site| ShownAddress::of(site, None));
+        if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
+            sx::attribute(opml, "htmlUrl", site);
         }
     } else {
         sx::attribute(opml, "text", title);
@@ -323,7 +327,7 @@ mod tests {
         };
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
-        let address = without_credentials(&record.url);
+        let address = record.shown().text().to_owned();
         Entry { record: Arc::new(record), address, site: Some("javascript:alert(1)".to_owned()) }
     }
 

@@ -18,7 +18,7 @@ use super::press::{Ask, Press, Turn};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish};
-use crate::model::{FeedName, FeedRecord, Revision, Tick, Time};
+use crate::model::{FeedName, FeedRecord, Revision, ShownAddress, Tick, Time};
 use crate::render::{ArchiveDocument, Container, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
 use axum::response::{IntoResponse, Response};
@@ -45,7 +45,7 @@ const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime")
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     feed: FeedName,
-    upstream: String,
+    upstream: ShownAddress,
     kind: ViewKind,
     dialect: Dialect,
     /// What was asked for.
@@ -116,7 +116,7 @@ impl Pasts {
         };
         let key = Key {
             feed: record.name.clone(),
-            upstream: record.url.clone(),
+            upstream: record.shown(),
             kind: wish.kind,
             dialect: wish.dialect,
             container: wish.container,
@@ -153,7 +153,7 @@ impl Pasts {
     ) -> Result<Memento, Missing> {
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
-        let addresses = self.site.addresses(record, form);
+        let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
         let Shown { view, deleted, since, until } = match wish.kind {
             ViewKind::Sync => {
                 // A list is told whole, so that everything stands where it stood.

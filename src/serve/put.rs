@@ -30,6 +30,8 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
             "order" => options.order = order(&value)?,
             "probe" => options.probe = boolean("probe", &value)?,
             "backfill" => options.backfill = boolean("backfill", &value)?,
+            "secret" if value.is_null() => options.secret = None,
+            "secret" => options.secret = Some(boolean("secret", &value)?),
             "ignore" => options.ignore = ignore::read(&value)?,
             "min_interval" => options.min_interval = interval("min_interval", &value)?,
             "max_interval" => options.max_interval = interval("max_interval", &value)?,

@@ -13,7 +13,7 @@ use super::press::{Ask, Press, Turn};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use crate::model::{
-    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, SyncId, Tick,
+    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
@@ -68,7 +68,7 @@ impl Wish {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     feed: FeedName,
-    upstream: String,
+    upstream: ShownAddress,
     plan: Plan,
     form: Form,
     /// Whether the operator says that the feed is complete.
@@ -81,7 +81,7 @@ impl Key {
     fn new(record: &FeedRecord, wish: Wish, plan: Plan, state: &FeedState) -> Self {
         Self {
             feed: record.name.clone(),
-            upstream: record.url.clone(),
+            upstream: record.shown(),
             plan,
             form: wish.form(state),
             complete: record.options.complete,
@@ -299,7 +299,7 @@ impl Shelf {
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
-        let addresses = self.site.addresses(record, form);
+        let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         // Deltas begin with what anybody gets, not with an answer to `?since=`.

@@ -18,6 +18,7 @@ mod keys;
 mod open;
 mod past;
 mod plan;
+mod private;
 mod prune;
 mod purge;
 mod read;
@@ -104,6 +105,7 @@ impl SledStore {
             rehearsal::rehearse(&folder, mark, noted)?;
         }
         let trees = Arc::new(open::engine(folder.path(), folder.path())?);
+        folder.restrict();
         let found = open::inspect(&trees, mark.as_ref(), noted)?;
         let mut barrier = barrier(&trees, &folder)?;
         let opened = open::open(&folder, &trees, &mut *barrier, found, endpoint)?;

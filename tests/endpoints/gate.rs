@@ -41,6 +41,7 @@ impl Gate {
             sync: format!("https://{name}/feeds/list/sync"),
             complete: format!("https://{name}/feeds/list/complete"),
             upstream: String::new(),
+            via: None,
             sup: None,
             hub: None,
             absolute: false,

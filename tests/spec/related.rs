@@ -27,6 +27,7 @@ async fn links_to_related_feeds_are_absolute() {
         sync: "https://gate.example/feeds/news/sync".into(),
         complete: "https://gate.example/feeds/news/complete".into(),
         upstream: gate.url.clone(),
+        via: None,
         sup: None,
         hub: None,
         absolute: false,

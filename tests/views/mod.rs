@@ -3,6 +3,7 @@
 pub mod containers;
 pub mod expat;
 pub mod form;
+pub mod links;
 
 use super::support;
 use serde_json::Value;
@@ -44,6 +45,8 @@ pub struct Compared {
     pub tombstones: usize,
     /// Containers and dialects that were read back.
     pub round_trips: usize,
+    /// Where links lead.
+    pub links: links::Links,
 }
 
 /// Takes a series in up to its last good document and compares the views; writes them into the
@@ -70,6 +73,7 @@ struct Wanted {
     /// Of each entry its native id, where it has one, and its title.
     entries: Vec<(Option<String>, String)>,
     by_feed_rs: bool,
+    links: links::Document,
 }
 
 impl Wanted {
@@ -108,7 +112,8 @@ impl Wanted {
         let mut seen = HashSet::new();
         let mut markups = document.entries.iter().map(|entry| &entry.markup);
         entries.retain(|_| markups.next().is_some_and(|markup| seen.insert(markup)));
-        Some(Self { format: document.format, entries, by_feed_rs })
+        let links = links::Document::read(&decoded.text);
+        Some(Self { format: document.format, entries, by_feed_rs, links })
     }
 
     /// The entries of a view: (id, title), read as the publisher's document was. feed-rs cannot
@@ -199,6 +204,7 @@ pub fn page_addresses() -> Addresses {
         sync: "https://gate.example/feeds/recorded/sync".into(),
         complete: "https://gate.example/feeds/recorded/complete".into(),
         upstream: "https://publisher.example/feed".into(),
+        via: Some("https://publisher.example/feed".into()),
         sup: None,
         hub: None,
         absolute: false,
@@ -207,8 +213,8 @@ pub fn page_addresses() -> Addresses {
     }
 }
 
-fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
-    let addresses = page_addresses();
+fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -> String {
+    let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
         container: render::Container::of(view.state.format),
@@ -243,8 +249,9 @@ fn compare(
     let gone = window.items.iter().filter(|item| item.shared.winner.deleted);
     let gone: Vec<Deletion> = gone.map(Deletion::from).collect();
 
-    let reader = rendered(&current, ViewKind::Reader, &gone);
-    let sync = rendered(&window, ViewKind::Sync, &[]);
+    let address = wanted.links.address();
+    let reader = rendered(&current, ViewKind::Reader, &gone, &address);
+    let sync = rendered(&window, ViewKind::Sync, &[], &address);
     std::fs::write(out.with_extension("reader.out"), &reader).unwrap();
     std::fs::write(out.with_extension("sync.out"), &sync).unwrap();
 
@@ -253,6 +260,12 @@ fn compare(
         items: current.items.len(),
         in_sync: window.items.len(),
         tombstones: gone.len(),
+        links: links::compare(
+            &wanted.links,
+            &address,
+            &links::Document::read(&reader),
+            &page_addresses().reader,
+        ),
         ..Compared::default()
     };
     for (name, text) in [("reader", &reader), ("sync", &sync)] {

@@ -2,7 +2,8 @@
 
 use crate::config::{self, Config, FEED_LIMIT, feed_name};
 use crate::model::{
-    EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Time,
+    EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
+    ShownAddress, Time,
 };
 use crate::parse::opml::{Outline, OutlineKind, OutlineList};
 use std::collections::{HashMap, HashSet};
@@ -199,15 +200,13 @@ fn short(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN).collect()
 }
 
-/// An address without user and password.
+/// An address without user, password and keys.
 fn shown(address: &str) -> String {
     let short = short(address);
     match Url::parse(address) {
-        Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
-            let cut = url.set_username("").and_then(|()| url.set_password(None));
-            if cut.is_ok() { self::short(url.as_str()) } else { "…".to_owned() }
-        }
-        Ok(_) => short,
+        Ok(url) if url.cannot_be_a_base() && address.contains('@') => "…".to_owned(),
+        Ok(url) if url.cannot_be_a_base() => short,
+        Ok(_) => self::short(ShownAddress::of(address, None).text()),
         // What cannot be parsed cannot be cut safely.
         Err(_) if address.contains('@') => "…".to_owned(),
         Err(_) => short,
@@ -252,7 +251,7 @@ mod tests {
             new,
             [
                 ("a-example-feed", "https://a.example/feed"),
-                ("a-example-feed-2", "https://a.example/feed?b"),
+                ("a-example-feed-d532orrb", "https://a.example/feed?b"),
                 ("b-example", "http://b.example/"),
                 ("c-example", "https://c.example/"),
             ]
@@ -302,7 +301,11 @@ mod tests {
         let plan = planned(again, &stored, &config);
         assert_eq!(plan.known, 2);
         assert_eq!(plan.new.len(), 1);
-        assert_eq!(plan.new[0].name.as_str(), "b-example-2", "the configuration has that name");
+        assert_eq!(
+            plan.new[0].name.as_str(),
+            "b-example-luo5tbey",
+            "the configuration has that name"
+        );
         assert!(refused(&plan)[0].contains("this gateway itself"));
         assert!(plan.new[0].enrolment.changed() > stored[0].enrolment.changed());
         stored[0].standing = FeedStanding::Gone;

@@ -149,6 +149,7 @@ impl Desk {
                 || of(other).is_some_and(|options| options.shares_with.contains(name))
         };
         let authors = render::authors(&skeleton);
+        let skeleton_link = skeleton.link.clone();
         let title = match of(name).and_then(|options| options.title.clone()) {
             Some(title) => title,
             None if skeleton.title.trim().is_empty() => name.to_string(),
@@ -156,7 +157,8 @@ impl Desk {
         };
         let address = format!("{}/feeds/{name}", self.public_url.trim_end_matches('/'));
         let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
-        let upstream = upstream.and_then(|record| bare(&record.url));
+        let upstream = upstream.filter(|record| record.has_upstream());
+        let upstream = upstream.map(|record| record.shown().base(skeleton_link.as_deref()));
         Ok(Some(Found {
             state,
             title,
@@ -172,14 +174,6 @@ impl Desk {
             name: name.clone(),
         }))
     }
-}
-
-/// An upstream's address without credentials.
-fn bare(address: &str) -> Option<String> {
-    let mut url = url::Url::parse(address).ok()?;
-    url.set_username("").ok()?;
-    url.set_password(None).ok()?;
-    Some(url.into())
 }
 
 impl Found {

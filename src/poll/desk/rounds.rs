@@ -2,7 +2,7 @@
 
 use super::{Desk, Done, Reply, Running};
 use crate::fetch::{Blame, Retry};
-use crate::model::{FeedName, Time};
+use crate::model::{FeedName, FeedRecord, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::probe;
@@ -98,7 +98,7 @@ impl Desk {
                 feed.replan(planned, bounds.min(), now)
             }
             Err(error) => {
-                memory.failed(&error.words());
+                memory.failed(&hidden(&feed.record, &error.words()));
                 let after = After::Failed(memory.poll.failures, error.retry());
                 let next = memory.plan(name, bounds, now).next(after, now);
                 let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
@@ -126,14 +126,18 @@ impl Desk {
         if let Some(state) = &state {
             memory.saved(state.clone());
         }
-        let note = note(&running, &result);
+        let mut note = note(&running, &result);
+        if let Some(failure) = &mut note.failure {
+            failure.error = hidden(&feed.record, &failure.error);
+        }
         let as_before = failed_before > 0
             && self.board.look(name, |status| {
                 let kind = |failure: &Failure| (failure.blame, failure.status);
                 status.failure.as_ref().map(kind) == note.failure.as_ref().map(kind)
             });
         log(name, &note, failed_before, as_before);
-        let report = report(&result);
+        let mut report = report(&result);
+        report.error = report.error.map(|error| hidden(&feed.record, &error));
         let poll = memory.poll.clone();
         let same = memory.agreed();
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
@@ -212,6 +216,11 @@ impl Desk {
             self.begin(name, waiting);
         }
     }
+}
+
+/// An error without the address of the feed, where that is secret.
+fn hidden(record: &FeedRecord, error: &str) -> String {
+    record.shown().hide_in(&record.url, error)
 }
 
 fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {

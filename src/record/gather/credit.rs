@@ -2,7 +2,7 @@
 //! 4.2.11) and RSS's `source`.
 
 use crate::model::{Format, Markup};
-use crate::render::sx;
+use crate::render::{Added, Bases, sx, with_bases};
 
 /// The namespace of `dc:creator`: RSS wants an electronic mail address in `author`.
 const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
@@ -25,8 +25,7 @@ pub struct Credit<'a> {
 /// The entry with its source. One that names a source already keeps it, as does one in a format that
 /// has no such element.
 pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
-    let mut markup = markup.clone();
-    markup.context.base.get_or_insert_with(|| credit.base.to_owned());
+    let mut markup = based(markup, credit);
     if markup.xml.contains("<source") || markup.xml.contains(":source") {
         return markup;
     }
@@ -72,6 +71,25 @@ pub(super) fn credited(markup: &Markup, credit: &Credit<'_>) -> Markup {
         range.as_mut().map(moved);
     }
     Markup { xml: format!("{before}{element}{after}"), slots, ..markup }
+}
+
+/// The entry with a base where its references need one: around it is another document now.
+fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
+    let mut markup = markup.clone();
+    if markup.context.base.is_some() {
+        return markup;
+    }
+    // References in JSON are found when it is converted.
+    if markup.format == Format::JsonFeed {
+        markup.context.base = Some(credit.base.to_owned());
+        return markup;
+    }
+    let Added { entry, inside } = Bases { document: credit.base, channel: None }.add(&markup);
+    if let Some((places, base)) = inside {
+        markup = with_bases(&markup, &places, &base);
+    }
+    markup.context.base = entry;
+    markup
 }
 
 fn escaped(text: &str) -> String {

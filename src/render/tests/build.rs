@@ -95,6 +95,7 @@ pub fn addresses() -> Addresses {
         sync: "https://gate.example/feeds/news/sync".to_owned(),
         complete: "https://gate.example/feeds/news/complete".to_owned(),
         upstream: "https://pub.example/blog/feed?a=1&b=2".to_owned(),
+        via: Some("https://pub.example/blog/feed?a=1&b=2".to_owned()),
         sup: Some("https://gate.example/sup.json#abc".to_owned()),
         hub: None,
         absolute: false,

@@ -86,19 +86,71 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
 }
 
 #[test]
-fn a_document_without_base_gets_the_address_that_it_came_from() {
+fn a_document_without_base_gets_none_and_a_relative_one_is_made_absolute() {
     let root = |feed: &Feed| {
         let text = feed.reader();
         text[..=text.find('>').unwrap()].to_owned()
     };
     let plain = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
-    let base = " xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\"";
-    assert!(root(&moved(plain, plain)).contains(base));
+    assert!(!root(&moved(plain, plain)).contains("xml:base"));
     let relative = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/top/'></feed>";
     assert!(root(&moved(relative, relative)).contains(" xml:base='https://pub.example/top/'"));
     let absolute =
         "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
     assert!(root(&moved(absolute, absolute)).ends_with(" xml:base='https://x.example/'>"));
+}
+
+/// The start tag of an entry with this inside whose page is `link`, and its whole text.
+fn based(link: Option<&str>, inside: &str) -> (String, String) {
+    let document = format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id>{inside}</entry></feed>");
+    let (skeleton, mut entries) = cut(Format::Atom10, &document);
+    entries[0].card.link = link.map(str::to_owned);
+    let feed = Feed::of(skeleton, vec![item_as(entries.remove(0), "urn:1")]);
+    (start_tag(&feed), feed.entries())
+}
+
+#[test]
+fn an_entry_gets_a_base_only_where_a_reference_needs_one() {
+    let page = Some("https://pub.example/posts/1");
+    let html = |html: &str| format!("<content type='html'>{}</content>", html.replace('<', "&lt;"));
+    for none in ["", "<a href='#fn1'>", "<a href='https://x.example/'>", "<a href=''>"] {
+        assert_eq!(based(page, &html(none)).0, "<entry>", "{none}");
+    }
+    // Wherever it is the same, the entry's page: then fragments lead where they led.
+    let own = "<entry xml:base=\"https://pub.example/posts/1\">";
+    assert_eq!(based(page, &html("<a href='#fn1'><img src='/a.png'>")).0, own);
+    // What stands in the text is relative to the page it was cut out of.
+    assert_eq!(based(page, &html("<img src='a.png'>")).0, own);
+    // Unless that is somebody else's.
+    let document = "<entry xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\">";
+    assert_eq!(based(Some("https://other.example/"), &html("<img src='a.png'>")).0, document);
+    assert_eq!(based(None, &html("<img src='a.png'>")).0, document);
+}
+
+#[test]
+fn references_of_the_format_are_relative_to_the_document() {
+    let page = Some("https://pub.example/blog/posts/1");
+    let (tag, _) = based(page, "<link href='posts/1'/>");
+    let document = "https://pub.example/blog/feed?a=1&amp;b=2";
+    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
+    let (tag, text) =
+        based(page, "<link href='posts/1'/><summary type='html'>&lt;a href='#a'></summary>");
+    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
+    assert!(
+        text.contains("<summary xml:base=\"https://pub.example/blog/posts/1\" type='html'>"),
+        "{text}"
+    );
+    assert!(text.contains("<id>urn:1</id>"), "{text}");
+}
+
+#[test]
+fn a_head_without_base_has_absolute_references() {
+    let head = "<rss version='2.0'><channel><link>/</link><image><url>i.png</url></image>\
+                <description>&lt;a href='b'&gt;</description></channel></rss>";
+    let text = Feed::new(Format::Rss20, head).reader();
+    assert!(text.contains("<link>https://pub.example/</link>"), "{text}");
+    assert!(text.contains("<url>https://pub.example/blog/i.png</url>"), "{text}");
+    assert!(text.contains("<description xml:base=\"https://pub.example/"), "{text}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Shelf {
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
-        let addresses = self.site.addresses(record, form);
+        let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         let make = move || {

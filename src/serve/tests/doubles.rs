@@ -235,6 +235,12 @@ impl TestStore {
         }
     }
 
+    /// Changes what the operator says of a feed.
+    pub(super) fn edit_record(&self, feed: &str, edit: impl FnOnce(&mut FeedRecord)) {
+        let mut records = self.records.lock().unwrap();
+        edit(records.iter_mut().find(|record| record.name == name(feed)).unwrap());
+    }
+
     /// `news` (Atom), `radio` (RSS), `new` (no document yet), `dead` (deleted), `still` (paused).
     pub(super) fn with_news() -> Self {
         let atom = || Some(feed(Format::Atom10));

@@ -95,6 +95,95 @@ async fn pages_tell_what_an_aggregate_does_not_have_and_escape_it() {
     }
 }
 
+/// What attributes of a page name.
+fn named<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
+    let pieces = page.split(attribute).skip(1);
+    pieces.filter_map(|piece| piece.split('"').next()).collect()
+}
+
+/// As a proxy asks that serves the gateway at `/gate` and takes that off.
+#[tokio::test]
+async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
+    let public_url = "https://feeds.example.org/gate/".to_owned();
+    let site = Site::with(TestStore::with_news(), Settings { public_url, ..settings() });
+    let mut waiting = vec!["/".to_owned()];
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(path) = waiting.pop() {
+        if !seen.insert(path.clone()) || seen.len() > 200 {
+            continue;
+        }
+        let answer = site.get(&path).await;
+        assert_ne!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+        let is_page = header(&answer, "content-type").starts_with("text/html");
+        let page = text(answer).await;
+        let links = if is_page { named(&page, "href=\"") } else { Vec::new() };
+        for link in
+            links.into_iter().chain(named(&page, "action=\"").into_iter().filter(|_| is_page))
+        {
+            let link = link.replace("&amp;", "&");
+            if link.starts_with('#') || link.starts_with("https://") {
+                continue;
+            }
+            let below = link.strip_prefix("/gate/");
+            let below = below.unwrap_or_else(|| panic!("{path} leads to {link}"));
+            waiting.push(format!("/{}", below.split('#').next().unwrap()));
+        }
+    }
+    for expected in
+        ["/feeds/news/about", "/feeds/news/conflicts", "/subscriptions.opml", "/assets/icon.svg"]
+    {
+        assert!(seen.contains(expected), "{seen:?}");
+    }
+    // What documents name is absolute, and has the path as well.
+    let answer = site.get("/feeds/news").await;
+    assert!(text(answer).await.contains("https://feeds.example.org/gate/feeds/news/complete"));
+}
+
+#[tokio::test]
+async fn there_is_an_icon() {
+    let site = Site::new();
+    for path in ["/favicon.ico", "/assets/icon.svg"] {
+        let answer = site.get(path).await;
+        assert_eq!(header(&answer, "content-type"), "image/svg+xml", "{path}");
+        assert!(header(&answer, "content-security-policy").contains("img-src 'self'"));
+    }
+    let page = text(site.get("/").await).await;
+    assert!(page.contains("<link rel=\"icon\" type=\"image/svg+xml\" href=\"/assets/icon.svg\">"));
+    // One form of time on a page.
+    assert!(!page.contains("<time>"), "{page}");
+}
+
+/// The key to a private feed is in its address.
+#[tokio::test]
+async fn a_secret_address_is_on_no_page_and_in_no_document() {
+    let url = "https://up.example/p/feed?token=hunter2".to_owned();
+    let store = TestStore::with_news();
+    store.edit_record("news", |record| record.url.clone_from(&url));
+    let site = Site::over(store);
+    let mut said = status("news");
+    said.url = url;
+    *site.operator.said.lock().unwrap() = Some(said);
+    for path in [
+        "/",
+        "/feeds/news",
+        "/feeds/news/sync",
+        "/feeds/news/about",
+        "/subscriptions.opml?upstream=1",
+    ] {
+        let page = text(site.get(path).await).await;
+        assert!(!page.contains("hunter2"), "{path}: {page}");
+    }
+    let page = text(site.get("/").await).await;
+    assert!(page.contains("https://up.example/p/feed?***"), "{page}");
+    assert!(!text(site.get("/subscriptions.opml?upstream=1").await).await.contains("***"));
+    // References lead where they led, and the operator may know.
+    assert!(
+        text(site.get("/feeds/news").await).await.contains("upstream https://up.example/p/feed\n")
+    );
+    let told = json(site.call("GET", "/feeds/news", "").await).await;
+    assert_eq!(told["url"], "https://up.example/p/feed?token=hunter2");
+}
+
 #[tokio::test]
 async fn the_dashboard_tells_what_happens_and_escapes_it() {
     let answer = Site::new().get("/").await;

@@ -26,6 +26,7 @@ pub(in crate::store) struct FeedRow {
     backfill: bool,
     enrolment: EnrolmentRecord,
     sharing: SharingRow,
+    secret: Option<bool>,
 }
 
 /// The [`SharingOptions`] of a feed.
@@ -82,23 +83,27 @@ const UNLISTED: EnrolmentRecord = EnrolmentRecord { title: None, version: 1, his
 /// No noise of the operator's own.
 const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 
+/// Nothing said of whether the address is secret.
+const UNSAID: Option<bool> = None;
+
 /// A feed that takes no part in sharing.
 fn unshared() -> SharingRow {
     SharingRow::from(&SharingOptions::default())
 }
 
 impl Record for FeedRow {
-    const VERSION: u8 = 5;
+    const VERSION: u8 = 6;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => {
-                let rest = (OrderWord::Auto, false, NOTHING, false, UNLISTED, unshared());
+                let rest = (OrderWord::Auto, false, NOTHING, false, UNLISTED, unshared(), UNSAID);
                 fields_and(payload, &rest)
             }
-            2 => fields_and(payload, &(false, UNLISTED, unshared())),
-            3 => fields_and(payload, &(UNLISTED, unshared())),
-            4 => fields_and(payload, &unshared()),
+            2 => fields_and(payload, &(false, UNLISTED, unshared(), UNSAID)),
+            3 => fields_and(payload, &(UNLISTED, unshared(), UNSAID)),
+            4 => fields_and(payload, &(unshared(), UNSAID)),
+            5 => fields_and(payload, &UNSAID),
             _ => newest(version, payload),
         }
     }
@@ -167,6 +172,7 @@ impl From<&FeedRecord> for FeedRow {
             probe: feed.options.probe,
             backfill: feed.options.backfill,
             sharing: SharingRow::from(&feed.options.sharing),
+            secret: feed.options.secret,
             ignore: (feed.options.ignore.iter())
                 .map(|ignore| (ignore.field().to_owned(), ignore.pattern().map(str::to_owned)))
                 .collect(),
@@ -219,6 +225,7 @@ impl TryFrom<FeedRow> for FeedRecord {
                     .map(|(field, pattern)| Ignore::new(field, pattern.as_deref()))
                     .collect::<Result<_, _>>()?,
                 sharing: row.sharing.try_into()?,
+                secret: row.secret,
             },
             enrolment: Enrolment {
                 title: row.enrolment.title,

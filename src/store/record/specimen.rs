@@ -19,7 +19,6 @@ pub(in crate::store) use subscription::any_subscription;
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
     ".{0,12}"
 }
-
 pub(in crate::store) fn time() -> impl Strategy<Value = Time> {
     any::<i64>().prop_map(Time::from_unix)
 }
@@ -414,10 +413,10 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let interval = || of(any::<u64>().prop_map(Duration::from_millis));
     let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
         .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
-    let noise = (select(Order::ALL.to_vec()), any::<[bool; 2]>(), vec(ignore, 0..4));
+    let noise = (select(Order::ALL.to_vec()), any::<[bool; 3]>(), vec(ignore, 0..4));
     let options = (any::<bool>(), deletions, interval(), interval(), noise, any_sharing())
         .prop_map(|(complete, deletions, min_interval, max_interval, noise, sharing)| {
-            let (order, [probe, backfill], ignore) = noise;
+            let (order, [probe, backfill, secret], ignore) = noise;
             FeedOptions {
                 complete,
                 deletions,
@@ -428,7 +427,8 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 backfill,
                 ignore,
                 sharing,
-                without: Without::default(),
+                secret: Some(secret).filter(|_| complete),
+                ..FeedOptions::default()
             }
         });
     (feed(), text(), source, standing, options, any_enrolment()).prop_map(

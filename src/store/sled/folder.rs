@@ -1,6 +1,7 @@
 //! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
 //! from a new one.
 
+use super::private;
 use crate::model::EndpointId;
 use crate::store::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
@@ -73,17 +74,25 @@ impl Folder {
             doing: "make or open its folder",
             source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
         };
-        std::fs::create_dir_all(path).map_err(failed)?;
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
+        private::make(path).map_err(failed)?;
+        let mut options = private::options();
+        options.read(true).create(true).truncate(false);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                private::restrict(path);
+                Ok(Self { path: path.to_owned(), _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => {
                 Err(StoreError::InUse { path: path.display().to_string() })
             }
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
+    }
+
+    /// Lets only the owner read what the engine has written meanwhile.
+    pub(super) fn restrict(&self) {
+        private::restrict(&self.path);
     }
 
     /// The folder.
@@ -112,8 +121,8 @@ impl Folder {
 
     /// The note of the last durable epoch: what it says, and where to write the next.
     pub(super) fn reached(&self) -> Result<(Epoch, Reached), StoreError> {
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
+        let mut options = private::options();
+        options.read(true).create(true).truncate(false);
         let file = options.open(self.path.join(REACHED));
         let file = file.map_err(|source| StoreError::Io { doing: "open its notes", source })?;
         let mut reached = Reached(file);
@@ -132,11 +141,17 @@ impl Folder {
 
     fn write_mark(&self, text: &str) -> io::Result<()> {
         let new = self.path.join(NEW_MARK);
-        let mut file = File::create(&new)?;
+        let mut file = private::options().create(true).truncate(true).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, self.path.join(MARK))?;
         File::open(&self.path)?.sync_all()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.restrict();
     }
 }
 

@@ -101,6 +101,13 @@ fn noise() -> Vec<Ignore> {
     ]
 }
 
+/// A feed whose address is secret.
+pub(super) fn secret_feed() -> FeedRow {
+    let mut record = FeedRecord::try_from(shared_feed()).unwrap();
+    record.options.secret = Some(true);
+    FeedRow::from(&record)
+}
+
 /// A feed that says how it takes part in sharing.
 pub(super) fn shared_feed() -> FeedRow {
     let sharing = SharingOptions {
@@ -119,6 +126,7 @@ pub(super) fn shared_feed() -> FeedRow {
 fn feeds_of_earlier_layouts_take_no_part_in_sharing() {
     let unshared = SharingOptions::default;
     for (name, expected) in [
+        ("feed-5.hex", shared_feed()),
         ("feed-4.hex", listed_feed()),
         ("feed-3.hex", feed(Order::OldestFirst, true, noise(), true, unshared())),
         ("feed-2.hex", feed(Order::OldestFirst, true, noise(), false, unshared())),
@@ -150,6 +158,7 @@ fn feed(
             backfill,
             ignore,
             sharing,
+            secret: None,
             without: Without::default(),
         },
         enrolment: Enrolment::default(),

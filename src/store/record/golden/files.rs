@@ -6,7 +6,7 @@
 
 use super::super::sharing::Seconds;
 use super::admin::{
-    history_record, hub, poll, poll_and_hub, schedule, shared_feed, subscription, walk,
+    history_record, hub, poll, poll_and_hub, schedule, secret_feed, subscription, walk,
 };
 use super::*;
 use crate::store::floor::Floor;
@@ -366,7 +366,7 @@ specimens! {
     poll_7: "poll-7.hex",
         poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(schedule()))),
         PollRecord;
-    feed_5: "feed-5.hex", shared_feed(), FeedRow;
+    feed_6: "feed-6.hex", secret_feed(), FeedRow;
     subscription_2: "subscription-2.hex", subscription(Some(at(90))), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;

@@ -1,0 +1,192 @@
+//! Names of the feeds of the command line. The store keeps which name an address has: it never changes
+//! by itself, whatever else stands on the command line.
+
+use crate::config::{self, Config, Feed, feed_name, is_named_after};
+use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use std::collections::{HashMap, HashSet};
+use url::Url;
+
+/// The configuration with the names that the store has for the addresses of the command line, and a
+/// sentence for each feed that is left out.
+pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<String>) {
+    let mut config = config.clone();
+    let is_given = |feed: &Feed| feed.source == FeedSource::CommandLine;
+    let given: Vec<Feed> = config.feeds.iter().filter(|feed| is_given(feed)).cloned().collect();
+    config.feeds.retain(|feed| !is_given(feed));
+    let aggregates = config.aggregates.iter().map(|aggregate| aggregate.name.clone());
+    let mut taken: HashSet<FeedName> = aggregates.collect();
+    taken.extend(config.feeds.iter().map(|feed| feed.name.clone()));
+    let records: HashMap<&FeedName, &FeedRecord> =
+        stored.iter().map(|record| (&record.name, record)).collect();
+    let mut left_out = Vec::new();
+    // Those that have a name keep it, before others are named.
+    let (known, new): (Vec<Feed>, Vec<Feed>) =
+        given.into_iter().partition(|feed| stored_name(feed, stored, &taken).is_some());
+    for mut feed in known {
+        let Some(name) = stored_name(&feed, stored, &taken) else { continue };
+        taken.insert(name.clone());
+        feed.name = name;
+        config.feeds.push(feed);
+    }
+    for mut feed in new {
+        let Some(url) = feed.url.clone() else { continue };
+        let moved = feed_name(&url, |name| taken.contains(name));
+        let moved = moved.and_then(|name| records.get(&name).copied()).filter(|r| has_moved(r));
+        if let Some(record) = moved {
+            left_out.push(sentence(&url, &record.name, Some(record)));
+            continue;
+        }
+        let name = feed_name(&url, |name| taken.contains(name) || records.contains_key(name));
+        let Some(name) = name else {
+            left_out.push(sentence(&url, &feed.name, records.get(&feed.name).copied()));
+            continue;
+        };
+        taken.insert(name.clone());
+        feed.name = name;
+        config.feeds.push(feed);
+    }
+    (config, left_out)
+}
+
+/// The name that the store has for the address of a feed. One that the command line gave goes before
+/// one that somebody chose.
+fn stored_name(feed: &Feed, stored: &[FeedRecord], taken: &HashSet<FeedName>) -> Option<FeedName> {
+    let url = feed.url.as_ref()?.as_str();
+    let same = |record: &&FeedRecord| record.url == url && !taken.contains(&record.name);
+    let found = stored.iter().filter(same).min_by_key(|record| {
+        (record.standing == FeedStanding::Gone, record.source != FeedSource::CommandLine)
+    });
+    found.map(|record| record.name.clone())
+}
+
+/// Whether the address of a feed was changed after it was named: its name is not made of it, and it is
+/// not the file's, where names are chosen.
+fn has_moved(record: &FeedRecord) -> bool {
+    record.source != FeedSource::File
+        && Url::parse(&record.url).is_ok_and(|url| !is_named_after(&record.name, &url))
+}
+
+fn sentence(url: &Url, name: &FeedName, record: Option<&FeedRecord>) -> String {
+    let shown = crate::model::ShownAddress::of(url.as_str(), None);
+    let other = record.map_or_else(
+        || "is taken".to_owned(),
+        |record| match record.shown().text() {
+            text if record.has_upstream() => format!("belongs to {text}"),
+            _ => "belongs to a feed without an upstream".to_owned(),
+        },
+    );
+    format!(
+        "{} is left out: its name {name} {other}; give it a name of its own in a [[feed]] table",
+        shown.text()
+    )
+}
+
+/// Addresses that are polled under two names, with a sentence for each.
+pub fn polled_twice(config: &Config) -> Vec<String> {
+    let mut first: HashMap<&str, &FeedName> = HashMap::new();
+    let mut found = Vec::new();
+    for feed in &config.feeds {
+        let Some(url) = feed.url.as_ref() else { continue };
+        match first.get(url.as_str()) {
+            Some(other) => {
+                let shown = config::Feed::record(feed).shown();
+                found.push(format!(
+                    "the feeds {other} and {} have the same address, {}; it is polled twice",
+                    feed.name,
+                    shown.text()
+                ));
+            }
+            None => {
+                first.insert(url.as_str(), &feed.name);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Checked, Overrides};
+    use crate::model::{Enrolment, FeedOptions};
+
+    fn given(urls: &[&str]) -> Config {
+        let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
+        Overrides { feeds, ..Overrides::default() }.apply(Checked::default()).config
+    }
+
+    fn names(config: &Config) -> Vec<(String, String)> {
+        let name = |feed: &Feed| (feed.url.clone().unwrap().to_string(), feed.name.to_string());
+        config.feeds.iter().map(name).collect()
+    }
+
+    fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
+        FeedRecord {
+            name: FeedName::new(name).unwrap(),
+            url: url.to_owned(),
+            source,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+        }
+    }
+
+    const ONE: &str = "http://h.example/f?id=1";
+    const TWO: &str = "http://h.example/f?id=2";
+
+    #[test]
+    fn a_name_does_not_depend_on_what_else_is_given() {
+        let (both, _) = assigned(&given(&[ONE, TWO]), &[]);
+        let stored: Vec<_> = both.feeds.iter().map(Feed::record).collect();
+        let (alone, left_out) = assigned(&given(&[TWO]), &stored);
+        assert_eq!(names(&alone), names(&both)[1..]);
+        assert!(left_out.is_empty());
+        assert_eq!(names(&assigned(&given(&[TWO]), &[]).0), names(&both)[1..]);
+    }
+
+    #[test]
+    fn the_store_keeps_the_name_of_an_address() {
+        // Numbered by an earlier version.
+        let stored = [
+            record("h-example-f", ONE, FeedSource::CommandLine),
+            record("h-example-f-2", TWO, FeedSource::CommandLine),
+        ];
+        let (config, left_out) = assigned(&given(&[TWO]), &stored);
+        assert_eq!(names(&config), [(TWO.to_owned(), "h-example-f-2".to_owned())]);
+        assert!(left_out.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_is_another_feeds_gets_a_hash() {
+        let stored = [record("h-example-a-b", "http://h.example/a.b", FeedSource::CommandLine)];
+        let (config, _) = assigned(&given(&["http://h.example/a/b"]), &stored);
+        assert!(names(&config)[0].1.starts_with("h-example-a-b-"), "{:?}", names(&config));
+        // Somebody chose it, in the file.
+        let stored = [record("h-example-c", "http://x.example/", FeedSource::File)];
+        let (config, _) = assigned(&given(&["http://h.example/c"]), &stored);
+        assert!(names(&config)[0].1.starts_with("h-example-c-"), "{:?}", names(&config));
+    }
+
+    #[test]
+    fn a_feed_whose_name_has_another_address_is_left_out_and_the_others_start() {
+        let stored = [record("h-example-c", "http://moved.example/new", FeedSource::Api)];
+        let (config, left_out) = assigned(&given(&["http://h.example/c", TWO]), &stored);
+        assert_eq!(config.feeds.len(), 1);
+        assert_eq!(
+            left_out,
+            ["http://h.example/c is left out: its name h-example-c belongs to \
+              http://moved.example/new; give it a name of its own in a [[feed]] table"]
+        );
+    }
+
+    #[test]
+    fn one_address_under_two_names_is_said() {
+        let text = "[[feed]]\nname='a'\nurl='http://x.example/'\n\
+                    [[feed]]\nname='b'\nurl='http://x.example/'";
+        let said = polled_twice(&crate::config::check("f", text).unwrap().config);
+        assert_eq!(
+            said,
+            ["the feeds a and b have the same address, http://x.example/; it is polled twice"]
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! An upstream's address as it may be shown: in documents, on pages, in errors and in logs.
+//!
+//! The addresses of private podcasts, calendars and newsletters contain the key to them, in the query
+//! or as a part of the path. Whoever has the address has the feed, so it is not published.
+
+use url::Url;
+
+/// Stands for what is not shown.
+pub const MASK: &str = "***";
+/// Stands for an address that cannot be shown at all.
+const UNSHOWN: &str = "about:blank";
+/// A shorter value is no key unless its parameter says so, in bytes.
+const KEY_LENGTH: usize = 16;
+/// As many digits in a row, and no letters, are a key.
+const DIGITS_LENGTH: usize = 20;
+/// A value of a parameter that is called a key is one from this length on, in bytes.
+const NAMED_KEY_LENGTH: usize = 4;
+/// As many changes between letters, digits and cases are no word.
+const CHANGES: usize = 4;
+/// What parameters are called whose value is a key.
+const KEY_NAMES: [&str; 12] = [
+    "apikey",
+    "auth",
+    "authkey",
+    "key",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "sig",
+    "signature",
+    "token",
+    "accesstoken",
+];
+/// Parameters that are public, however random their values look: YouTube's.
+const PUBLIC_NAMES: [&str; 2] = ["channel_id", "playlist_id"];
+
+/// An upstream's address as it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ShownAddress {
+    text: String,
+    /// What relative references may be resolved against; `None` where that would show too much.
+    base: Option<String>,
+    origin: String,
+    is_masked: bool,
+}
+
+impl ShownAddress {
+    /// The address as it may be shown. `secret` is what the operator says of it; where that is
+    /// nothing, it is secret when a value of its query looks like a key.
+    pub fn of(address: &str, secret: Option<bool>) -> Self {
+        let unshown = || Self {
+            text: UNSHOWN.to_owned(),
+            base: None,
+            origin: UNSHOWN.to_owned(),
+            is_masked: true,
+        };
+        let Ok(parsed) = Url::parse(address) else { return unshown() };
+        let mut url = parsed;
+        // `me:secret@host` is an address with the scheme `me`.
+        if url.cannot_be_a_base() {
+            return unshown();
+        }
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if has_user && url.set_username("").and_then(|()| url.set_password(None)).is_err() {
+            return unshown();
+        }
+        let plain = if has_user { url.to_string() } else { address.to_owned() };
+        let origin = url.join("/").map_or_else(|_| UNSHOWN.to_owned(), Into::into);
+        let has_key = url.query().is_some_and(has_key);
+        let path = masked_path(url.path());
+        let (is_secret, path) = match secret {
+            Some(false) => (false, None),
+            Some(true) if path.is_none() && url.query().is_none() => {
+                (true, Some(format!("/{MASK}")))
+            }
+            said => (said == Some(true) || has_key, path),
+        };
+        if !is_secret && path.is_none() {
+            return Self { text: plain.clone(), base: Some(plain), origin, is_masked: false };
+        }
+        let mut without_query = url.clone();
+        without_query.set_query(None);
+        without_query.set_fragment(None);
+        let query = match url.query() {
+            Some(_) if is_secret => format!("?{MASK}"),
+            Some(query) => format!("?{query}"),
+            None => String::new(),
+        };
+        let shown = path.as_deref().unwrap_or_else(|| url.path());
+        let text = format!("{}{shown}{query}", origin.trim_end_matches('/'));
+        let base = match (secret, is_secret, &path) {
+            // The last segment and the query matter to no reference but those to the document.
+            (None, true, None) => Some(without_query.into()),
+            // A mask of ours never changes where links lead.
+            (None, false, _) => Some(plain),
+            _ => None,
+        };
+        Self { text, base, origin, is_masked: true }
+    }
+
+    /// The address with what is secret masked.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether something of it is masked.
+    pub const fn is_masked(&self) -> bool {
+        self.is_masked
+    }
+
+    /// The address as a link to the publisher's document, where it is not secret.
+    pub fn link(&self) -> Option<&str> {
+        (!self.is_masked).then_some(self.text.as_str())
+    }
+
+    /// What relative references of the document are resolved against: where the address is secret, the
+    /// channel's own page, or scheme and host.
+    pub fn base(&self, channel: Option<&str>) -> String {
+        let page = || channel.filter(|page| Url::parse(page).is_ok_and(|url| url.has_host()));
+        match &self.base {
+            Some(base) => base.clone(),
+            None => page().unwrap_or(&self.origin).to_owned(),
+        }
+    }
+
+    /// A message without the address that this one is shown for.
+    pub fn hide_in(&self, address: &str, message: &str) -> String {
+        if !self.is_masked || address.is_empty() {
+            return message.to_owned();
+        }
+        let mut hidden = message.replace(address, &self.text);
+        if let Ok(url) = Url::parse(address) {
+            let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let place = format!("{}{query}", url.path());
+            if place.len() > 1 {
+                hidden = hidden.replace(&place, &format!("/{MASK}"));
+            }
+        }
+        hidden
+    }
+}
+
+/// A path with what looks like a key masked; `None` where nothing does.
+fn masked_path(path: &str) -> Option<String> {
+    let mut found = false;
+    let masked: Vec<&str> = path
+        .split('/')
+        .map(|segment| {
+            let is_key = looks_random(segment);
+            found |= is_key;
+            if is_key { MASK } else { segment }
+        })
+        .collect();
+    found.then(|| masked.join("/"))
+}
+
+/// Whether a value of a query is a key.
+fn has_key(query: &str) -> bool {
+    url::form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
+        let name: String = name.to_ascii_lowercase();
+        let bare: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        // A query may be nothing but the key.
+        (value.is_empty() && looks_random(&name))
+            || (value.len() >= NAMED_KEY_LENGTH && KEY_NAMES.contains(&bare.as_str()))
+            || (!PUBLIC_NAMES.contains(&name.as_str()) && looks_random(&value))
+    })
+}
+
+/// Whether a part of an address was made by a machine to be guessed by nobody: a hexadecimal number, a
+/// UUID, or letters and digits that change more often than in words.
+fn looks_random(text: &str) -> bool {
+    text.split(['.', ',', '~', ':', '@', '=', '%']).any(|part| {
+        let bytes = part.as_bytes();
+        let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+        let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+        if letters + digits < KEY_LENGTH {
+            return false;
+        }
+        let joined = || part.split(['-', '_']);
+        let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+        if letters == 0 {
+            return digits >= DIGITS_LENGTH && joined().count() == 1;
+        }
+        if digits > 0 && is_hex {
+            return true;
+        }
+        // Of letters alone, those of a key are capitals as often as not, and those of words seldom.
+        let capitals = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+        if digits == 0 && capitals * 3 < letters {
+            return false;
+        }
+        // Between words stand dashes, and within a word the kind of character seldom changes.
+        let changes: usize = joined().map(changes).sum();
+        let words = joined().count();
+        changes >= CHANGES && changes >= words
+    })
+}
+
+/// How often a text goes from letters to digits or back, or from lower to upper case.
+fn changes(text: &str) -> usize {
+    let kind = |byte: &u8| match byte {
+        b'0'..=b'9' => 0,
+        b'A'..=b'Z' => 1,
+        _ => 2,
+    };
+    let pairs = text.as_bytes().windows(2);
+    pairs
+        .filter(|pair| match pair {
+            // A word may begin with a capital.
+            [before, after] => kind(before) != kind(after) && (kind(before), kind(after)) != (1, 2),
+            _ => false,
+        })
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "a8f3c1d94be27760";
+
+    #[test]
+    fn keys_are_masked() {
+        for (address, shown) in [
+            ("https://a.example/feed?token=hunter2", "https://a.example/feed?***"),
+            ("https://a.example/feed?id=2&u=Zk3vQ9xT1mLp8RwY", "https://a.example/feed?***"),
+            ("https://a.example/p/Zk3vQ9xT1mLp8RwY/rss.xml", "https://a.example/p/***/rss.xml"),
+            (
+                "https://a.example/6f9619ff-8b86-d011-b42d-00cf4fc964ff.ics?x=1",
+                "https://a.example/***?x=1",
+            ),
+            ("https://me:hunter2@a.example/feed?a8f3c1d94be27760", "https://a.example/feed?***"),
+        ] {
+            assert_eq!(ShownAddress::of(address, None).text(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_shown() {
+        for address in [
+            "https://a.example/feed.xml",
+            "https://a.example/feed?id=2&format=atom",
+            "https://a.example/2024/10/the-ten-best-things-of-a-long-year-2024.xml",
+            "https://a.example/feeds/internationalization-and-localization",
+            "https://www.youtube.com/feeds/videos.xml?channel_id=UCXuqSBlHAE6Xw-yeJA0Tunw",
+            "https://a.example/WordsInCamelCaseAreNoKeys/Feed.xml?tag=c%2B%2B",
+            "http://a.example/feed?x=1#y",
+        ] {
+            let shown = ShownAddress::of(address, None);
+            assert_eq!((shown.text(), shown.link()), (address, Some(address)), "{address}");
+        }
+        let said = ShownAddress::of("https://a.example/feed?token=public", Some(false));
+        assert!(!said.is_masked());
+    }
+
+    #[test]
+    fn a_secret_address_shows_nothing_in_base_and_link() {
+        let page = Some("https://a.example/show/");
+        for address in [format!("https://a.example/{KEY}/x"), "https://a.example/x?b".to_owned()] {
+            let shown = ShownAddress::of(&address, Some(true));
+            assert_eq!(shown.link(), None);
+            assert_eq!(shown.base(page), "https://a.example/show/");
+            assert_eq!(shown.base(None), "https://a.example/");
+            assert!(shown.text().contains(MASK) && !shown.text().contains(KEY));
+        }
+        assert_eq!(
+            ShownAddress::of("https://a.example/my/x", Some(true)).text(),
+            "https://a.example/***"
+        );
+    }
+
+    #[test]
+    fn a_mask_of_ours_changes_no_reference() {
+        for address in [
+            format!("https://a.example/p/feed?token={KEY}"),
+            format!("https://a.example/p/{KEY}/feed?x=1"),
+            format!("https://a.example/p/feed?{KEY}#a"),
+        ] {
+            let (real, shown) = (Url::parse(&address).unwrap(), ShownAddress::of(&address, None));
+            let base = Url::parse(&shown.base(Some("https://b.example/"))).unwrap();
+            for reference in ["a.html", "../b", "/c", "//d.example/", "?e"] {
+                assert_eq!(base.join(reference), real.join(reference), "{address} {reference}");
+            }
+        }
+        // Both in one: the query is secret, so nothing is shown of the path.
+        let both = ShownAddress::of(&format!("https://a.example/{KEY}/f?token={KEY}"), None);
+        assert_eq!(both.base(None), "https://a.example/");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_shown() {
+        for bad in ["https://me:secret@", "me:secret@a.example", "secret", ""] {
+            assert_eq!(ShownAddress::of(bad, None).text(), "about:blank");
+        }
+    }
+
+    #[test]
+    fn a_message_does_not_repeat_it() {
+        let address = format!("https://a.example/p?token={KEY}");
+        let shown = ShownAddress::of(&address, None);
+        let said = shown.hide_in(&address, &format!("{address} answered 404 (/p?token={KEY})"));
+        assert_eq!(said, "https://a.example/p?*** answered 404 (/***)");
+    }
+}

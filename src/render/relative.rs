@@ -1,0 +1,361 @@
+//! Where an element has relative references, found without reading what they stand in: a document
+//! whose publisher wrote no `xml:base` needs one only there.
+//!
+//! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
+//! *content* where it stands in text or markup for people. Readers resolve the two differently.
+
+use super::escape;
+use super::tag;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+use std::ops::Range;
+
+/// The most references of one element that are looked at, of each kind.
+const REFERENCE_LIMIT: usize = 1_000;
+/// The longest value of an attribute in text that is read as one, in bytes.
+const VALUE_LIMIT: usize = 4_096;
+/// The longest name of an attribute that is looked for, in bytes.
+const NAME_LIMIT: usize = 12;
+/// Elements that contain text or markup for people, by local name.
+const CONTENT: [&str; 12] = [
+    "body",
+    "content",
+    "copyright",
+    "description",
+    "encoded",
+    "info",
+    "rights",
+    "subtitle",
+    "summary",
+    "tagline",
+    "text",
+    "title",
+];
+/// Elements whose text is an address, by local name.
+const ADDRESSES: [&str; 9] =
+    ["commentRss", "comments", "docs", "icon", "link", "logo", "origLink", "uri", "url"];
+/// Attributes of the formats that are addresses, by local name.
+const STRUCTURAL: [&str; 5] = ["base", "href", "src", "uri", "url"];
+/// Attributes of HTML that are addresses.
+const HTML: [&str; 9] =
+    ["action", "background", "cite", "data", "href", "longdesc", "poster", "src", "srcset"];
+
+/// The relative references of one element; ranges are places in its text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Those of the format that are more than a fragment.
+    pub structural: Vec<Range<usize>>,
+    /// Those in text or markup for people that are more than a fragment.
+    pub content: Vec<Range<usize>>,
+    /// Whether text or markup has a reference that is a fragment alone.
+    pub has_fragments: bool,
+    /// The first link to the entry's page, where that is relative.
+    pub page: Option<Range<usize>>,
+    /// Directly behind the names of the elements whose text or markup has either.
+    pub places: Vec<usize>,
+}
+
+impl References {
+    /// Finds those of an element or a document. What cannot be read as XML ends the search.
+    pub fn of(xml: &str) -> Self {
+        let mut found = Self::default();
+        let mut reader = Reader::from_str(xml);
+        let config = reader.config_mut();
+        config.allow_dangling_amp = true;
+        config.check_end_names = false;
+        // Of the innermost elements that matter: where its content begins.
+        let mut content: Option<Content> = None;
+        let mut address: Option<(usize, bool)> = None;
+        let position = |reader: &Reader<&[u8]>| usize::try_from(reader.buffer_position());
+        loop {
+            let Ok(before) = position(&reader) else { return found };
+            let Ok(event) = reader.read_event() else { return found };
+            let is_empty = matches!(event, Event::Empty(_));
+            let Ok(after) = position(&reader) else { return found };
+            match (event, &mut content) {
+                (Event::Start(_), Some(content)) => content.depth += 1,
+                (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
+                (Event::End(_), Some(open)) => {
+                    found.take_content(xml, open, before);
+                    content = None;
+                }
+                (Event::Start(tag) | Event::Empty(tag), None) => {
+                    let place = before + 1 + tag.name().0.len();
+                    let name = local(tag.name().0);
+                    let before = found.structural.len();
+                    let has_base = found.take_attributes(xml, place..after);
+                    if name == "link" && leads_to_page(&tag) {
+                        found.note_page(before);
+                    }
+                    address = None;
+                    if is_empty {
+                    } else if CONTENT.contains(&name) {
+                        content = Some(Content { place, start: after, depth: 0, has_base });
+                    } else if ADDRESSES.contains(&name) || is_permalink(&tag, name) {
+                        address = Some((after, name == "link"));
+                    }
+                }
+                (Event::End(_), None) => {
+                    if let Some((start, is_page)) = address.take() {
+                        let known = found.structural.len();
+                        found.take_address(xml, start..before);
+                        if is_page {
+                            found.note_page(known);
+                        }
+                    }
+                }
+                (Event::Eof, _) => return found,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether there is none that is more than a fragment.
+    pub fn is_empty(&self) -> bool {
+        self.structural.is_empty() && self.content.is_empty()
+    }
+
+    /// Notes the structural reference at `index`, where there is one, as that to the page.
+    fn note_page(&mut self, index: usize) {
+        let found = self.structural.get(index);
+        self.page = self.page.take().or_else(|| found.cloned());
+    }
+
+    /// Takes the attributes of a start tag; answers whether one is an absolute `xml:base`.
+    fn take_attributes(&mut self, xml: &str, range: Range<usize>) -> bool {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        let mut has_base = false;
+        for written in tag::attributes(text) {
+            let is_base = written.name == "xml:base";
+            if !is_base
+                && (local(written.name) == "base" || !STRUCTURAL.contains(&local(written.name)))
+            {
+                continue;
+            }
+            match classify(written.value) {
+                Kind::Relative => {
+                    let value = range.start + written.range.start..range.start + written.range.end;
+                    push(&mut self.structural, value);
+                }
+                Kind::Absolute if is_base => has_base = true,
+                _ => {}
+            }
+        }
+        has_base
+    }
+
+    fn take_address(&mut self, xml: &str, range: Range<usize>) {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        let (text, start) = match text.trim().strip_prefix("<![CDATA[") {
+            Some(inside) => (inside.strip_suffix("]]>").unwrap_or(inside), inside),
+            None => (text, text),
+        };
+        let value = text.trim();
+        if value.contains(|c: char| c.is_whitespace() || c == '<') || !value.contains(['/', '.']) {
+            return;
+        }
+        let all = xml.get(range.clone()).unwrap_or_default();
+        let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
+        if let (Kind::Relative, Some(offset)) = (classify(value), offset) {
+            let at = range.start + offset;
+            push(&mut self.structural, at..at + value.len());
+        }
+    }
+
+    fn take_content(&mut self, xml: &str, content: &Content, end: usize) {
+        // What has a base of its own needs none.
+        if content.has_base {
+            return;
+        }
+        let before = (self.content.len(), self.has_fragments);
+        self.has_fragments = false;
+        self.scan(xml, content.start..end);
+        if self.content.len() > before.0 || self.has_fragments {
+            self.places.push(content.place);
+        }
+        self.has_fragments |= before.1;
+    }
+
+    /// Finds attributes of HTML in text, whether its markup is escaped or not.
+    fn scan(&mut self, xml: &str, range: Range<usize>) {
+        let text = xml.get(range.clone()).unwrap_or_default();
+        let bytes = text.as_bytes();
+        let mut in_tag = false;
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match byte {
+                b'<' => in_tag = true,
+                b'>' => in_tag = false,
+                b'&' if rest.starts_with(b"&lt;") => in_tag = true,
+                b'&' if rest.starts_with(b"&gt;") => in_tag = false,
+                b'=' if in_tag && is_html_address(bytes.get(..at).unwrap_or_default()) => {
+                    if let Some((value, end)) = attribute_value(text, at + 1) {
+                        match classify(text.get(value.clone()).unwrap_or_default()) {
+                            Kind::Relative => push(
+                                &mut self.content,
+                                range.start + value.start..range.start + value.end,
+                            ),
+                            Kind::Fragment => self.has_fragments = true,
+                            Kind::Absolute => {}
+                        }
+                        at = end;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+}
+
+/// An open element with text or markup.
+struct Content {
+    place: usize,
+    start: usize,
+    depth: usize,
+    has_base: bool,
+}
+
+/// What a value is as a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Needs a base.
+    Relative,
+    /// A place in the document that it stands in.
+    Fragment,
+    /// Needs no base, or is no reference.
+    Absolute,
+}
+
+/// What a value is, as written, references not resolved.
+fn classify(value: &str) -> Kind {
+    let value = value.trim();
+    // What is written in references at its beginning is an address that is hidden from robots
+    // (`&#109;ailto:`), or one that was escaped too often.
+    if value.is_empty() || value.starts_with('&') || has_scheme(value) {
+        return Kind::Absolute;
+    }
+    if value.starts_with('#') { Kind::Fragment } else { Kind::Relative }
+}
+
+/// Whether a reference begins with a scheme (RFC 3986 section 3.1).
+fn has_scheme(value: &str) -> bool {
+    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
+    let scheme = end.and_then(|end| value.split_at_checked(end));
+    scheme.is_some_and(|(scheme, rest)| {
+        rest.starts_with(':') && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+    })
+}
+
+fn push(list: &mut Vec<Range<usize>>, range: Range<usize>) {
+    if list.len() < REFERENCE_LIMIT {
+        list.push(range);
+    }
+}
+
+fn local(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+/// Whether an element is a `guid` that says of itself that it is an address. One that says nothing
+/// counts as one by RSS 2.0, but mostly is none.
+fn is_permalink(tag: &BytesStart<'_>, name: &str) -> bool {
+    name == "guid"
+        && tag::find(tag.attributes_raw(), "isPermaLink")
+            .is_some_and(|said| escape::plain_value(said.value).trim().eq_ignore_ascii_case("true"))
+}
+
+/// Whether a `link` of Atom leads to the entry's page (RFC 4287 section 4.2.7.2).
+fn leads_to_page(tag: &BytesStart<'_>) -> bool {
+    tag::find(tag.attributes_raw(), "rel").is_none_or(|relation| relation.value == "alternate")
+}
+
+/// Whether what ends here is the name of an attribute of HTML that is an address.
+fn is_html_address(before: &[u8]) -> bool {
+    let before = before.trim_ascii_end();
+    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_:".contains(*byte);
+    let length = before.iter().rev().take(NAME_LIMIT).take_while(is_name).count();
+    let name = before.get(before.len() - length..).unwrap_or_default();
+    let starts = before.len().checked_sub(length + 1).and_then(|at| before.get(at));
+    HTML.iter().any(|wanted| name.eq_ignore_ascii_case(wanted.as_bytes()))
+        && starts.is_some_and(|byte| byte.is_ascii_whitespace() || b"\"'/;".contains(byte))
+}
+
+/// Quotes as they stand in text, markup escaped or not.
+const QUOTES: [&str; 8] = ["\"", "'", "&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"];
+
+/// The value behind an `=`, and where it ends with its quote. Of a list of pictures, the first.
+fn attribute_value(text: &str, from: usize) -> Option<(Range<usize>, usize)> {
+    let rest = text.get(from..)?;
+    let start = from + (rest.len() - rest.trim_ascii_start().len());
+    let rest = text.get(start..)?;
+    let mut limit = rest.len().min(VALUE_LIMIT);
+    while !rest.is_char_boundary(limit) {
+        limit -= 1;
+    }
+    let rest = rest.get(..limit)?;
+    let Some(quote) = QUOTES.into_iter().find(|quote| rest.starts_with(quote)) else {
+        let ends = |c: char| c.is_ascii_whitespace() || "\"'<>".contains(c);
+        let end = rest.find(ends).unwrap_or(rest.len());
+        let end = rest.find("&gt;").map_or(end, |tag| tag.min(end));
+        return Some((start..start + end, start + end));
+    };
+    let inside = rest.get(quote.len()..)?;
+    let length = inside.find(quote)?;
+    let start = start + quote.len();
+    Some((start..start + length, start + length + quote.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(xml: &str) -> (Vec<&str>, Vec<&str>, bool) {
+        let found = References::of(xml);
+        let texts = |ranges: &[Range<usize>]| -> Vec<&str> {
+            ranges.iter().map(|range| &xml[range.clone()]).collect()
+        };
+        (texts(&found.structural), texts(&found.content), found.has_fragments)
+    }
+
+    #[test]
+    fn references_are_found_where_they_stand() {
+        let xml = "<entry><link href='/a'/><link href='https://x.example/'/><id>/no</id>\
+                   <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
+                   href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
+                   <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
+        assert_eq!(found(xml), (vec!["/a"], vec!["b.html", "/d", "?e=1"], true));
+        let xml = "<item><link>/a</link><guid>1/2</guid><guid isPermaLink='true'>/b</guid>\
+                   <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
+                   <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";
+        assert_eq!(found(xml), (vec!["/a", "/b", "c.mp3", "e/f"], vec![], true));
+    }
+
+    #[test]
+    fn what_needs_no_base_is_none() {
+        for xml in [
+            "<item><description>&lt;a href=&quot;mailto:a@b&quot;&gt; &lt;a href=''&gt;</description></item>",
+            "<item><description>&lt;a href=&quot;&amp;#109;ailto:x&quot;&gt;</description></item>",
+            "<entry><content xml:base='https://x.example/' type='html'>&lt;a href='/b'&gt;</content></entry>",
+            "<entry><title>a href=/b</title><category scheme='/x' term='href=/y'/></entry>",
+            "<item><description>&lt;a href=&quot;https://x.example/?src=/b&quot;&gt;</description></item>",
+            "<item><link>https://x.example/</link><description>1 &lt; x and y=/2</description></item>",
+        ] {
+            assert!(References::of(xml).is_empty(), "{xml}: {:?}", found(xml));
+        }
+        // Relative to what the publisher says, which is relative itself.
+        let xml = "<entry><content xml:base='b/'>&lt;a href='c'&gt;</content></entry>";
+        assert_eq!(found(xml).0, ["b/"]);
+    }
+
+    #[test]
+    fn what_is_broken_ends_the_search() {
+        for xml in
+            ["", "<", "<a", "<item><description>&lt;a href=", "<a href='\u{e9}", "<item></x>"]
+        {
+            assert!(References::of(xml).is_empty(), "{xml}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Behind a proxy that serves the gateway below a path (`public_url = "https://example.org/feeds"`) and
+//! takes that path off what it asks.
+//!
+//! Pages and redirects name addresses from the root (`/feeds/news`). Here, in one place, the path is put
+//! before them, so that no page has to know of it. What documents name is absolute and has it anyway.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use std::sync::Arc;
+use url::Url;
+
+/// The longest page that is rewritten, in bytes: pages are made whole in memory, and bounded there.
+const PAGE_LIMIT: usize = 64 << 20;
+/// How attributes of our pages begin that name an address from the root. A text from outside has no
+/// quote that is not escaped.
+const ATTRIBUTES: [&str; 2] = [" href=\"/", " action=\"/"];
+
+/// The path below which the gateway is served, without a slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prefix(Arc<str>);
+
+impl Prefix {
+    /// Of a public address; `None` where that has no path.
+    pub(super) fn of(public_url: &str) -> Option<Self> {
+        let url = Url::parse(public_url).ok()?;
+        let path = url.path().trim_end_matches('/');
+        (!path.is_empty()).then(|| Self(path.into()))
+    }
+
+    /// A page with the path before all addresses from the root.
+    fn page(&self, page: &str) -> String {
+        ATTRIBUTES.iter().fold(page.to_owned(), |page, attribute| {
+            let begin = attribute.strip_suffix('/').unwrap_or(attribute);
+            page.replace(attribute, &format!("{begin}{}/", self.0))
+        })
+    }
+}
+
+/// Puts the path before what an answer names from the root; before it is compressed.
+pub(super) async fn put_before(
+    State(prefix): State<Option<Prefix>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(prefix) = prefix else { return next.run(request).await };
+    let (mut parts, body) = next.run(request).await.into_parts();
+    let target = parts.headers.get(header::LOCATION).and_then(|target| target.to_str().ok());
+    if let Some(target) =
+        target.filter(|target| target.starts_with('/') && !target.starts_with("//"))
+        && let Ok(target) = HeaderValue::from_str(&format!("{}{target}", prefix.0))
+    {
+        parts.headers.insert(header::LOCATION, target);
+    }
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        return Response::from_parts(parts, body);
+    }
+    // Of an answer to HEAD, what is left is its headers.
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let page = prefix.page(&String::from_utf8_lossy(&page));
+    Response::from_parts(parts, Body::from(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_address_may_have_a_path() {
+        let path = |url: &str| Prefix::of(url).map(|prefix| prefix.0.to_string());
+        assert_eq!(path("https://example.org"), None);
+        assert_eq!(path("https://example.org/"), None);
+        assert_eq!(path("https://example.org/a/b/"), Some("/a/b".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn redirects_lead_below_the_path() {
+        use axum::{Router, middleware::from_fn_with_state, routing::get};
+        use tower::ServiceExt;
+        let to = |target: &'static str| {
+            get(move || async move { (StatusCode::SEE_OTHER, [(header::LOCATION, target)]) })
+        };
+        let prefix = Prefix::of("https://example.org/p");
+        let router = Router::new()
+            .route("/here", to("/x?y"))
+            .route("/there", to("https://other.example/"))
+            .layer(from_fn_with_state(prefix, put_before));
+        for (path, expected) in [("/here", "/p/x?y"), ("/there", "https://other.example/")] {
+            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.headers().get(header::LOCATION).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn only_addresses_from_the_root_are_ours() {
+        let prefix = Prefix::of("https://example.org/p").unwrap();
+        let page = "<a href=\"/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/f\">\
+                    <a href=\"#top\"></a><a href=\"/\"></a>a href=&quot;/t&quot;";
+        assert_eq!(
+            prefix.page(page),
+            "<a href=\"/p/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/p/f\">\
+             <a href=\"#top\"></a><a href=\"/p/\"></a>a href=&quot;/t&quot;"
+        );
+    }
+}
