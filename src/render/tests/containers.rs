@@ -327,3 +327,64 @@ fn a_conflict_without_details_comes_out_as_true() {
         assert!(feed.render(kind).contains(" conflict=\"true\""), "{kind:?}");
     }
 }
+
+/// FeedSync for Collections leaves open what an item says, and how (section 2.1.7).
+#[test]
+fn items_of_collections_come_back_in_their_own_terms() {
+    let sync = "\"sync\":{\"id\":\"i\",\"updates\":\"1\",\"history\":[{\"sequence\":\"1\",\"when\":\
+                \"2005-05-21T09:43:33Z\",\"by\":\"A\"}]}";
+    let own = "\"subject\":\"s\",\"description\":\"d & <b>e</b>\",\"rank\":7,\"tags\":[\"a\",\"b\"],\
+               \"entry\":\"5\",\"more\":{\"deep\":true}";
+    let json = format!("{{\"items\":[{{{own},{sync}}}]}}");
+    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><item><sx:sync id=\"i\" \
+               updates=\"1\"><sx:history sequence=\"1\" when=\"2005-05-21T09:43:33Z\" by=\"A\"/></sx:sync>\
+               <subject>s</subject><body>b</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag></item>\
+               </collection>";
+    let feed = |text: &str| {
+        let atom = transcoded(text).unwrap().unwrap();
+        let document = crate::parse::document(&atom, None, &Default::default()).unwrap();
+        let entry = &document.entries[0];
+        assert!(entry.updated.is_some(), "{atom}");
+        let items = vec![super::build::item(crate::parse::own(&document, entry))];
+        Feed::of(document.skeleton, items)
+    };
+    let written = |feed: &mut Feed, container| {
+        feed.container = Some(container);
+        feed.render_unchecked(ViewKind::Complete)
+    };
+    let object = |text: &str| {
+        let collection: serde_json::Value = serde_json::from_str(text).unwrap();
+        let mut item = collection["items"][0].as_object().unwrap().clone();
+        item.remove("sync");
+        serde_json::Value::Object(item)
+    };
+    let mut from_json = feed(&json);
+    assert_eq!(object(&written(&mut from_json, Container::Json)), object(&json));
+    let elements = written(&mut from_json, Container::Pox);
+    for wanted in [
+        "<subject>s</subject>",
+        "<description>d &amp; &lt;b&gt;e&lt;/b&gt;</description>",
+        "<rank>7</rank>",
+        "<tags>a</tags><tags>b</tags>",
+        "<more><deep>true</deep></more>",
+    ] {
+        assert!(elements.contains(wanted), "{wanted}: {elements}");
+    }
+    let mut from_pox = feed(pox);
+    let elements = written(&mut from_pox, Container::Pox);
+    let wanted = "<subject>s</subject><body>b</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag></item>";
+    assert!(elements.contains(wanted), "{elements}");
+    let members = object(&written(&mut from_pox, Container::Json));
+    assert_eq!((&members["body"], &members["tag"][1]), (&"b".into(), &"y".into()));
+    assert_eq!(members["rank"]["@unit"], "m");
+    // What was edited here is written as any other.
+    let data = &mut from_json.items[0].shared.winner.data;
+    let title = Some("edited".to_owned());
+    let amendment = crate::parse::Amendment { title, ..Default::default() };
+    *data = crate::parse::amended_markup(data, &amendment).unwrap();
+    let members = object(&written(&mut from_json, Container::Json));
+    assert_eq!(
+        (&members["title"], &members["subject"]),
+        (&"edited".into(), &serde_json::Value::Null)
+    );
+}
