@@ -18,10 +18,5 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 
-venv=$target/feedparser-venv
-if ! "$venv/bin/python" -c 'import feedparser' 2>/dev/null; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check 'feedparser>=6.0.11,<7'
-fi
-exec "$venv/bin/python" tests/scripts/feedparser_views.py --bin "$bin" --corpus "$TIDEGATE_CORPUS/replay"
+source tests/scripts/feedparser_venv.bash
+exec "$(feedparser_python)" tests/scripts/feedparser_views.py --bin "$bin" --corpus "$TIDEGATE_CORPUS/replay"

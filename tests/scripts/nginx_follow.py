@@ -1,0 +1,198 @@
+"""Follows SUP through nginx's cache, and every link of every page below a path of another site.
+
+    nginx_follow.py --bin PATH/TO/tidegate --nginx PATH/TO/nginx [--rounds N]
+
+Exit status 1 where a change is missed, or a link leads out of the path or to nothing.
+"""
+
+import argparse
+import html.parser
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import nginx_stage
+import stage
+
+FEEDS = 20
+# How many of them change in a round.
+CHANGED = 5
+# How long a change may take until the SUP document lists it: two seconds, and a slow machine.
+LISTED_WITHIN = 20
+# The most pages that are followed.
+PAGES = 400
+
+
+def document(name, posts):
+    """An Atom feed of posts; each bears its number."""
+    entries = "".join(
+        f"<entry><id>urn:{name}:{n}</id><title>{name} number {n}</title>"
+        f'<link href="https://example.org/{name}/{n}"/><updated>2026-11-{1 + n % 28:02}T08:00:00Z'
+        f"</updated><summary>Text {n}.</summary></entry>"
+        for n in range(posts, max(0, posts - 10), -1)
+    )
+    return (
+        f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{name}</id><title>Feed {name}</title>'
+        f"<author><name>N</name></author><updated>2026-11-01T08:00:00Z</updated>{entries}</feed>"
+    ).encode()
+
+
+def fetch(address):
+    """The body, the headers and what nginx's cache said."""
+    with urllib.request.urlopen(address, timeout=stage.WAIT) as answer:
+        return answer.read().decode(), answer.headers
+
+
+def configuration(site, names):
+    return "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
+        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names
+    )
+
+
+def follow_sup(given, folder):
+    """An aggregator that reads through the cache what SUP lists, round by round."""
+    chance = random.Random(2)
+    site, posts = stage.Site(), {f"feed-{n}": 3 for n in range(FEEDS)}
+    for name, count in posts.items():
+        site.documents[f"/{name}.xml"] = document(name, count)
+    port = nginx_stage.free_port()
+    gateway = stage.Gateway(
+        given.bin, folder, configuration(site, posts), f'public_url = "http://127.0.0.1:{port}"'
+    )
+    nginx, faults, hits, asked = None, [], 0, 0
+    try:
+        for name in posts:
+            gateway.poll(name)
+        nginx = nginx_stage.Nginx(
+            given.nginx, folder / "nginx", port, gateway.base, more=nginx_stage.CACHE
+        )
+        ids, known, since = {}, {}, {}
+        for name in posts:
+            _, headers = fetch(f"{nginx.base}/feeds/{name}")
+            ids[headers["x-sup-id"].rpartition("#")[2]] = name
+            until, _ = fetch(f"{nginx.base}/feeds/{name}/sync")
+            since[name] = until.partition('until="')[2].partition('"')[0]
+        for sup_id, update in json.loads(fetch(f"{nginx.base}/sup.json")[0])["updates"]:
+            known[sup_id] = max(update, known.get(sup_id, ""))
+        for turn in range(given.rounds):
+            changed = set(chance.sample(sorted(posts), CHANGED))
+            for name in changed:
+                posts[name] += 1
+                site.documents[f"/{name}.xml"] = document(name, posts[name])
+                gateway.poll(name)
+            heard, began = set(), time.monotonic()
+            while not changed <= heard and time.monotonic() - began < LISTED_WITHIN:
+                for sup_id, update in json.loads(fetch(f"{nginx.base}/sup.json")[0])["updates"]:
+                    name = ids.get(sup_id)
+                    if name is None or update <= known.get(sup_id, ""):
+                        continue
+                    known[sup_id] = update
+                    heard.add(name)
+                    newest = f"{name} number {posts[name]}<"
+                    sync = f"{nginx.base}/feeds/{name}/sync"
+                    for place in (
+                        f"{nginx.base}/feeds/{name}", sync, f"{sync}?since={since[name]}"
+                    ):
+                        body, headers = fetch(place)
+                        asked += 1
+                        hits += headers["x-cache"] == "HIT"
+                        if newest not in body:
+                            faults.append(f"round {turn}: {place} lacks its newest post")
+                    since[name] = body.partition('until="')[2].partition('"')[0]
+                time.sleep(0.2)
+            if not changed <= heard:
+                faults.append(f"round {turn}: never listed: {sorted(changed - heard)}")
+        print(f"through nginx's cache: {asked} reads, {hits} out of it, {len(faults)} faults")
+    finally:
+        if nginx:
+            nginx.end()
+        gateway.end()
+    return faults
+
+
+class Links(html.parser.HTMLParser):
+    """Where a page leads, its forms that ask (and change nothing) included."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.places = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        if tag == "form" and (found.get("method") or "get").lower() != "get":
+            return
+        self.places += [found[key] for key in ("href", "src", "action") if found.get(key)]
+
+
+def follow_links(given, folder):
+    """Every page below a path, from the dashboard on."""
+    site = stage.Site()
+    site.documents["/news.xml"] = document("news", 4)
+    port = nginx_stage.free_port()
+    root = f"http://127.0.0.1:{port}/below/"
+    gateway = stage.Gateway(
+        given.bin, folder, configuration(site, ["news"]), f'public_url = "{root.rstrip("/")}"'
+    )
+    nginx, faults, seen = None, [], set()
+    try:
+        gateway.poll("news")
+        site.documents["/news.xml"] = document("news", 5).replace(b"Text 4.", b"Other words, 4.")
+        gateway.poll("news")
+        nginx = nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base, "/below/")
+        ahead = [root]
+        while ahead and len(seen) < PAGES:
+            place = ahead.pop(0)
+            if place in seen:
+                continue
+            seen.add(place)
+            try:
+                request = urllib.request.Request(place, headers={"accept": "text/html, */*;q=0.5"})
+                with urllib.request.urlopen(request, timeout=5) as answer:
+                    kind, text = answer.headers.get_content_type(), ""
+                    if kind != "text/event-stream":
+                        text = answer.read().decode("utf-8", "replace")
+                    linked = answer.headers.get("link", "")
+            except urllib.error.HTTPError as error:
+                faults.append(f"{place} is {error.code}")
+                continue
+            found = Links(text).places if kind == "text/html" else []
+            found += [part.partition(">")[0] for part in linked.split("<")[1:]]
+            for link in found:
+                target = urllib.parse.urljoin(place, link).partition("#")[0]
+                if not target.startswith(f"http://127.0.0.1:{port}/"):
+                    continue
+                if target.startswith(root) or target == root.rstrip("/"):
+                    ahead.append(target)
+                else:
+                    faults.append(f"{place} leads out of the path: {link}")
+        print(f"below a path: {len(seen)} addresses followed, {len(faults)} faults")
+        if len(seen) < 10:
+            faults.append(f"only {len(seen)} addresses were found below the path: {sorted(seen)}")
+    finally:
+        if nginx:
+            nginx.end()
+        gateway.end()
+    return sorted(set(faults))
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--nginx", required=True)
+    arguments.add_argument("--rounds", type=int, default=15)
+    given = arguments.parse_args()
+    faults = []
+    for look in (follow_sup, follow_links):
+        with tempfile.TemporaryDirectory() as folder:
+            faults += look(given, pathlib.Path(folder))
+    return stage.status(faults)
+
+
+sys.exit(main())

@@ -1,0 +1,114 @@
+"""What the scripts that watch a running gateway have in common: a publisher that serves what it is
+given, and the gateway in front of it. Standard library only."""
+
+import hashlib
+import http.server
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+TOKEN = "a-token-for-the-scripts"
+# How long anything may take, in seconds.
+WAIT = 60
+
+
+class Site:
+    """A publisher. `documents` maps a path to a body; its answers are conditional as Apache's are.
+    `asked` lists the paths that were asked for, in order."""
+
+    def __init__(self, address="127.0.0.1"):
+        site = self
+        self.documents, self.asked = {}, []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                site.asked.append(self.path)
+                body = site.documents.get(self.path)
+                if body is None:
+                    self.answer(404, b"not here", None)
+                    return
+                tag = '"%s"' % hashlib.sha256(body).hexdigest()[:20]
+                if self.headers.get("if-none-match") == tag:
+                    self.answer(304, b"", tag)
+                else:
+                    self.answer(200, body, tag)
+
+            def answer(self, status, body, tag):
+                self.send_response(status)
+                self.send_header("content-type", "application/xml")
+                if tag:
+                    self.send_header("etag", tag)
+                if status != 304:
+                    self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.base = "http://%s:%d" % self.server.server_address[:2]
+
+
+class Gateway:
+    """A gateway that runs in `folder` with the given configuration, which needs no `[server]`:
+    `server` holds further lines of that table."""
+
+    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0"):
+        folder = pathlib.Path(folder)
+        self.config = folder / "tidegate.toml"
+        self.config.write_text(
+            f'[server]\nlisten = "{listen}"\nadmin_token = "{TOKEN}"\n{server}\n{configuration}'
+        )
+        self.log = (folder / "gateway.log").open("ab")
+        self.process = subprocess.Popen(
+            [program, "serve", "--config", self.config, "--data", folder / "data"],
+            stdout=subprocess.PIPE, stderr=self.log, text=True,
+        )
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"listening on (http://\S+)\n", line)
+        if not found:
+            raise RuntimeError(f"the gateway did not start: {line!r}, see {self.log.name}")
+        self.base = found.group(1)
+
+    def ask(self, path, method="GET", body=None, headers=None):
+        """The whole answer's body, as bytes; `urllib.error.HTTPError` where it is an error."""
+        data = json.dumps(body).encode() if body is not None else None
+        every = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        request = urllib.request.Request(
+            self.base + path, data, {**every, **(headers or {})}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=WAIT) as answer:
+            return answer.read()
+
+    def feed(self, name, path="", method="GET", body=None):
+        """What the administration says of a feed."""
+        return json.loads(self.ask(f"/api/v1/feeds/{name}{path}", method, body))
+
+    def poll(self, name):
+        """Polls a feed now; an error where that failed."""
+        report = self.feed(name, "/poll", "POST")
+        if report["error"]:
+            raise RuntimeError(f"{name}: {report['error']}")
+        return report
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(timeout=WAIT)
+        self.log.close()
+
+
+def status(faults):
+    """Prints what is not as it should be, and answers the exit status."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
