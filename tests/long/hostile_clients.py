@@ -1,0 +1,138 @@
+"""One hostile client of each kind and a good one, at different loopback addresses.
+
+    hostile_clients.py --bin PATH/TO/tidegate [--nginx PATH/TO/nginx] [--seconds N] [KIND…]
+
+Directly, and where nginx is given both through it as a trusted proxy. The good client's p99 is
+printed and must stay below half a second. Exit status 1 where it does not.
+"""
+
+import argparse
+import asyncio
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+import clients
+import feeds
+import nginx_stage
+import process
+import stage
+
+# The good client's p99, in seconds.
+P99 = 0.5
+# The addresses of the good client and the hostile ones.
+GOOD, HOSTILE = "127.0.0.77", "127.0.0.66"
+# The entries of the large feed, and the bytes of the large item.
+ENTRIES, LARGE = 49_000, 4_700_000
+# How long the large feed may take to be taken in, in seconds.
+TAKEN_IN = 300
+
+
+def kinds(item):
+    """The kinds of hostile clients by name."""
+    views = [
+        f"/feeds/large{view}?as={container}&sx={dialect}"
+        for view in ("", "/sync", "/complete")
+        for container in ("atom", "rss", "pox", "json", "jsonfeed", "opml")
+        for dialect in ("sse", "feedsync")
+    ]
+    return {
+        "nobody": None,
+        "idle connections": clients.idle_connections,
+        "slow heads": clients.slow_heads,
+        "event streams": clients.event_streams,
+        "diffs": clients.repeated([f"{item}?diff=1..2"], 300),
+        "versions": clients.repeated([item], 300, "accept: application/json\r\n"),
+        "containers": clients.repeated(views, 20),
+        "about": clients.repeated(["/feeds/large/about"], 100),
+        "complete": clients.repeated(["/feeds/large/complete"], 100),
+        "the past": clients.repeated(
+            [f"/feeds/large?as-of=2026-01-{day:02}T00:00:00Z" for day in range(1, 29)], 50
+        ),
+        "bodies": clients.large_bodies,
+    }
+
+
+async def measure(place, attack, seconds):
+    good = clients.GoodClient(place, GOOD, "/feeds/small")
+    hostile = asyncio.create_task(attack(place, HOSTILE)) if attack else None
+    # It has begun when the good one begins to ask.
+    await asyncio.sleep(1)
+    await good.run(seconds)
+    if hostile:
+        hostile.cancel()
+        await asyncio.gather(hostile, return_exceptions=True)
+    return good
+
+
+def start(program, folder, site, server):
+    names = ("small", "large", "item")
+    settings = "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
+        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names
+    )
+    gateway = stage.Gateway(program, folder, settings, server)
+    end = time.monotonic() + TAKEN_IN
+    for name in names:
+        while time.monotonic() < end:
+            try:
+                gateway.poll(name)
+                break
+            except (OSError, RuntimeError) as error:
+                print(f"{name}: {error}", file=sys.stderr)
+    return gateway
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--nginx")
+    arguments.add_argument("--seconds", type=float, default=20)
+    arguments.add_argument("kinds", nargs="*")
+    given = arguments.parse_args()
+
+    site, faults = stage.Site(), []
+    site.documents["/small.xml"] = feeds.plain("small", 20)
+    site.documents["/large.xml"] = feeds.plain("large", ENTRIES)
+    site.documents["/item.xml"] = feeds.one_large("item", LARGE)
+    with tempfile.TemporaryDirectory() as root:
+        folder = pathlib.Path(root)
+        port = nginx_stage.free_port()
+        gateway = start(
+            given.bin, folder, site,
+            f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n',
+        )
+        nginx = None
+        try:
+            site.documents["/item.xml"] = feeds.one_large("item", LARGE, turn=1)
+            gateway.poll("item")
+            item = "/feeds/item/items/" + json.loads(
+                gateway.ask("/feeds/item?as=json")
+            )["items"][0]["sync"]["id"]
+            places = {"directly": clients.Place(gateway.base)}
+            if given.nginx:
+                nginx = nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base)
+                places["through nginx"] = clients.Place(nginx.base)
+            for kind, attack in kinds(item).items():
+                if given.kinds and kind not in given.kinds:
+                    continue
+                for way, place in places.items():
+                    good = asyncio.run(measure(place, attack, given.seconds))
+                    now, peak = process.memory(gateway.process)
+                    line = (
+                        f"{kind}, {way}: p99 {good.p99() * 1000:.0f} ms of {len(good.times)}, "
+                        f"{len(good.faults)} failed, memory {now} MB, peak {peak} MB"
+                    )
+                    print(line, flush=True)
+                    if good.p99() > P99 or good.faults:
+                        faults.append(f"{line} {sorted(set(map(str, good.faults)))}")
+        finally:
+            if nginx:
+                nginx.end()
+            gateway.end()
+    return stage.status(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Ten feeds of 49,000 items each under a limit of 2 GiB, three of them changing wholly.
+
+    large_feeds.py --bin PATH/TO/tidegate [--feeds N] [--minutes N]
+
+The gateway must stay alive, and a small feed be served all the time. Exit status 1 where it was
+killed, or where the small feed was not served.
+"""
+
+import argparse
+import asyncio
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+import clients
+import feeds
+import process
+import stage
+
+LIMIT = 2048
+ENTRIES = 49_000
+CHANGED = 3
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--feeds", type=int, default=10)
+    arguments.add_argument("--minutes", type=float, default=15)
+    given = arguments.parse_args()
+
+    site, faults = stage.Site(), []
+    names = [f"large-{n}" for n in range(given.feeds)]
+    site.documents["/small.xml"] = feeds.plain("small", 20)
+    for name in names:
+        site.documents[f"/{name}.xml"] = feeds.plain(name, ENTRIES)
+    settings = "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
+        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in ["small", *names]
+    )
+    limit = process.MemoryLimit(LIMIT)
+    with tempfile.TemporaryDirectory() as root:
+        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
+        limit.hold(gateway.process)
+        reader = clients.GoodClient(clients.Place(gateway.base), "127.0.0.77", "/feeds/small", 0.2)
+        try:
+            gateway.poll("small")
+            end = time.monotonic() + given.minutes * 60
+            watch = threading.Thread(
+                target=lambda: asyncio.run(reader.run(given.minutes * 60)), daemon=True
+            )
+            watch.start()
+            for turn, wanted in enumerate((names, names[:CHANGED])):
+                if turn:
+                    for name in wanted:
+                        site.documents[f"/{name}.xml"] = feeds.plain(
+                            name, ENTRIES, "Quite other words than before, all anew. ", turn
+                        )
+                waiting = list(wanted)
+                while waiting and time.monotonic() < end:
+                    name = waiting[0]
+                    try:
+                        report = gateway.poll(name)
+                    except (OSError, RuntimeError) as error:
+                        print(f"{name}: {error}", flush=True)
+                        if gateway.process.poll() is not None:
+                            raise
+                        time.sleep(2)
+                        continue
+                    waiting.pop(0)
+                    now, peak = process.memory(gateway.process)
+                    print(
+                        f"{name}: {report['outcome']}, created {report['created']}, updated "
+                        f"{report['updated']}, held {report['held']}: {now} MB, peak {peak} MB",
+                        flush=True,
+                    )
+                if waiting:
+                    faults.append(f"not taken in: {waiting}")
+        except (OSError, RuntimeError) as error:
+            faults.append(f"the gateway did not live: {error}")
+        finally:
+            if gateway.process.poll() is not None:
+                faults.append(f"the gateway ended with {gateway.process.returncode}")
+            gateway.end()
+            limit.end()
+    worst = max(reader.times, default=float("inf"))
+    print(f"the small feed: {len(reader.times)} reads, p99 {reader.p99():.2f} s, most {worst:.2f} s")
+    if reader.faults and gateway.process.returncode == 0:
+        faults.append(f"the small feed was not served {len(reader.faults)} times")
+    return stage.status(faults)
+
+
+sys.exit(main())
