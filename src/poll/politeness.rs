@@ -426,7 +426,10 @@ mod tests {
         ]);
         let of = |url: &str| Host::of(url, &AllowPrivate::No, SECOND).with(&paces);
         let own = of("https://feeds.news.co.uk/");
-        assert_eq!((own.name(), own.spacing(), own.parallel), ("feeds.news.co.uk", 0 * SECOND, 2));
+        assert_eq!(
+            (own.name(), own.spacing(), own.parallel),
+            ("feeds.news.co.uk", Duration::ZERO, 2)
+        );
         assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
         let other = of("https://www.news.co.uk/");
         assert_eq!(

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(sum, merge_as_091(late.clone(), early.clone()));
         assert!(sum.conflict);
         assert_eq!(sum.item.winner, late.item.winner);
-        assert_eq!(sum.item.conflicts, [early.item.winner.clone()]);
+        assert_eq!(sum.item.conflicts, std::slice::from_ref(&early.item.winner));
         // A third that has the winner alone learns of the conflict.
         assert_eq!(merge_as_091(late, sum.clone()), sum);
         // A later version of the winner's conflicts with what it does not know.

@@ -285,13 +285,15 @@ fn references(html: &str) -> Vec<String> {
             continue;
         }
         for name in [" href=", " src="] {
-            let Some(at) = piece.find(name) else { continue };
-            let rest = &piece[at + name.len()..];
+            let Some((_, rest)) = piece.split_once(name) else { continue };
             let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
                 continue;
             };
-            let Some(end) = rest[1..].find(quote) else { continue };
-            let value = unescaped(rest[1..1 + end].trim());
+            let Some(value) = rest.split(quote).nth(1).filter(|_| rest.matches(quote).count() > 1)
+            else {
+                continue;
+            };
+            let value = unescaped(value.trim());
             if !value.is_empty() && !value.contains("://") && !value.contains(':') {
                 found.push(value);
             }

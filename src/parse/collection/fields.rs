@@ -63,7 +63,7 @@ impl Fields {
 
     /// Of a collection: RFC 4287 section 4.1.1 wants a title, and an author where its items may name
     /// none.
-    pub(super) fn as_head(mut self) -> Self {
+    pub(super) fn into_head(mut self) -> Self {
         let names_one = self.author.is_some() || self.said.iter().any(|said| said == "author");
         let title = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         if !names_one {

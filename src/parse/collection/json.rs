@@ -67,7 +67,7 @@ pub(super) fn write(
     for (name, span) in &found.head {
         head(out, &mut fields, name, &value(span)?);
     }
-    fields.as_head().write(out, None);
+    fields.into_head().write(out, None);
     for span in &found.items {
         out.at(ends.partition_point(|end| *end < span.start) + 1);
         if let Value::Object(item) = value(span)? {

@@ -45,7 +45,7 @@ pub(super) fn write(out: &mut Out, tree: &Tree<'_>) -> Result<bool, ParseError> 
     if let Some(subtitle) = fields.description.take() {
         out.element("subtitle", " type=\"html\"", &subtitle);
     }
-    fields.as_head().write(out, None);
+    fields.into_head().write(out, None);
     for (id, element) in tree.children(0) {
         if tree.name(id) != (own, "item") {
             continue;

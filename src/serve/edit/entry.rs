@@ -50,7 +50,7 @@ impl Posted {
             }
             Some(Body::Json) => {
                 let (fields, noconflicts) = fields(put::object(body)?)?;
-                Ok(Self { entry: written(fields, outline)?, noconflicts })
+                Ok(Self { entry: written(&fields, outline)?, noconflicts })
             }
             None => {
                 let said = "an item is sent as application/atom+xml, one Atom entry, or as \
@@ -71,7 +71,7 @@ pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Written
                 let said = "noconflicts is said when an item is made, and never again";
                 return Err(Problem::parameter("noconflicts", said));
             }
-            written(fields, outline)
+            written(&fields, outline)
         }
         _ => {
             let said = "item is an Atom entry as a text, or an object with its fields";
@@ -81,13 +81,13 @@ pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Written
 }
 
 /// An entry of fields; an outline stays one, with what the fields say.
-fn written(fields: Fields, outline: Option<&Markup>) -> Result<Written, Problem> {
+fn written(fields: &Fields, outline: Option<&Markup>) -> Result<Written, Problem> {
     let Some(before) = outline else {
-        return Written::fields(&fields).map_err(|error| unwritten(&error));
+        return Written::fields(fields).map_err(|error| unwritten(&error));
     };
     let Fields { title, link, summary, .. } = fields.clone();
     let said = Fields { title, link, summary, ..Fields::default() };
-    if fields != said {
+    if *fields != said {
         let said = "the item is an outline of a list, which says a title, a link and a summary and \
                     nothing else that JSON has words for; send a whole Atom entry to make it one";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, said));

@@ -109,7 +109,8 @@ fn close_to_others(path: &Path, depth: usize, left: &mut usize) -> io::Result<()
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
