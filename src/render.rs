@@ -32,6 +32,7 @@ pub mod sx091;
 pub use base::{Added, Bases, with_bases};
 pub use convert::{Neutral, Target, authors, tree, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
+pub use relative::References;
 
 use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version};
 use entry::Entries;

@@ -208,7 +208,7 @@ fn collections_are_merged_like_feeds() {
 fn json_that_is_no_collection_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
-    std::fs::write(&path, "{\"items\": []}").unwrap();
+    std::fs::write(&path, "{\"things\": []}").unwrap();
     let said = merge_command(&path, &path, &mut Vec::new()).unwrap_err().to_string();
     assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
 }

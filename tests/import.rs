@@ -52,7 +52,10 @@ fn a_list_is_taken_in_and_what_is_not_is_named() {
          l.opml:5: not taken: https://one.example/feed: it stands in line 3 already\n\
          l.opml:6: not taken: gopher://two.example/: the address has the scheme \"gopher\"; only http and https are polled and served\n"
     );
-    assert!(out.contains("added     one-example-feed\nadded     one-example-feed-2\n"), "{out}");
+    assert!(
+        out.contains("added     one-example-feed\nadded     one-example-feed-7kzhwyo5\n"),
+        "{out}"
+    );
     assert!(out.ends_with("2 feeds added, 0 known already, 2 not taken, 1 problems in the list\n"));
     let stored = records(&folder.path().join("data"));
     assert_eq!(stored.len(), 2);

@@ -311,7 +311,7 @@ async fn a_conflict_of_outlines_is_decided_without_loss() {
     paper.print(&outline("B", "Two"));
     poll(&gate).await;
     let page = get(&gate, "/conflicts").await;
-    assert!(page.contains("Take number 0") && !page.contains("Write a new one"), "{page}");
+    assert!(page.contains("Take number 1") && !page.contains("Write a new one"), "{page}");
     let tag = page.split_once("name=\"etag\" value=\"").unwrap().1.split_once('"').unwrap().0;
     let decide = async |keep: &str| {
         let form = format!("token={TOKEN}&item=q.1&etag={tag}&keep={keep}&title=Three&content=");

@@ -277,7 +277,7 @@ async fn the_command_says_what_changed() {
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     assert!(out.starts_with("new       Post 3\nnew       Post 2\nnew       Post 1\n3 new; 3 items in copy/replica.xml; 2 requests, "), "{out}");
     let (status, out, _) = run(&["pull", &sync, "--into", "copy"]);
-    let nothing = "no change; 3 items in copy/replica.xml; 1 requests, 0 bytes\n";
+    let nothing = "no change; 3 items in copy/replica.xml; 1 request, 0 bytes\n";
     assert_eq!((status, out.as_str()), (0, nothing));
     // Another feed has no place there, and what is there stays.
     let before = std::fs::read(folder.join("copy/replica.xml")).unwrap();

@@ -168,7 +168,7 @@ fn a_tombstone_and_a_new_key_are_seen_by_a_foreign_reader() {
     write(2, &support::atom(support::SITE, &posts));
     write(40, &support::atom(support::SITE, &posts));
     posts[0].id = posts[0].id.replace("http://", "https://");
-    posts[1].title.push_str(" & more");
+    posts[1].title.push_str(" &amp; more");
     write(41, &support::atom(support::SITE, &posts));
     let own = Series { name: "own".to_owned(), documents };
     let out = tempfile::tempdir().unwrap();

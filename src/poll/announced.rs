@@ -23,8 +23,12 @@ pub const FAILURES_BORNE: u32 = 3;
 /// How long after a first failure a document is asked for again; after the second, twice as long.
 const QUICK_TRY: Duration = Duration::from_secs(5);
 /// How many looks in a row may find that `updated_time` has not gone on. A publisher whose document
-/// stands still for longer may have stopped to write it, whatever it answers.
+/// stands still for longer, and for [`STANDSTILL_LEAST`], may have stopped to write it, whatever it
+/// answers.
 pub const STANDSTILLS_BORNE: u32 = 1;
+/// A document whose `updated_time` went on so lately does not stand still: times are whole seconds,
+/// and caches may hold it for some.
+pub const STANDSTILL_LEAST: Duration = Duration::from_secs(10);
 /// How many documents may leave out what a poll has found before that is held against them: the
 /// change may have come just before the poll.
 const DOCUMENTS_GIVEN: u32 = 2;
@@ -87,6 +91,8 @@ struct Source {
     failures: u32,
     /// The newest `updated_time`, and how many looks in a row found none that is newer.
     updated: Option<Time>,
+    /// When a newer one was found last.
+    went_on: Instant,
     standstills: u32,
     /// Feeds that were found changed without being listed, and how many documents came since.
     suspects: BTreeMap<FeedName, u32>,
@@ -103,6 +109,7 @@ impl Source {
             good_since: None,
             failures: 0,
             updated: None,
+            went_on: now,
             standstills: 0,
             suspects: BTreeMap::new(),
             lies: 0,
@@ -224,7 +231,7 @@ impl Announced {
             Err(error) => return source.failed(&error, now),
         };
         source.failures = 0;
-        if source.stands_still(told.as_ref()) {
+        if source.stands_still(told.as_ref(), now) {
             source.due = now + source.period;
             if source.good_since.take().is_some() {
                 tracing::warn!(
@@ -336,16 +343,16 @@ impl Source {
 
     /// Takes in `updated_time`; whether it has not gone on for too long. `None`: the same document as
     /// before.
-    fn stands_still(&mut self, told: Option<&Told>) -> bool {
+    fn stands_still(&mut self, told: Option<&Told>, now: Instant) -> bool {
         let updated = told.map(|told| told.updated);
         // One that went back is another document, and told of as a gap.
         let goes_on = updated.is_some_and(|updated| self.updated != Some(updated));
         if goes_on {
-            (self.updated, self.standstills) = (updated, 0);
+            (self.updated, self.went_on, self.standstills) = (updated, now, 0);
         } else {
             self.standstills = self.standstills.saturating_add(1);
         }
-        self.standstills > STANDSTILLS_BORNE
+        self.standstills > STANDSTILLS_BORNE && now - self.went_on >= STANDSTILL_LEAST
     }
 
     /// Chooses the document to ask for: of the shortest period that is not shorter than feeds are

@@ -8,6 +8,7 @@ use crate::parse::sse::{
     self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup, parse_rfc822,
 };
 use crate::parse::{self, Limits};
+use crate::render::References;
 use std::collections::HashSet;
 use url::Url;
 
@@ -151,6 +152,10 @@ fn based(mut item: Item, url: &Url) -> Item {
 
 fn base(payload: &mut Payload, url: &Url) {
     if payload.has_base && payload.base.is_none() {
+        return;
+    }
+    // The same item stands in documents at several addresses, and says the same in each.
+    if payload.base.is_none() && References::of(&payload.xml).is_empty() {
         return;
     }
     let base = payload.base.as_deref().and_then(|base| url.join(base).ok());

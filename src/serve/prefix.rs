@@ -30,6 +30,16 @@ impl Prefix {
         (!path.is_empty()).then(|| Self(path.into()))
     }
 
+    /// Puts the path before the address that a header names from the root, behind `before`.
+    fn header(&self, value: &mut HeaderValue, before: &str) {
+        let target = value.to_str().ok().and_then(|value| value.strip_prefix(before));
+        let target = target.filter(|target| target.starts_with('/') && !target.starts_with("//"));
+        let with = target.map(|target| format!("{before}{}{target}", self.0));
+        if let Some(with) = with.and_then(|with| HeaderValue::from_str(&with).ok()) {
+            *value = with;
+        }
+    }
+
     /// A page with the path before all addresses from the root.
     fn page(&self, page: &str) -> String {
         ATTRIBUTES.iter().fold(page.to_owned(), |page, attribute| {
@@ -47,12 +57,10 @@ pub(super) async fn put_before(
 ) -> Response {
     let Some(prefix) = prefix else { return next.run(request).await };
     let (mut parts, body) = next.run(request).await.into_parts();
-    let target = parts.headers.get(header::LOCATION).and_then(|target| target.to_str().ok());
-    if let Some(target) =
-        target.filter(|target| target.starts_with('/') && !target.starts_with("//"))
-        && let Ok(target) = HeaderValue::from_str(&format!("{}{target}", prefix.0))
-    {
-        parts.headers.insert(header::LOCATION, target);
+    for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
+        if let Some(values) = parts.headers.get_mut(name) {
+            prefix.header(values, before);
+        }
     }
     let kind = parts.headers.get(header::CONTENT_TYPE);
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
@@ -80,13 +88,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn redirects_lead_below_the_path() {
+    async fn headers_lead_below_the_path() {
         use axum::{Router, middleware::from_fn_with_state, routing::get};
         use tower::ServiceExt;
         let to = |target: &'static str| {
             get(move || async move { (StatusCode::SEE_OTHER, [(header::LOCATION, target)]) })
         };
         let prefix = Prefix::of("https://example.org/p");
+        let mut link = HeaderValue::from_static("</x>; rel=\"up\"");
+        prefix.as_ref().unwrap().header(&mut link, "<");
+        assert_eq!(link, "</p/x>; rel=\"up\"");
         let router = Router::new()
             .route("/here", to("/x?y"))
             .route("/there", to("https://other.example/"))

@@ -37,6 +37,8 @@ pub struct Truth {
     post_of_published: HashMap<String, u32>,
     updates: HashMap<SyncId, u32>,
     tick: Option<Tick>,
+    /// What subscribers were told of the feed's head; 0 before the first document.
+    told: u64,
     /// The newest revision of each post that the gateway has taken in.
     taken: HashMap<u32, u32>,
     watched: BTreeMap<u32, Watch>,
@@ -107,8 +109,10 @@ impl Truth {
     }
 
     fn ticks(&mut self, change: &Change) {
-        if change.tick.is_some() == change.versions.is_empty() {
-            self.fail(Kind::TickStoodStill, "a tick without versions, or versions without a tick");
+        let told = std::mem::replace(&mut self.told, change.state.told.told);
+        let is_news = !change.versions.is_empty() || (told != 0 && told != self.told);
+        if change.tick.is_some() != is_news {
+            self.fail(Kind::TickStoodStill, "a tick without news, or news without a tick");
         }
         if let Some(tick) = change.tick {
             if self.tick.is_some_and(|before| before >= tick) {

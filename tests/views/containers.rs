@@ -6,6 +6,7 @@ use tidegate::parse::collection::transcoded;
 use tidegate::parse::sse::{self, Payload, Values};
 use tidegate::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::View;
+use url::Url;
 
 /// The most items of one feed that are looked at.
 const ITEMS: usize = 20;
@@ -61,8 +62,15 @@ fn differs(own: &Values, other: &Values) -> Option<String> {
             return Some(format!("{name} {:?}, not {:?}", shown(&two), shown(&one)));
         }
     }
-    let links = own.link.is_some() && own.link != other.link;
-    links.then(|| format!("link {:?}, not {:?}", other.link, own.link))
+    None
+}
+
+/// Where an item leads, by the base that it stands in.
+fn link(payload: &Payload) -> Option<String> {
+    let link = payload.values.link.as_deref()?;
+    let base = payload.values.base.as_deref().or(payload.base.as_deref());
+    let joined = base.and_then(|base| Url::parse(base).ok()).and_then(|base| base.join(link).ok());
+    Some(joined.map_or_else(|| link.to_owned(), Into::into))
 }
 
 /// Compares a window in its own container with the same in all others.
@@ -110,9 +118,13 @@ pub fn compare(window: &View, all: &mut Compared) {
             // The other family has other words for some of it.
             let is_whole = container == own || container.family().is_none();
             for (own, other) in said.iter().zip(&back).filter(|_| is_whole) {
-                let (own, other) = (&own.winner.data.values, &other.winner.data.values);
-                if let Some(what) = differs(own, other) {
+                let (own, other) = (&own.winner.data, &other.winner.data);
+                if let Some(what) = differs(&own.values, &other.values) {
                     all.differences.push(format!("{form} has the {what}"));
+                }
+                let (own, other) = (link(own), link(other));
+                if own.is_some() && own != other {
+                    all.differences.push(format!("{form} has the link {other:?}, not {own:?}"));
                 }
             }
             all.round_trips += 1;
