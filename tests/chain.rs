@@ -17,6 +17,8 @@ use tidegate::config;
 use tidegate::model::{FeedName, HubTrust};
 
 /// The words of the schedule for a feed that is left to its SUP document.
+/// Longer than a poll waits that a document calls for: `min_interval`, and a second to spare.
+const QUIET: Duration = Duration::from_secs(3);
 const LEFT: &str = "its SUP document tells of changes";
 
 /// A feed of ten posts, with this text in the newest.
@@ -178,6 +180,15 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
         })
         .await;
     }
+
+    // A document that was read before a feed was found in it remembers nothing of that feed: the next
+    // may list it once more, as long as its window reaches back.
+    until("what is listed was read", async || {
+        let before = asked(&first, FEED_ROUTE).await;
+        tokio::time::sleep(QUIET).await;
+        asked(&first, FEED_ROUTE).await == before
+    })
+    .await;
 
     // Nothing changes for ten periods: ten requests.
     let (feeds_asked, sup_asked) =

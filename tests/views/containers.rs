@@ -62,20 +62,23 @@ fn differs(own: &Values, other: &Values) -> Option<String> {
             return Some(format!("{name} {:?}, not {:?}", shown(&two), shown(&one)));
         }
     }
-    None
+    (own.link.is_some() && other.link.is_none()).then(|| "no link".to_owned())
 }
 
-/// Where an item leads, by the base that it stands in.
-fn link(payload: &Payload) -> Option<String> {
+/// Where an item of a document from `upstream` leads, by the base that it stands in.
+fn link(payload: &Payload, upstream: &Url) -> Option<Url> {
     let link = payload.values.link.as_deref()?;
     let base = payload.values.base.as_deref().or(payload.base.as_deref());
-    let joined = base.and_then(|base| Url::parse(base).ok()).and_then(|base| base.join(link).ok());
-    Some(joined.map_or_else(|| link.to_owned(), Into::into))
+    if payload.has_base && base.is_none() {
+        return None;
+    }
+    upstream.join(base.unwrap_or_default()).and_then(|base| base.join(link)).ok()
 }
 
 /// Compares a window in its own container with the same in all others.
 pub fn compare(window: &View, all: &mut Compared) {
     let addresses = page_addresses();
+    let upstream = Url::parse(&addresses.upstream).unwrap();
     let items = &window.items[..window.items.len().min(ITEMS)];
     let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
@@ -122,9 +125,14 @@ pub fn compare(window: &View, all: &mut Compared) {
                 if let Some(what) = differs(&own.values, &other.values) {
                     all.differences.push(format!("{form} has the {what}"));
                 }
-                let (own, other) = (link(own), link(other));
-                if own.is_some() && own != other {
-                    all.differences.push(format!("{form} has the link {other:?}, not {own:?}"));
+                let (own, other) = (link(own, &upstream), link(other, &upstream));
+                // A relative base stays one where nobody knows the document's address.
+                if own.is_some() && other.is_some() && own != other {
+                    all.differences.push(format!(
+                        "{form} leads to {:?}, not {:?}",
+                        other.map(String::from),
+                        own.map(String::from)
+                    ));
                 }
             }
             all.round_trips += 1;
