@@ -13,7 +13,7 @@
 
 use super::escape;
 use super::head::resolve;
-use super::relative::References;
+use super::relative::{References, in_text};
 use super::tag;
 use crate::model::Markup;
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl Bases<'_> {
         let equal = |base: &Url, ranges: &[Range<usize>]| {
             ranges.iter().all(|range| {
                 let value = markup.xml.get(range.clone()).unwrap_or_default();
-                let value = escape::plain_value(value);
+                let value = in_text(value);
                 base.join(&value).ok() == document.join(&value).ok()
             })
         };
@@ -111,7 +111,7 @@ impl Bases<'_> {
 
     /// What must be written otherwise in a head around which nobody names a base: references of the
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
-    /// elements with text that has references.
+    /// elements with text that has references. What an element within gives a base of its own stays.
     pub fn head_edits(&self, text: &str) -> Vec<(Range<usize>, String)> {
         let references = References::of(text);
         let mut edits = Vec::new();
@@ -141,22 +141,34 @@ pub fn relative_at_the_top<'a>(
     Url::parse(&escape::plain_value(own.value)).is_err().then_some(own)
 }
 
-/// Markup with a base on elements within.
+/// Markup with a base on elements within, at places in the order of the text.
 pub fn with_bases(markup: &Markup, places: &[usize], base: &str) -> Markup {
     let mut attribute = String::new();
     escape::push_attribute(&mut attribute, "xml:base", base);
-    let mut markup = markup.clone();
+    let is_place = |place: &&usize| markup.xml.is_char_boundary(**place);
+    let places: Vec<usize> = places.iter().filter(is_place).copied().collect();
     let before = |at: usize| places.iter().filter(|place| **place < at).count() * attribute.len();
     let moved =
         |range: &Range<usize>| range.start + before(range.start)..range.end + before(range.end);
-    markup.slots.id = markup.slots.id.as_ref().map(moved);
-    markup.slots.id_element = markup.slots.id_element.as_ref().map(moved);
-    for place in places.iter().rev() {
-        if markup.xml.is_char_boundary(*place) {
-            markup.xml.insert_str(*place, &attribute);
-        }
+    let mut slots = markup.slots.clone();
+    slots.id = slots.id.as_ref().map(moved);
+    slots.id_element = slots.id_element.as_ref().map(moved);
+    let mut xml = String::with_capacity(markup.xml.len() + places.len() * attribute.len());
+    let mut copied = 0;
+    for place in places {
+        let Some(piece) = markup.xml.get(copied..place) else { continue };
+        xml.push_str(piece);
+        xml.push_str(&attribute);
+        copied = place;
     }
-    markup
+    xml.push_str(markup.xml.get(copied..).unwrap_or_default());
+    Markup {
+        xml,
+        slots,
+        format: markup.format,
+        context: markup.context.clone(),
+        card: markup.card.clone(),
+    }
 }
 
 /// An address of a page.

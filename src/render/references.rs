@@ -11,7 +11,7 @@ use super::scope::ATOM;
 use std::borrow::Cow;
 use url::Url;
 
-pub use html::absolute as absolute_html;
+pub use html::{absolute as absolute_html, decoded};
 
 /// The longest reference that is resolved, in bytes.
 const REFERENCE_LIMIT: usize = 8192;
@@ -50,11 +50,7 @@ impl Base {
     /// The address that a relative reference leads to; `None` where it stays as it is.
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let reference = reference.trim();
-        let is_left = reference.is_empty()
-            || reference.starts_with('#')
-            || reference.len() > REFERENCE_LIMIT
-            || has_scheme(reference);
-        if is_left {
+        if reference.len() > REFERENCE_LIMIT || Kind::of(reference) != Kind::Relative {
             return None;
         }
         self.0.as_ref()?.join(reference).ok().map(Into::into)
@@ -66,12 +62,49 @@ impl Base {
     }
 }
 
-/// Whether a reference names its scheme (RFC 3986 section 3.1).
+/// What a reference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Needs a base.
+    Relative,
+    /// A place in the document that it stands in.
+    Fragment,
+    /// Needs no base, or is no reference.
+    Absolute,
+}
+
+impl Kind {
+    /// What a value is whose references to characters are resolved ([`decoded`]).
+    pub fn of(value: &str) -> Self {
+        let value = value.trim();
+        // What still begins with a reference or a quote was escaped too often.
+        if value.is_empty() || value.starts_with(['&', '"', '\'']) {
+            return Self::Absolute;
+        }
+        if value.starts_with('#') {
+            return Self::Fragment;
+        }
+        // Who follows it leaves these out (URL Standard section 4.4).
+        let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
+        let has_scheme = match value.contains(is_left_out) {
+            true => behind_scheme(&value.replace(is_left_out, "")).is_some(),
+            false => behind_scheme(value).is_some(),
+        };
+        if has_scheme { Self::Absolute } else { Self::Relative }
+    }
+}
+
+/// Whether a reference names its scheme, and something behind it (RFC 3986 section 3.1).
 pub fn has_scheme(reference: &str) -> bool {
-    let Some((scheme, rest)) = reference.split_once(':') else { return false };
-    !rest.is_empty()
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    behind_scheme(reference).is_some_and(|rest| !rest.is_empty())
+}
+
+/// What stands behind the scheme and its colon.
+fn behind_scheme(reference: &str) -> Option<&str> {
+    let (scheme, rest) = reference.split_once(':')?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    is_scheme.then_some(rest)
 }
 
 /// Whether a text is an absolute address without white space, as `atom:link` wants it.

@@ -5,12 +5,14 @@
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
 use super::escape;
+use super::references::{Kind, decoded};
 use super::tag;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
+use std::borrow::Cow;
 use std::ops::Range;
 
-/// The most references of one element that are looked at, of each kind.
+/// The most references of one element that are looked at, of each kind, and places that are noted.
 const REFERENCE_LIMIT: usize = 1_000;
 /// The longest value of an attribute in text that is read as one, in bytes.
 const VALUE_LIMIT: usize = 4_096;
@@ -35,12 +37,14 @@ const CONTENT: [&str; 12] = [
 const ADDRESSES: [&str; 9] =
     ["commentRss", "comments", "docs", "icon", "link", "logo", "origLink", "uri", "url"];
 /// Attributes of the formats that are addresses, by local name.
-const STRUCTURAL: [&str; 5] = ["base", "href", "src", "uri", "url"];
+const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
 /// Attributes of HTML that are addresses.
 const HTML: [&str; 9] =
     ["action", "background", "cite", "data", "href", "longdesc", "poster", "src", "srcset"];
 
-/// The relative references of one element; ranges are places in its text.
+/// The relative references of one element; ranges are places in its text. What stands where an element
+/// around it within names a base of its own is relative to that, and counts only as far as that base
+/// is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Those of the format that are more than a fragment.
@@ -51,7 +55,7 @@ pub struct References {
     pub has_fragments: bool,
     /// The first link to the entry's page, where that is relative.
     pub page: Option<Range<usize>>,
-    /// Directly behind the names of the elements whose text or markup has either.
+    /// Directly behind the names of the elements whose text or markup has either, in order.
     pub places: Vec<usize>,
 }
 
@@ -66,12 +70,21 @@ impl References {
         // Of the innermost elements that matter: where its content begins.
         let mut content: Option<Content> = None;
         let mut address: Option<(usize, bool)> = None;
+        // How many elements are open around, and around the outermost that names a base.
+        let mut depth: usize = 0;
+        let mut based: Option<usize> = None;
         let position = |reader: &Reader<&[u8]>| usize::try_from(reader.buffer_position());
         loop {
             let Ok(before) = position(&reader) else { return found };
             let Ok(event) = reader.read_event() else { return found };
             let is_empty = matches!(event, Event::Empty(_));
             let Ok(after) = position(&reader) else { return found };
+            if matches!(event, Event::End(_)) {
+                depth = depth.saturating_sub(1);
+                based = based.filter(|outermost| *outermost != depth);
+            }
+            let around = depth;
+            depth += usize::from(matches!(event, Event::Start(_)));
             match (event, &mut content) {
                 (Event::Start(_), Some(content)) => content.depth += 1,
                 (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
@@ -83,15 +96,23 @@ impl References {
                     let place = before + 1 + tag.name().0.len();
                     let name = local(tag.name().0);
                     let before = found.structural.len();
-                    let has_base = found.take_attributes(xml, place..after);
-                    if name == "link" && leads_to_page(&tag) {
-                        found.note_page(before);
+                    let has_base = based.is_some() || found.take_base(xml, place..after);
+                    if !has_base {
+                        found.take_attributes(xml, place..after);
+                        if name == "link" && leads_to_page(&tag) {
+                            found.note_page(before);
+                        }
                     }
                     address = None;
                     if is_empty {
-                    } else if CONTENT.contains(&name) {
+                        continue;
+                    }
+                    if has_base {
+                        based = based.or(Some(around));
+                    }
+                    if CONTENT.contains(&name) {
                         content = Some(Content { place, start: after, depth: 0, has_base });
-                    } else if ADDRESSES.contains(&name) || is_permalink(&tag, name) {
+                    } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
                         address = Some((after, name == "link"));
                     }
                 }
@@ -121,27 +142,32 @@ impl References {
         self.page = self.page.take().or_else(|| found.cloned());
     }
 
-    /// Takes the attributes of a start tag; answers whether one is an absolute `xml:base`.
-    fn take_attributes(&mut self, xml: &str, range: Range<usize>) -> bool {
+    /// Takes the `xml:base` of a start tag; answers whether it has one.
+    fn take_base(&mut self, xml: &str, range: Range<usize>) -> bool {
         let text = xml.get(range.clone()).unwrap_or_default();
-        let mut has_base = false;
+        let Some(base) = tag::find(text, "xml:base") else { return false };
+        let value = decoded(base.value);
+        // An empty one is the base around it.
+        if value.trim().is_empty() || Kind::of(&value) == Kind::Relative {
+            push(
+                &mut self.structural,
+                range.start + base.range.start..range.start + base.range.end,
+            );
+        }
+        true
+    }
+
+    /// Takes the attributes of a start tag.
+    fn take_attributes(&mut self, xml: &str, range: Range<usize>) {
+        let text = xml.get(range.clone()).unwrap_or_default();
         for written in tag::attributes(text) {
-            let is_base = written.name == "xml:base";
-            if !is_base
-                && (local(written.name) == "base" || !STRUCTURAL.contains(&local(written.name)))
+            if STRUCTURAL.contains(&local(written.name))
+                && Kind::of(&decoded(written.value)) == Kind::Relative
             {
-                continue;
-            }
-            match classify(written.value) {
-                Kind::Relative => {
-                    let value = range.start + written.range.start..range.start + written.range.end;
-                    push(&mut self.structural, value);
-                }
-                Kind::Absolute if is_base => has_base = true,
-                _ => {}
+                let value = range.start + written.range.start..range.start + written.range.end;
+                push(&mut self.structural, value);
             }
         }
-        has_base
     }
 
     fn take_address(&mut self, xml: &str, range: Range<usize>) {
@@ -156,7 +182,7 @@ impl References {
         }
         let all = xml.get(range.clone()).unwrap_or_default();
         let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
-        if let (Kind::Relative, Some(offset)) = (classify(value), offset) {
+        if let (Kind::Relative, Some(offset)) = (Kind::of(&decoded(value)), offset) {
             let at = range.start + offset;
             push(&mut self.structural, at..at + value.len());
         }
@@ -171,7 +197,7 @@ impl References {
         self.has_fragments = false;
         self.scan(xml, content.start..end);
         if self.content.len() > before.0 || self.has_fragments {
-            self.places.push(content.place);
+            push(&mut self.places, content.place);
         }
         self.has_fragments |= before.1;
     }
@@ -191,7 +217,7 @@ impl References {
                 b'&' if rest.starts_with(b"&gt;") => in_tag = false,
                 b'=' if in_tag && is_html_address(bytes.get(..at).unwrap_or_default()) => {
                     if let Some((value, end)) = attribute_value(text, at + 1) {
-                        match classify(text.get(value.clone()).unwrap_or_default()) {
+                        match Kind::of(&in_text(text.get(value.clone()).unwrap_or_default())) {
                             Kind::Relative => push(
                                 &mut self.content,
                                 range.start + value.start..range.start + value.end,
@@ -218,40 +244,18 @@ struct Content {
     has_base: bool,
 }
 
-/// What a value is as a reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Needs a base.
-    Relative,
-    /// A place in the document that it stands in.
-    Fragment,
-    /// Needs no base, or is no reference.
-    Absolute,
-}
-
-/// What a value is, as written, references not resolved.
-fn classify(value: &str) -> Kind {
-    let value = value.trim();
-    // What is written in references at its beginning is an address that is hidden from robots
-    // (`&#109;ailto:`), or one that was escaped too often.
-    if value.is_empty() || value.starts_with('&') || has_scheme(value) {
-        return Kind::Absolute;
+/// The value of an attribute in text, whether its markup is escaped or not: references to characters
+/// may be those of the XML and those of the HTML within it (`&amp;#109;ailto:`).
+pub fn in_text(value: &str) -> Cow<'_, str> {
+    match decoded(value) {
+        Cow::Borrowed(value) => Cow::Borrowed(value),
+        Cow::Owned(once) => Cow::Owned(decoded(&once).into_owned()),
     }
-    if value.starts_with('#') { Kind::Fragment } else { Kind::Relative }
 }
 
-/// Whether a reference begins with a scheme (RFC 3986 section 3.1).
-fn has_scheme(value: &str) -> bool {
-    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
-    let scheme = end.and_then(|end| value.split_at_checked(end));
-    scheme.is_some_and(|(scheme, rest)| {
-        rest.starts_with(':') && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-    })
-}
-
-fn push(list: &mut Vec<Range<usize>>, range: Range<usize>) {
+fn push<T>(list: &mut Vec<T>, one: T) {
     if list.len() < REFERENCE_LIMIT {
-        list.push(range);
+        list.push(one);
     }
 }
 
@@ -299,7 +303,7 @@ fn attribute_value(text: &str, from: usize) -> Option<(Range<usize>, usize)> {
     let Some(quote) = QUOTES.into_iter().find(|quote| rest.starts_with(quote)) else {
         let ends = |c: char| c.is_ascii_whitespace() || "\"'<>".contains(c);
         let end = rest.find(ends).unwrap_or(rest.len());
-        let end = rest.find("&gt;").map_or(end, |tag| tag.min(end));
+        let end = rest.get(..end).and_then(|value| value.find("&gt;")).unwrap_or(end);
         return Some((start..start + end, start + end));
     };
     let inside = rest.get(quote.len()..)?;
@@ -338,6 +342,9 @@ mod tests {
         for xml in [
             "<item><description>&lt;a href=&quot;mailto:a@b&quot;&gt; &lt;a href=''&gt;</description></item>",
             "<item><description>&lt;a href=&quot;&amp;#109;ailto:x&quot;&gt;</description></item>",
+            "<item><description><![CDATA[<a href='mailto&#58;x'><a href='&#35;n'>]]></description></item>",
+            "<item><link>https&#58;//x.example/</link><enclosure url='https&#58;//x.example/'/></item>",
+            "<entry xml:base='https://x.example/'><link href='a'/><logo>b</logo><title/></entry>",
             "<entry><content xml:base='https://x.example/' type='html'>&lt;a href='/b'&gt;</content></entry>",
             "<entry><title>a href=/b</title><category scheme='/x' term='href=/y'/></entry>",
             "<item><description>&lt;a href=&quot;https://x.example/?src=/b&quot;&gt;</description></item>",
@@ -347,7 +354,17 @@ mod tests {
         }
         // Relative to what the publisher says, which is relative itself.
         let xml = "<entry><content xml:base='b/'>&lt;a href='c'&gt;</content></entry>";
-        assert_eq!(found(xml).0, ["b/"]);
+        assert_eq!(found(xml), (vec!["b/"], vec![], false));
+        let xml = "<feed><entry xml:base='b/'><link xml:base='c/' href='d'/><icon>/e.f</icon></entry>\
+                   <link href='g'/><title xml:base=''>&lt;a href='h'></title><logo>/i</logo></feed>";
+        assert_eq!(found(xml), (vec!["b/", "g", "", "/i"], vec![], false));
+        assert!(References::of(xml).places.is_empty());
+    }
+
+    #[test]
+    fn no_more_places_are_noted_than_references() {
+        let xml = format!("<entry>{}</entry>", "<title>&lt;a href='#a'></title>".repeat(2_000));
+        assert_eq!(References::of(&xml).places.len(), REFERENCE_LIMIT);
     }
 
     #[test]

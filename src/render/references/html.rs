@@ -1,6 +1,7 @@
 //! References in HTML, where they stand. What leads nowhere stays byte for byte.
 
 use super::Base;
+use std::borrow::Cow;
 
 /// Attributes whose value is a reference, or several (`srcset`).
 pub const ATTRIBUTES: &[&str] = &[
@@ -16,6 +17,10 @@ pub const ATTRIBUTES: &[&str] = &[
     "data",
     "usemap",
 ];
+/// References by name that HTML reads without their semicolon, as far as addresses have them.
+const UNENDED: [&str; 4] = ["amp", "gt", "lt", "quot"];
+/// The longest reference to a character that is read, in bytes.
+const NAME_LIMIT: usize = 40;
 /// Elements whose content is no markup.
 const RAW: [&str; 5] = ["script", "style", "textarea", "title", "xmp"];
 
@@ -125,15 +130,65 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The value with its references to characters as they are written: none of them is a part of what is
-/// resolved, and a browser reads them behind the base as it did without.
+/// The value, its references to characters resolved, where it leads elsewhere.
 fn new_value(html: &str, attribute: &Written<'_>, base: &Base) -> Option<String> {
     let known = ATTRIBUTES.iter().find(|known| known.eq_ignore_ascii_case(attribute.name))?;
-    let value = html.get(attribute.start..attribute.end)?;
-    if *known == "srcset" { absolute_candidates(value, base) } else { base.resolve(value) }
+    let value = decoded(html.get(attribute.start..attribute.end)?);
+    if *known == "srcset" { absolute_candidates(&value, base) } else { base.resolve(&value) }
 }
 
-/// Writes a value between the quotes that stand there, or between new ones.
+/// The value of an attribute with its references to characters resolved (HTML section 13.2.5.72).
+/// What is none stands as it is.
+pub fn decoded(value: &str) -> Cow<'_, str> {
+    if !value.contains('&') {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, behind)) = rest.split_once('&') {
+        out.push_str(before);
+        rest = behind;
+        match character(behind) {
+            Some((text, length)) => {
+                out.push_str(&text);
+                rest = behind.get(length..).unwrap_or_default();
+            }
+            None => out.push('&'),
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// What stands for the reference behind whose `&` this text begins, and how long the reference is.
+fn character(text: &str) -> Option<(Cow<'static, str>, usize)> {
+    let run = |from: usize, is_part: fn(&u8) -> bool| {
+        let bytes = text.as_bytes().get(from..).unwrap_or_default();
+        from + bytes.iter().take(NAME_LIMIT).take_while(|byte| is_part(byte)).count()
+    };
+    let ended = |end: usize| text.as_bytes().get(end) == Some(&b';');
+    if text.starts_with('#') {
+        let (from, radix) =
+            if text.starts_with("#x") || text.starts_with("#X") { (2, 16) } else { (1, 10) };
+        let end = if radix == 16 {
+            run(from, u8::is_ascii_hexdigit)
+        } else {
+            run(from, u8::is_ascii_digit)
+        };
+        let digits = text.get(from..end).filter(|digits| !digits.is_empty())?;
+        let number = u32::from_str_radix(digits, radix).ok().filter(|number| *number > 0);
+        let c = number.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+        return Some((c.to_string().into(), end + usize::from(ended(end))));
+    }
+    let end = run(0, u8::is_ascii_alphanumeric);
+    let name = text.get(..end)?;
+    let is_one = ended(end)
+        || UNENDED.contains(&name) && !text.as_bytes().get(end).is_some_and(|b| *b == b'=');
+    let found = crate::parse::named_reference(name).filter(|_| is_one)?;
+    Some((found.into(), end + usize::from(ended(end))))
+}
+
+/// Writes a value, escaped, between the quotes that stand there, or between new ones.
 fn push_quoted(out: &mut String, quote: Option<char>, value: &str) {
     let end = quote.unwrap_or('"');
     if quote.is_none() {
@@ -141,6 +196,7 @@ fn push_quoted(out: &mut String, quote: Option<char>, value: &str) {
     }
     for c in value.chars() {
         match c {
+            '&' => out.push_str("&amp;"),
             '"' if end == '"' => out.push_str("&quot;"),
             '\'' if end == '\'' => out.push_str("&#39;"),
             c => out.push(c),
@@ -215,6 +271,10 @@ mod tests {
             ("<img src=c/d.png alt=x>", "<img src=\"https://a.example/b/c/d.png\" alt=x>"),
             ("<img/src='c'/>", "<img/src='https://a.example/b/c'/>"),
             (
+                "<a href='&#46;&#x2F;c?x=1&y=&quot;&amp;z&#39;'>",
+                "<a href='https://a.example/b/c?x=1&amp;y=%22&amp;z%27'>",
+            ),
+            (
                 "<video poster=../p src=//o.example/v>",
                 "<video poster=\"https://a.example/p\" src=\"https://o.example/v\">",
             ),
@@ -239,6 +299,12 @@ mod tests {
             "<a href>",
             "<a href=''>",
             "<a href='mailto:x@y'>",
+            "<a href='&#109;&#97;&#105;lto:x@y'>",
+            "<a href='&#109&#x61&#X69;lto&#58x@y'>",
+            "<a href='mailto&#58;x@y'><a href='mailto&colon;x@y'>",
+            "<a href='java&#10;script:x'>",
+            "<a href='&#35;fn1'><a href=' &num;fn1'>",
+            "<img srcset='https&#58;//o.example/a 1x'>",
             "<p title=c>",
             "<!-- <a href=c> -->",
             "<a href=\"https://x/ü?a&b\">",
@@ -253,6 +319,18 @@ mod tests {
             "text",
         ] {
             assert_eq!(absolute(same, &Base::new("https://a.example/")), None, "{same}");
+        }
+    }
+
+    #[test]
+    fn references_to_characters_are_read_as_html_reads_them() {
+        for (written, read) in [
+            ("a&amp;b&lt;&#65;&#x42;&#X43&#68", "a&b<ABCD"),
+            ("?a&amp=1&ampb&amp", "?a&amp=1&ampb&"),
+            ("&nosuch; &; & &# &#x; &#0; &copy", "&nosuch; &; & &# &#x; \u{FFFD} &copy"),
+            ("&#99999999999999999999999\u{e9}&", "\u{FFFD}\u{e9}&"),
+        ] {
+            assert_eq!(decoded(written), read, "{written}");
         }
     }
 

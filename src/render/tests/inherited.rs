@@ -154,6 +154,53 @@ fn a_head_without_base_has_absolute_references() {
 }
 
 #[test]
+fn a_base_that_is_written_is_never_added_twice() {
+    let page = Some("https://pub.example/posts/1");
+    let inside = "<link href='x/y'/><content type='html' xml:base='./'>&lt;a href='c'></content>\
+                  <summary type='html'>&lt;a href='c'></summary>";
+    let (_, text) = based(page, inside);
+    assert!(text.contains("<content type='html' xml:base='./'>"), "{text}");
+    assert!(text.contains("<summary xml:base=\"https://pub.example/posts/1\" type"), "{text}");
+    let head = format!(
+        "<feed xmlns='{ATOM}'><subtitle type='html' xml:base='./'>&lt;a href='c'>\
+                        </subtitle><rights type='html'>&lt;a href='c'></rights></feed>"
+    );
+    let text = Feed::new(Format::Atom10, &head).reader();
+    check_well_formed(&text);
+    assert!(text.contains("<subtitle type='html' xml:base='https://pub.example/blog/'>"), "{text}");
+}
+
+#[test]
+fn references_of_a_head_within_another_base_stay() {
+    let head = "<rss version='2.0'><channel xml:base='https://blog.example/'><link>/</link>\
+                <description>&lt;a href='b'&gt;</description></channel></rss>";
+    let text = Feed::new(Format::Rss20, head).reader();
+    assert!(text.contains("<link>/</link><description>&lt;"), "{text}");
+    let head = format!(
+        "<feed xmlns='{ATOM}'><link xml:base='https://a.example/' href='b'/>\
+                        <link href='c'/></feed>"
+    );
+    let text = Feed::new(Format::Atom10, &head).reader();
+    assert!(text.contains("<link xml:base='https://a.example/' href='b'/>"), "{text}");
+    assert!(text.contains("<link href='https://pub.example/blog/c'/>"), "{text}");
+}
+
+#[test]
+fn bases_are_added_at_many_places_in_one_pass() {
+    use crate::render::with_bases;
+    let (_, mut entries) =
+        cut(Format::Atom10, &format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id></entry></feed>"));
+    let mut markup = entries.remove(0);
+    markup.xml = "<e><t>\u{e9}</t><id>urn:1</id><t/></e>".to_owned();
+    markup.slots.id = Some(16..21);
+    let made = with_bases(&markup, &[5, 7, 28, 1_000], "b");
+    let text = "<e><t xml:base=\"b\">\u{e9}</t><id>urn:1</id><t xml:base=\"b\"/></e>";
+    assert_eq!(made.xml.len(), text.len());
+    assert_eq!(made.xml, text);
+    assert_eq!(made.xml.get(made.slots.id.unwrap()), Some("urn:1"));
+}
+
+#[test]
 fn a_prefix_of_ours_that_the_publisher_uses_otherwise_is_avoided() {
     let root = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>";
     let document = format!("{root}<entry sx:a='1'><id>urn:1</id></entry></feed>");
