@@ -35,7 +35,8 @@ pub(super) struct Ask {
 
 /// What somebody else is making, as soon as it is there.
 type Made<V> = watch::Sender<Option<Arc<V>>>;
-type Flights<K, V> = Arc<Mutex<HashMap<K, Arc<Made<V>>>>>;
+/// Each with how many take part in it.
+type Flights<K, V> = Arc<Mutex<HashMap<K, (Arc<Made<V>>, usize)>>>;
 
 /// A part in making something that several wait for.
 struct Flight<K: Eq + Hash, V> {
@@ -47,7 +48,9 @@ struct Flight<K: Eq + Hash, V> {
 impl<K: Clone + Eq + Hash, V> Flight<K, V> {
     fn join(all: &Flights<K, V>, key: &K) -> Self {
         let mut flights = all.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = flights.entry(key.clone()).or_insert_with(|| Arc::new(watch::channel(None).0));
+        let new = || (Arc::new(watch::channel(None).0), 0);
+        let (made, parts) = flights.entry(key.clone()).or_insert_with(new);
+        *parts += 1;
         Self { key: key.clone(), made: Arc::clone(made), all: Arc::clone(all) }
     }
 }
@@ -55,8 +58,9 @@ impl<K: Clone + Eq + Hash, V> Flight<K, V> {
 impl<K: Eq + Hash, V> Drop for Flight<K, V> {
     fn drop(&mut self) {
         let mut flights = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        // The table's and this one.
-        if Arc::strong_count(&self.made) == 2 {
+        let Some((_, parts)) = flights.get_mut(&self.key) else { return };
+        *parts = parts.saturating_sub(1);
+        if *parts == 0 {
             flights.remove(&self.key);
         }
     }
@@ -213,6 +217,38 @@ mod tests {
         assert!(press.get(9, ask(1, 1), fail).await.is_err());
         assert_eq!(*press.get(9, ask(1, 1), &make).await.unwrap(), 2);
         assert!(press.flights.lock().unwrap().is_empty());
+    }
+
+    /// A key that lets go of another part in the same flight while its own is let go of.
+    #[derive(Clone)]
+    struct Last(Arc<Mutex<Option<Flight<Last, u32>>>>);
+
+    impl PartialEq for Last {
+        fn eq(&self, _: &Self) -> bool {
+            true
+        }
+    }
+
+    impl Eq for Last {}
+
+    impl Hash for Last {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+    }
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let other = self.0.lock().unwrap().take();
+            drop(other);
+        }
+    }
+
+    #[test]
+    fn a_flight_that_two_leave_at_once_is_not_kept() {
+        let (flights, key) = (Flights::default(), Last(Arc::default()));
+        let one = Flight::join(&flights, &key);
+        *key.0.lock().unwrap() = Some(Flight::join(&flights, &key));
+        drop(one);
+        assert!(flights.lock().unwrap().is_empty());
     }
 
     /// One that has its share in use already asks first, and is waited for by nobody.
