@@ -90,16 +90,18 @@ impl Desk {
     }
 
     fn poll_now(&mut self, name: &FeedName, reply: Reply) {
-        self.bench.attempts.lift(name);
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
             Some(feed) if feed.leaving => PollError::Unknown,
             Some(feed) if feed.running.is_some() && feed.waiting.len() < MAX_WAITING => {
                 feed.waiting.push(reply);
+                self.bench.attempts.lift(name);
                 return;
             }
             Some(feed) if feed.running.is_none() && room => {
+                // Only what is polled now is scheduled again by that.
+                self.bench.attempts.lift(name);
                 self.unschedule(name);
                 self.begin(name, vec![reply]);
                 return;

@@ -190,3 +190,28 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     gateway.stop().await;
     assert!(store.shelf.lock().unwrap().attempts.is_empty());
 }
+
+/// What is refused leaves the feed as it is: stopped, and known to be.
+#[tokio::test]
+async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
+    let others: Vec<String> = (0..200).map(|n| format!("feed{n}")).collect();
+    let mut feeds: Vec<&str> = others.iter().map(String::as_str).collect();
+    feeds.push("news");
+    let store = StoreDouble::new(&feeds);
+    killed_in(&store, KILLS_BORNE - 1);
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&store, &publisher).await;
+    let mut asked = tokio::task::JoinSet::new();
+    for other in &others {
+        let (poller, other) = (gateway.poller.clone(), name(other));
+        asked.spawn(async move { poller.poll_now(&other).await });
+    }
+    // The publisher answers nobody: who is answered is refused.
+    asked.join_next().await.unwrap().unwrap().unwrap_err();
+    let refused = gateway.poller.poll_now(&name("news")).await;
+    assert!(matches!(refused, Err(PollError::TooMany { .. })), "{refused:?}");
+    let store = gateway.stop().await;
+    assert_eq!(store.shelf.lock().unwrap().attempts.len(), 1);
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    assert!(gateway.status().next.is_none() && gateway.status().failure.is_some());
+}
