@@ -161,7 +161,7 @@ pub struct PollState {
     pub answered_by: Option<String>,
     /// Where a permanent redirect leads; shown, and followed first.
     pub moved_to: Option<String>,
-    /// Failures in a row.
+    /// Failures in a row; while it is gone for good (410), those that say so.
     pub failures: u32,
     /// The last failure, in words.
     pub last_error: Option<String>,

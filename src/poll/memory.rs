@@ -262,7 +262,22 @@ impl Memory {
 
     /// Takes in a failure. Next time the configured address is asked again.
     pub fn failed(&mut self, error: &str) {
-        self.poll.failures = self.poll.failures.saturating_add(1);
+        self.failed_with(error, 1);
+    }
+
+    /// Takes in that the feed is gone for good, as it always says in the same words. It is counted
+    /// how many polls in a row have said so, other failures before them not; nor those that were
+    /// asked for, which may follow each other at once.
+    pub fn gone(&mut self, error: &str, asked_for: bool) {
+        let again = self.poll.last_error.as_deref() == Some(error);
+        if !again {
+            self.poll.failures = 0;
+        }
+        self.failed_with(error, u32::from(!(again && asked_for)));
+    }
+
+    fn failed_with(&mut self, error: &str, count: u32) {
+        self.poll.failures = self.poll.failures.saturating_add(count);
         self.poll.last_error = Some(error.to_owned());
         self.settled = false;
     }

@@ -23,9 +23,9 @@ pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
 const HALFWAY: Duration = Duration::from_secs(12 * 3600);
 /// The first pause for a publisher that is overloaded and does not say for how long.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// After so many failures in a row of a feed that will hardly come back, asked about once a day, it is
-/// asked once in [`SELDOM_EVERY`] only.
-pub const SELDOM_AFTER: u32 = 30;
+/// A feed that was gone for good at every poll for so long is asked once in [`SELDOM_EVERY`] only. These
+/// polls are as far apart as its longest interval, so that to count them tells how long it is.
+pub const SELDOM_AFTER: Duration = Duration::from_secs(30 * 86_400);
 /// See [`SELDOM_AFTER`].
 pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
 /// How often a feed is looked at though somebody tells of its changes.
@@ -135,6 +135,8 @@ pub enum After {
     Announced(Herald, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
+    /// It is gone for good (410), as so many polls in a row have said.
+    Gone(u32),
 }
 
 /// The next poll.
@@ -170,7 +172,14 @@ impl Plan<'_> {
                 let safety = Some((by, self.bounds.hold(SAFETY_EVERY)));
                 self.after_reading(look_again, safety, now)
             }
-            After::Failed(failures, retry) => self.after_failing(failures, retry, now),
+            After::Failed(failures, retry) => {
+                self.after_failing(failures, retry, self.bounds.max, now)
+            }
+            After::Gone(times) => {
+                let gone = self.bounds.max.saturating_mul(times);
+                let seldom = if gone > SELDOM_AFTER { SELDOM_EVERY } else { Duration::ZERO };
+                self.after_failing(times, Retry::Seldom, self.bounds.max.max(seldom), now)
+            }
         }
     }
 
@@ -247,15 +256,12 @@ impl Plan<'_> {
         stated.max_by_key(|(wish, _)| *wish).unwrap_or_default()
     }
 
-    fn after_failing(&self, failures: u32, retry: Retry, now: Time) -> Next {
+    /// `most`: the longest pause.
+    fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> Next {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
             let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
             self.bounds.hold(first.checked_mul(factor).unwrap_or(Duration::MAX))
-        };
-        let most = match retry {
-            Retry::Seldom if failures > SELDOM_AFTER => self.bounds.max.max(SELDOM_EVERY),
-            _ => self.bounds.max,
         };
         let (interval, why) = match retry {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),

@@ -98,8 +98,17 @@ impl Desk {
                 feed.replan(planned, bounds.min(), now)
             }
             Err(error) => {
-                memory.failed(&hidden(&feed.record, &error.words()));
-                let after = After::Failed(memory.poll.failures, error.retry());
+                let words = hidden(&feed.record, &error.words());
+                let is_gone = error.failure().status == Some(410);
+                if is_gone {
+                    memory.gone(&words, !running.in_turn);
+                } else {
+                    memory.failed(&words);
+                }
+                let after = match error.retry() {
+                    Retry::Seldom if is_gone => After::Gone(memory.poll.failures),
+                    retry => After::Failed(memory.poll.failures, retry),
+                };
                 let next = memory.plan(name, bounds, now).next(after, now);
                 let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
                 memory.poll.not_before = asked.then_some(next.at);

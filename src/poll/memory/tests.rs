@@ -171,3 +171,23 @@ fn only_what_a_restart_should_know_is_written() {
     memory.succeeded();
     assert!(save(&mut memory, false));
 }
+
+#[test]
+fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
+    let mut memory = Memory::new(&record(), NOW);
+    for _ in 0..40 {
+        memory.failed("the publisher answered 500");
+    }
+    let mut counted = |asked_for| {
+        memory.gone("the publisher answered 410", asked_for);
+        memory.poll.failures
+    };
+    assert_eq!((counted(true), counted(true), counted(false), counted(false)), (1, 1, 2, 3));
+    // Over a restart.
+    let mut memory = Memory::from_saved(memory.poll.clone(), NOW);
+    memory.gone("the publisher answered 410", false);
+    assert_eq!(memory.poll.failures, 4);
+    memory.failed("the publisher answered 500");
+    memory.gone("the publisher answered 410", false);
+    assert_eq!(memory.poll.failures, 1);
+}

@@ -220,11 +220,12 @@ proptest! {
         prop_assert!(look_again.is_none_or(|by| pending.at <= by.max(NOW.plus(LOOK_AGAIN_FLOOR))));
 
         let failed = plan.next(After::Failed(failures, retry), NOW);
-        // What is gone for good is asked weekly in the end.
-        let gone = retry == Retry::Seldom && failures > SELDOM_AFTER;
-        let most = if gone { bounds.max().max(SELDOM_EVERY) } else { bounds.max() };
-        prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(most));
+        prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
         prop_assert!(!failed.reason.is_empty());
+
+        let gone = plan.next(After::Gone(failures), NOW);
+        let most = bounds.max().max(SELDOM_EVERY);
+        prop_assert!(gone.at >= NOW.plus(bounds.max()) && gone.at <= NOW.plus(most));
     }
 }
 
@@ -267,15 +268,21 @@ fn a_feed_is_read_before_it_expires() {
 
 #[test]
 fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
-    let feed = FeedName::new("news").unwrap();
-    let hints = UpdateHints::default();
-    let (now, day) = (Time::from_unix(1_795_191_605), Duration::from_secs(86_400));
-    let bounds = Bounds::new(Duration::from_secs(300), day);
-    let rhythm = Rhythm::since(now);
-    let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
-    let wait = |failures, retry| plan.next(After::Failed(failures, retry), now).at.since(now);
-    assert_eq!(wait(1, Retry::Seldom), day);
-    assert_eq!(wait(SELDOM_AFTER, Retry::Seldom), day);
-    assert_eq!(wait(SELDOM_AFTER + 1, Retry::Seldom), 7 * day);
-    assert_eq!(wait(SELDOM_AFTER + 1, Retry::Backoff), day);
+    let (feed, hints) = (feed(), UpdateHints::default());
+    let wait = |max, after| {
+        let bounds = Bounds::new(5 * MINUTE, max);
+        let rhythm = Rhythm::since(NOW);
+        let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
+        plan.next(after, NOW).at.since(NOW)
+    };
+    assert_eq!(wait(DAY, After::Gone(1)), DAY);
+    assert_eq!(wait(DAY, After::Gone(30)), DAY);
+    assert_eq!(wait(DAY, After::Gone(31)), 7 * DAY);
+    // A month has more hours, and fewer fortnights.
+    assert_eq!(wait(HOUR, After::Gone(30 * 24)), HOUR);
+    assert_eq!(wait(HOUR, After::Gone(30 * 24 + 1)), 7 * DAY);
+    assert_eq!(wait(14 * DAY, After::Gone(u32::MAX)), 14 * DAY);
+    // What is refused, or fails otherwise, is no feed that is gone.
+    assert_eq!(wait(DAY, After::Failed(10_000, Retry::Seldom)), DAY);
+    assert_eq!(wait(DAY, After::Failed(10_000, Retry::Backoff)), DAY);
 }
