@@ -21,11 +21,20 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
     let mut left_out = Vec::new();
     // Those that have a name keep it, before others are named.
     let (known, new): (Vec<Feed>, Vec<Feed>) =
-        given.into_iter().partition(|feed| stored_name(feed, stored, &taken).is_some());
+        given.into_iter().partition(|feed| stored_record(feed, stored, &taken).is_some());
     for mut feed in known {
-        let Some(name) = stored_name(&feed, stored, &taken) else { continue };
-        taken.insert(name.clone());
-        feed.name = name;
+        let Some(record) = stored_record(&feed, stored, &taken) else { continue };
+        taken.insert(record.name.clone());
+        // Its options are the API's, and the command line has none.
+        if record.source == FeedSource::Api && record.standing != FeedStanding::Gone {
+            left_out.push(format!(
+                "{} is left out: the feed {} has this address already, as the API has put it",
+                record.shown().text(),
+                record.name
+            ));
+            continue;
+        }
+        feed.name = record.name.clone();
         config.feeds.push(feed);
     }
     for mut feed in new {
@@ -48,15 +57,18 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
     (config, left_out)
 }
 
-/// The name that the store has for the address of a feed. One that the command line gave goes before
-/// one that somebody chose.
-fn stored_name(feed: &Feed, stored: &[FeedRecord], taken: &HashSet<FeedName>) -> Option<FeedName> {
+/// The feed that the store has for the address of one that is given. One that the command line gave goes
+/// before one whose name somebody chose.
+fn stored_record<'a>(
+    feed: &Feed,
+    stored: &'a [FeedRecord],
+    taken: &HashSet<FeedName>,
+) -> Option<&'a FeedRecord> {
     let url = feed.url.as_ref()?.as_str();
     let same = |record: &&FeedRecord| record.url == url && !taken.contains(&record.name);
-    let found = stored.iter().filter(same).min_by_key(|record| {
+    stored.iter().filter(same).min_by_key(|record| {
         (record.standing == FeedStanding::Gone, record.source != FeedSource::CommandLine)
-    });
-    found.map(|record| record.name.clone())
+    })
 }
 
 /// Whether the address of a feed was changed after it was named: its name is not made of it, and it is
@@ -153,6 +165,27 @@ mod tests {
         ];
         let (config, left_out) = assigned(&given(&[TWO]), &stored);
         assert_eq!(names(&config), [(TWO.to_owned(), "h-example-f-2".to_owned())]);
+        assert!(left_out.is_empty());
+    }
+
+    #[test]
+    fn a_feed_of_the_api_with_the_same_address_stays_as_it_is() {
+        let mut api = record("chosen", ONE, FeedSource::Api);
+        api.options.secret = Some(true);
+        let (config, left_out) = assigned(&given(&[ONE, TWO]), std::slice::from_ref(&api));
+        assert_eq!(config.feeds.len(), 1);
+        assert_eq!(names(&config)[0].0, TWO);
+        assert_eq!(
+            left_out,
+            [
+                "http://h.example/f?*** is left out: the feed chosen has this address already, as the \
+              API has put it"
+            ]
+        );
+        // One that was deleted comes back.
+        api.standing = FeedStanding::Gone;
+        let (config, left_out) = assigned(&given(&[ONE]), &[api]);
+        assert_eq!(names(&config), [(ONE.to_owned(), "chosen".to_owned())]);
         assert!(left_out.is_empty());
     }
 
