@@ -77,7 +77,7 @@ use address::Site;
 use admission::Admission;
 use archives::Archives;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
@@ -330,8 +330,9 @@ fn routes(room: Shared) -> Router {
         .with_state(room)
 }
 
-async fn unknown(uri: Uri) -> Result<Response, Problem> {
-    request_rules::without_slash(&uri).ok_or_else(|| nothing_at(uri.path()))
+async fn unknown(request: Request) -> Result<Response, Problem> {
+    let elsewhere = request_rules::readable_without_slash(&request);
+    elsewhere.ok_or_else(|| nothing_at(request.uri().path()))
 }
 
 /// The same below the administration's address, which the routes there do not see.

@@ -111,20 +111,28 @@ const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// Around what readers in browsers read: anybody may read it from anywhere, errors included, and a
 /// browser that asks first (a preflight of the Fetch standard) is told so.
 pub(super) async fn readable_anywhere(request: Request, next: Next) -> Response {
+    match preflight(&request) {
+        Some(told) => open(told),
+        None => open(next.run(request).await),
+    }
+}
+
+/// What a browser is told that asks first.
+fn preflight(request: &Request) -> Option<Response> {
     let headers = request.headers();
     let asks = request.method() == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks {
-        let told = [
-            (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
-            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
-            (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE),
-        ];
-        (StatusCode::NO_CONTENT, told).into_response()
-    } else {
-        next.run(request).await
-    };
+    let told = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE),
+    ];
+    asks.then(|| (StatusCode::NO_CONTENT, told).into_response())
+}
+
+/// The answer as one that pages from anywhere may read.
+fn open(mut response: Response) -> Response {
     let anybody = HeaderValue::from_static("*");
     let headers = response.headers_mut();
     headers.entry(header::ACCESS_CONTROL_ALLOW_ORIGIN).or_insert(anybody);
@@ -133,8 +141,14 @@ pub(super) async fn readable_anywhere(request: Request, next: Next) -> Response 
 }
 
 /// Where an address of a feed leads that has a slash at its end: to the same without it. The answer
-/// is relative, so that it is right behind a proxy that cuts off a prefix too.
-pub(super) fn without_slash(uri: &Uri) -> Option<Response> {
+/// is relative, so that it is right behind a proxy that cuts off a prefix too. Browsers follow it for
+/// pages from anywhere only where it may be read there itself.
+pub(super) fn readable_without_slash(request: &Request) -> Option<Response> {
+    let leads = without_slash(request.uri())?;
+    Some(open(preflight(request).unwrap_or(leads)))
+}
+
+fn without_slash(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?.trim_end_matches('/');
     let (_, last) = path.strip_prefix("/feeds/").map(|_| path)?.rsplit_once('/')?;
     let cut = uri.path().len() - path.len();

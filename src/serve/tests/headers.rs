@@ -301,6 +301,10 @@ async fn an_address_with_a_slash_at_its_end_leads_to_the_one_without() {
     {
         let answer = site.get(path).await;
         assert_eq!((answer.status().as_u16(), header(&answer, "location")), (308, to));
+        assert_eq!(header(&answer, "access-control-allow-origin"), "*", "{path}");
     }
+    let asks = [("origin", "https://page.example"), ("access-control-request-method", "GET")];
+    let answer = site.ask(request("OPTIONS", "/feeds/news/", &asks, "")).await;
+    assert_eq!(answer.status().as_u16(), 204, "a browser that asks first follows no redirect");
     problem(site.get("/nothing/").await, 404).await;
 }
