@@ -187,9 +187,10 @@ async fn unchanged(
         notes: fetched.notes.clone(),
         announced: fetched.announced.clone().map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
-        hub: hub(feed, fetched, &Links::default())
-            .filter(|_| fetched.links.own.is_some())
-            .map(Some),
+        hub: match hub(feed, fetched, &Links::default()) {
+            _ if is_secret(feed) => Some(None),
+            found => found.filter(|_| fetched.links.own.is_some()).map(Some),
+        },
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
@@ -245,23 +246,28 @@ async fn judged(
         rewritten: 0,
         notes: fetched.notes.clone(),
         announced: if full || place.is_some() { Some(place) } else { None },
-        hub: if full || told_by.is_some() { Some(told_by) } else { None },
+        hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
     };
     found.take(settled, Outcome::Unchanged);
     memory.observed(found.outcome == Outcome::Changed, state, now);
     Ok(found)
 }
 
-/// Which hub tells of the feed; none where it would have to be told a secret address. Its own address is believed within the part of the web that belongs
-/// to its configured address, or to the one that answered.
+/// Whether the operator says that the address of a feed is secret, whatever address it gives itself.
+fn is_secret(feed: &FeedRecord) -> bool {
+    feed.options.secret == Some(true)
+}
+
+/// Which hub tells of the feed; none where it would have to be told a secret address, or that of a
+/// feed that is secret. Its own address is believed within the part of the web that belongs to its
+/// configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discovery> {
     let scopes = [Scope::of(&feed.url), Scope::of(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
     let found = Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)?;
     // A topic is told to the hub, which is somebody else's as a rule.
-    let secret = feed.options.secret.filter(|secret| !secret || found.topic == feed.url);
-    let is_secret = ShownAddress::of(&found.topic, secret).is_masked();
-    (!is_secret).then_some(found)
+    let is_masked = ShownAddress::of(&found.topic, feed.options.secret).is_masked();
+    (!is_secret(feed) && !is_masked).then_some(found)
 }
 
 impl Found {
@@ -447,3 +453,6 @@ where
         Err(error) => Err(RoundError::Defect(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests;

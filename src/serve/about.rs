@@ -122,7 +122,7 @@ fn content(
             }
         }
         @if let Some(note) = &status.gathered { (gathered(note)) }
-        @if let Some(hub) = &status.hub { (told_by(hub)) }
+        @if let Some(hub) = &status.hub { (told_by(hub, status.options.secret)) }
         @if let Some(hold) = hold {
             h2 { "Held" }
             p { (text(&hold.reason)) }
@@ -172,14 +172,14 @@ fn gathered(note: &GatherNote) -> Markup {
     }
 }
 
-fn told_by(hub: &HubNote) -> Markup {
+fn told_by(hub: &HubNote, secret: Option<bool>) -> Markup {
     html! {
         h2 { "Its hub" }
         p { (text(&shown(&hub.hub, None))) ": " (text(&hub.words)) "." }
         p.quiet {
             "Pushes: " (hub.pushes)
             @if let Some(last) = hub.last_push { ", the last at " (moment(last)) }
-            "; the hub knows the feed as " (text(&shown(&hub.topic, None))) "."
+            "; the hub knows the feed as " (text(&shown(&hub.topic, secret))) "."
         }
         @if let Some((at, why)) = &hub.last_disbelieved {
             p.bad {

@@ -434,3 +434,19 @@ async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
         assert!(looks <= 10, "{looks} looks at an item for {query:?}");
     }
 }
+
+#[tokio::test]
+async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
+    let site = Site::new();
+    let mut secret = status("news");
+    secret.hub.as_mut().unwrap().topic = "https://upstream.example/letters/marion".to_owned();
+    for (option, shown) in [(None, true), (Some(false), true), (Some(true), false)] {
+        // A page is kept for a while.
+        let site = if shown { &site } else { &Site::new() };
+        secret.options.secret = option;
+        *site.operator.said.lock().unwrap() = Some(secret.clone());
+        let page = text(site.get("/feeds/news/about").await).await;
+        assert!(page.contains("the hub knows the feed as https://upstream.example/"), "{page}");
+        assert_eq!(page.contains("/letters/marion"), shown, "{page}");
+    }
+}

@@ -1,0 +1,41 @@
+use super::*;
+use crate::fetch::Validators;
+use crate::model::{Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding};
+
+fn feed(secret: Option<bool>) -> FeedRecord {
+    FeedRecord {
+        name: FeedName::new("news").unwrap(),
+        url: "https://news.example/configured".into(),
+        source: FeedSource::Api,
+        standing: FeedStanding::Active,
+        options: FeedOptions { secret, ..FeedOptions::default() },
+        enrolment: Enrolment::default(),
+    }
+}
+
+fn fetched(own: &str) -> Fetched {
+    Fetched {
+        announced: None,
+        links: Links { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) },
+        answer: Answer::NotModified,
+        status: 304,
+        validators: Validators::default(),
+        freshness: None,
+        final_url: "https://news.example/configured".into(),
+        moved_to: None,
+        wire_bytes: 0,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
+    for own in ["https://news.example/configured", "https://news.example/letters/marion"] {
+        let told = |secret| hub(&feed(secret), &fetched(own), &Links::default());
+        assert_eq!(told(None).unwrap().topic, own);
+        assert_eq!(told(Some(false)).unwrap().topic, own);
+        assert_eq!(told(Some(true)), None, "{own}");
+    }
+    let keyed = "https://news.example/feed?token=4f8a1c9be27d4f8a1c9be27d";
+    assert_eq!(hub(&feed(None), &fetched(keyed), &Links::default()), None);
+}
