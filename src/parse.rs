@@ -35,6 +35,7 @@ pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, Found, characters, decode, decode_as};
 pub use error::ParseError;
 pub use limits::Limits;
+pub use names::is_name;
 pub use text::named as named_reference;
 
 use crate::model::{Card, Entry, FeedDocument, Field, Markup};

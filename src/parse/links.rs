@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use url::Url;
 
 /// The longest address that is resolved against a base, in bytes.
-const ADDRESS_LIMIT: usize = 8192;
+pub(super) const ADDRESS_LIMIT: usize = 8192;
 
 /// Whether a reference names its scheme, so that no base changes it (RFC 3986 section 4.3).
 pub(super) fn has_scheme(address: &str) -> bool {

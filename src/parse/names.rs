@@ -320,7 +320,7 @@ pub(super) fn split(name: &str) -> (&str, &str) {
 
 /// Whether a spelled name may stand in XML with namespaces: at most one colon, with something on
 /// both sides, and no character that names exclude.
-pub(super) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     fn part(part: &str) -> bool {
         // Not every one of them begins a name (`NameStartChar`).
         let behind =

@@ -52,7 +52,7 @@ pub(super) fn add(document: &mut FeedDocument<'_>, url: Option<&Url>) {
             None => continue,
             Some(Ok(incoming)) => {
                 odd.look(&incoming, at);
-                if item.extras.size() > SyncExtras::LIMIT {
+                if item.extras.is_none() {
                     let message = format!(
                         "its sx:sync has more than {} bytes that SSE does not know; they are not kept",
                         SyncExtras::LIMIT
@@ -161,8 +161,7 @@ fn of(item: &SseItem) -> Option<Result<Incoming, String>> {
     };
     let shared = item.any()?.map_err(|error| error.to_string());
     let incoming = shared.and_then(|shared| incoming(&shared, sse091));
-    let extras = Some(&item.extras).filter(|extras| extras.size() <= SyncExtras::LIMIT);
-    let extras = extras.cloned().unwrap_or_default();
+    let extras = item.extras.clone().unwrap_or_default();
     Some(incoming.map(|incoming| Incoming { extras, ..incoming }))
 }
 

@@ -2,12 +2,14 @@
 //! goes with the entry that the item becomes, and comes back wherever collections are written.
 //!
 //! An item as JSON and one as plain XML say the same where members are elements: a list is one element
-//! for each, an object stands in its element, an attribute is a member that begins with `@`.
+//! for each, an object stands in its element, an attribute is a member that begins with `@`. A member whose
+//! name cannot be that of an element is an element `member`, which has it as `name`.
 
 use super::convert::tree::{self, Element, Node};
 use super::escape;
 use super::scope::ATOM;
 use crate::model::Context;
+use crate::parse::is_name;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -19,6 +21,9 @@ pub const JSON: &str = "json";
 pub const POX: &str = "pox";
 /// The attribute that says of which entry it is the shape.
 pub const OF: &str = "of";
+/// The element of a member whose name is none in XML, and its attribute with that name.
+const MEMBER: &str = "member";
+const NAME: &str = "name";
 /// How deep members are written as elements.
 const DEPTH_LIMIT: usize = 64;
 
@@ -102,9 +107,10 @@ fn members(nodes: &[Node]) -> Map<String, Value> {
     });
     for element in elements {
         let value = value(element);
-        match object.get_mut(&element.name) {
+        let name = label(element).unwrap_or(&element.name);
+        match object.get_mut(name) {
             None => {
-                object.insert(element.name.clone(), value);
+                object.insert(name.to_owned(), value);
             }
             Some(Value::Array(list)) => list.push(value),
             Some(one) => *one = Value::Array(vec![one.take(), value]),
@@ -113,10 +119,23 @@ fn members(nodes: &[Node]) -> Map<String, Value> {
     object
 }
 
+/// Whether XML takes a member's name for an element or an attribute without prefix.
+fn is_plain_name(name: &str) -> bool {
+    is_name(name) && !name.contains(':') && name != "xmlns"
+}
+
+/// The name of a member that XML takes for none.
+fn label(element: &Element) -> Option<&str> {
+    let name = element.attribute(NAME).filter(|_| element.name == MEMBER);
+    name.filter(|name| !is_plain_name(name))
+}
+
 /// A tree is no deeper than its reader lets it be.
 fn value(element: &Element) -> Value {
     let is_leaf = element.elements().next().is_none();
+    let is_labelled = label(element).is_some();
     let own = element.attributes.iter().filter(|attribute| attribute.prefix.is_empty());
+    let own = own.filter(|attribute| !is_labelled || attribute.name != NAME);
     let mut own = own.peekable();
     if is_leaf && own.peek().is_none() {
         return element.content().into();
@@ -132,10 +151,14 @@ fn value(element: &Element) -> Value {
 }
 
 fn push_elements(nodes: &mut Vec<Node>, name: &str, value: &Value, depth: usize) {
-    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    let Some(name) = Some(name).filter(|_| is_name && depth < DEPTH_LIMIT) else { return };
-    let mut element = Element::new("", name);
+    if depth >= DEPTH_LIMIT {
+        return;
+    }
+    let mut element = if is_plain_name(name) {
+        Element::new("", name)
+    } else {
+        Element::new("", MEMBER).with(NAME, name)
+    };
     match value {
         Value::Null => return,
         Value::Array(list) => {
@@ -147,11 +170,13 @@ fn push_elements(nodes: &mut Vec<Node>, name: &str, value: &Value, depth: usize)
         Value::Object(object) => {
             for (name, value) in object {
                 match (name.strip_prefix('@'), value.as_str()) {
-                    (Some(name), Some(value)) => element.set(name, value),
-                    _ if name == "#text" => {
-                        element
-                            .children
-                            .push(Node::Text(value.as_str().unwrap_or_default().to_owned()));
+                    (Some(name), Some(value))
+                        if is_plain_name(name) && element.attribute(name).is_none() =>
+                    {
+                        element.set(name, value);
+                    }
+                    (_, Some(value)) if name == "#text" => {
+                        element.children.push(Node::Text(value.to_owned()));
                     }
                     _ => push_elements(&mut element.children, name, value, depth + 1),
                 }
@@ -173,4 +198,33 @@ pub fn element(out: &mut String, name: &str, of: &str, content: &str) {
     out.push('>');
     out.push_str(content);
     out.push_str(&format!("</shape:{name}>"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Names of members are somebody's text: they become markup only where XML takes them.
+    #[test]
+    fn any_name_of_a_member_makes_good_elements_and_comes_back() {
+        let item = json!({
+            "a": "1", "area_m²": "2", "a:b": "3", "b><c": ["4", "5"], "": "6", "xmlns": "7",
+            "x": { "@a><y b": "v", "@xmlns": "urn:x", "@b": "w" },
+            "u": { "@b": "w", "#text": "t" },
+            "y²": { "@name": "n", "@c": "d", "z": "8" },
+        });
+        let object = item.as_object().unwrap().clone();
+        let nodes = Shape::Json(object.clone()).into_nodes();
+        let mut root = Element::new("", "item");
+        root.children = nodes.clone();
+        let mut out = String::new();
+        tree::write(&mut out, &root, &mut Vec::new());
+        assert!(out.contains("<member name=\"area_m²\">2</member>"), "{out}");
+        let read = crate::parse::sse::Tree::read(&out).unwrap();
+        assert!(read.element(1).is_some() && !out.contains("<y") && !out.contains("urn:x\""));
+        let back = tree::read(&out, &Context::default()).unwrap();
+        assert_eq!(back.children, nodes);
+        assert_eq!(Shape::Pox(back.children).into_members(), object);
+    }
 }

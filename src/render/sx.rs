@@ -174,7 +174,7 @@ mod tests {
         let read = |text: &str| {
             let mut items = crate::parse::sse::read(text).unwrap().items;
             let item = items.remove(0);
-            (item.shared.unwrap().unwrap().winner, item.extras)
+            (item.shared.unwrap().unwrap().winner, item.extras.unwrap())
         };
         let (winner, extras) = read(&written);
         assert_eq!((extras.sync.attributes.len(), extras.updates.len()), (2, 1));

@@ -41,8 +41,8 @@ pub struct SseItem {
     pub shared: Option<Result<Shared<Payload>, SseError>>,
     /// The same for an `sx:sync` of SSE 0.91.
     pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
-    /// What its `sx:sync` of SSE 1.0 says beyond that.
-    pub extras: SyncExtras,
+    /// What its `sx:sync` of SSE 1.0 says beyond that; `None` where it is more than is kept.
+    pub extras: Option<SyncExtras>,
 }
 
 impl SseItem {
@@ -53,7 +53,7 @@ impl SseItem {
         let old = self.shared_091.iter().flatten();
         new.map(|version| version.data.weight()).sum::<usize>()
             + old.map(|item| item.data.weight()).sum::<usize>()
-            + self.extras.size()
+            + self.extras.as_ref().map_or(0, SyncExtras::size)
     }
 
     /// What it shares in SSE 1.0, converted where it has the markup of SSE 0.91; `None` where it takes
@@ -145,7 +145,7 @@ fn items(
             dialect: dialect(tree, id),
             shared,
             shared_091: sync091::read(tree, family, id).transpose(),
-            extras: said.map(|sync| extras(tree, sync)).unwrap_or_default(),
+            extras: said.map_or_else(|| Some(SyncExtras::default()), |sync| extras(tree, sync)),
         });
         // What entries inherit counts for each of them.
         weight = weight.saturating_add(items.last().map_or(0, SseItem::weight));

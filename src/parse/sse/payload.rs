@@ -105,7 +105,8 @@ impl Payload {
         let bindings = self.needs.iter().chain(&self.declares);
         let bindings: usize = bindings.map(|(prefix, uri)| prefix.len() + uri.len()).sum();
         let around = [&self.base, &self.lang].into_iter().flatten().map(String::len);
-        self.xml.len() + self.canonical.len() + bindings + around.sum::<usize>()
+        let own = self.xml.len() + self.canonical.len() + self.values.weight();
+        own + bindings + around.sum::<usize>()
     }
 
     /// The same said in the markup of another family: `xml` with its places, and the bindings that

@@ -2,6 +2,7 @@
 
 use super::tree::{ATOM, Id, Tree};
 use crate::model::{Family, Time};
+use crate::parse::links::ADDRESS_LIMIT;
 use jiff::fmt::rfc2822::DateTimeParser;
 use url::Url;
 
@@ -31,6 +32,14 @@ pub struct Values {
     pub published: Option<Time>,
     /// The base of what is in it, its own `xml:base` included, where one is absolute.
     pub base: Option<String>,
+}
+
+impl Values {
+    /// What they take in memory, in bytes, about.
+    pub(super) fn weight(&self) -> usize {
+        let of = [&self.id, &self.title, &self.link, &self.text, &self.author, &self.base];
+        of.into_iter().flatten().map(String::len).sum()
+    }
 }
 
 /// Reads the values of an item.
@@ -75,18 +84,23 @@ fn read_atom(tree: &Tree<'_>, item: Id, values: &mut Values) {
     values.date = values.date.or(values.published);
 }
 
-/// The base that the `xml:base` of an element and of those around it make (XML Base section 3).
+/// The base that the `xml:base` of an element and of those around it make (XML Base section 3). One that
+/// is longer than an address may be is none: each item has a copy.
 fn base_of(tree: &Tree<'_>, id: Id) -> Option<Url> {
     let mut bases = Vec::new();
     let mut next = tree.element(id);
     while let Some(element) = next {
-        bases.extend(element.attribute("xml:base"));
+        let base = element.attribute("xml:base").map(str::trim);
+        bases.extend(base.filter(|base| base.len() <= ADDRESS_LIMIT));
         next = element.parent.and_then(|parent| tree.element(parent));
     }
     let outermost_first = bases.iter().rev();
-    outermost_first.fold(None::<Url>, |base, inner| match base {
-        Some(base) => base.join(inner.trim()).ok().or(Some(base)),
-        None => Url::parse(inner.trim()).ok(),
+    outermost_first.fold(None::<Url>, |base, inner| {
+        let made = match &base {
+            Some(base) => base.join(inner),
+            None => Url::parse(inner),
+        };
+        made.ok().filter(|made| made.as_str().len() <= ADDRESS_LIMIT).or(base)
     })
 }
 
@@ -94,7 +108,8 @@ fn base_of(tree: &Tree<'_>, id: Id) -> Option<Url> {
 fn resolved(tree: &Tree<'_>, id: Id, reference: &str) -> String {
     let reference = reference.trim();
     // A link that is absolute stays as it is written, and an empty one is none.
-    let is_relative = !reference.is_empty() && Url::parse(reference).is_err();
+    let may_be = !reference.is_empty() && reference.len() <= ADDRESS_LIMIT;
+    let is_relative = may_be && Url::parse(reference).is_err();
     let base = if is_relative { base_of(tree, id) } else { None };
     match base.and_then(|base| base.join(reference).ok()) {
         Some(absolute) => absolute.into(),
@@ -186,5 +201,42 @@ fn set(value: &mut Option<String>, text: &str) {
     let text = text.trim();
     if value.is_none() && !text.is_empty() {
         *value = Some(text.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::sse::{Payload, read};
+
+    fn payload(root: &str, item: &str) -> Payload {
+        let text = format!(
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"{root}\"><entry xml:base=\"{item}\">\
+             <title>t</title></entry></feed>"
+        );
+        let feed = read(&text).unwrap();
+        feed.plain(&feed.items[0]).unwrap()
+    }
+
+    /// Each item would have a copy of it.
+    #[test]
+    fn a_base_that_is_too_long_is_none() {
+        let base = |root: &str, item: &str| payload(root, item).values.base;
+        let long = "x".repeat(ADDRESS_LIMIT);
+        assert_eq!(base(&format!("http://a/{long}/"), ""), None);
+        assert_eq!(base("http://a/b/", "c/").as_deref(), Some("http://a/b/c/"));
+        assert_eq!(base("http://a/b/", &format!("{long}/")).as_deref(), Some("http://a/b/"));
+        // Nor does one become too long step by step.
+        let half = format!("{}/", "é".repeat(ADDRESS_LIMIT / 4));
+        assert_eq!(base("http://a/b/", &half).as_deref(), Some("http://a/b/"));
+    }
+
+    #[test]
+    fn values_count_in_the_weight() {
+        let (near, far) = (payload("http://a/", ""), payload("http://a/", "http://a/longer/"));
+        assert_eq!(near.values.weight(), "t".len() + "http://a/".len());
+        // Its markup and the print of that have the longer base as well.
+        let markup = 2 * "http://a/longer/".len();
+        assert_eq!(far.weight(), near.weight() + markup + "longer/".len());
     }
 }
