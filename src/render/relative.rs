@@ -263,12 +263,13 @@ fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// Whether an element is a `guid` that says of itself that it is an address. One that says nothing
-/// counts as one by RSS 2.0, but mostly is none.
+/// Whether an element is a `guid` that counts as an address: one that does not say that it is none
+/// (RSS 2.0). Some readers know an item by the address that it makes with the base (feedparser).
 fn is_permalink(tag: &BytesStart<'_>, name: &str) -> bool {
     name == "guid"
-        && tag::find(tag.attributes_raw(), "isPermaLink")
-            .is_some_and(|said| escape::plain_value(said.value).trim().eq_ignore_ascii_case("true"))
+        && tag::find(tag.attributes_raw(), "isPermaLink").is_none_or(|said| {
+            !escape::plain_value(said.value).trim().eq_ignore_ascii_case("false")
+        })
 }
 
 /// Whether a `link` of Atom leads to the entry's page (RFC 4287 section 4.2.7.2).

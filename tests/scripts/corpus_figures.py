@@ -85,7 +85,7 @@ def published(score, binary, folder):
 
 def count(score, binary, folder):
     """What there was to find and what was found, of new names and of reliable edits."""
-    rows, _gone, _back, new, edits, rekeyed = score.truth(folder)
+    rows, _gone, _back, new, edits, rekeyed, *_ = score.truth(folder)
     events = published(score, binary, folder)
     kept_names = {(to, name) for to, _old, name in rekeyed}
     unreliable = {row["to"] for row in rows if row.get("reliable") is False}
