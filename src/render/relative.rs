@@ -332,7 +332,7 @@ mod tests {
                    href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
                    <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
         assert_eq!(found(xml), (vec!["/a"], vec!["b.html", "/d", "?e=1"], true));
-        let xml = "<item><link>/a</link><guid>1/2</guid><guid isPermaLink='true'>/b</guid>\
+        let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";
         assert_eq!(found(xml), (vec!["/a", "/b", "c.mp3", "e/f"], vec![], true));
