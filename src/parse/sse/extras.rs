@@ -209,7 +209,7 @@ mod tests {
         for sync in [
             format!(">{HISTORY}{}", "<e:a/>".repeat(1_000)),
             format!(" e:a=\"\">{HISTORY}"),
-            format!("><sx:history sequence=\"1\" by=\"A\"><b e:a=\"\"/></sx:history>"),
+            "><sx:history sequence=\"1\" by=\"A\"><b e:a=\"\"/></sx:history>".to_owned(),
         ] {
             assert_eq!(extras(&long, &sync), None);
         }
