@@ -20,6 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import xml.sax.saxutils
 
 import feedparser
@@ -28,6 +29,9 @@ import stage
 
 # The posts that a feed shows.
 WINDOW = 12
+# How long a round takes at least, in seconds. libcurl takes what is not newer by Last-Modified, whole
+# seconds, for what it has (newsboat): no publisher changes twice in one and is read in between.
+ROUND = 1.1
 # How long one reader may take for one round, in seconds.
 READER_WAIT = 120
 
@@ -258,6 +262,7 @@ def main():
             pairs.append(pair)
         for turn in range(given.rounds):
             if turn:
+                time.sleep(ROUND)
                 for feed in feeds:
                     feed.change(turn)
                 publish()
