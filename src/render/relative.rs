@@ -69,7 +69,7 @@ impl References {
         config.check_end_names = false;
         // Of the innermost elements that matter: where its content begins.
         let mut content: Option<Content> = None;
-        let mut address: Option<(usize, bool)> = None;
+        let mut address: Option<(usize, bool, bool)> = None;
         // How many elements are open around, and around the outermost that names a base.
         let mut depth: usize = 0;
         let mut based: Option<usize> = None;
@@ -113,13 +113,13 @@ impl References {
                     if CONTENT.contains(&name) {
                         content = Some(Content { place, start: after, depth: 0, has_base });
                     } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
-                        address = Some((after, name == "link"));
+                        address = Some((after, name == "link", name == "guid"));
                     }
                 }
                 (Event::End(_), None) => {
-                    if let Some((start, is_page)) = address.take() {
+                    if let Some((start, is_page, is_id)) = address.take() {
                         let known = found.structural.len();
-                        found.take_address(xml, start..before);
+                        found.take_address(xml, start..before, is_id);
                         if is_page {
                             found.note_page(known);
                         }
@@ -170,14 +170,17 @@ impl References {
         }
     }
 
-    fn take_address(&mut self, xml: &str, range: Range<usize>) {
+    fn take_address(&mut self, xml: &str, range: Range<usize>, is_id: bool) {
         let text = xml.get(range.clone()).unwrap_or_default();
         let (text, start) = match text.trim().strip_prefix("<![CDATA[") {
             Some(inside) => (inside.strip_suffix("]]>").unwrap_or(inside), inside),
             None => (text, text),
         };
         let value = text.trim();
-        if value.contains(|c: char| c.is_whitespace() || c == '<') || !value.contains(['/', '.']) {
+        // Words where an address is wanted lead nowhere. In an id they count: the address that a reader
+        // makes of it is what it knows the item by.
+        let is_word = value.contains(char::is_whitespace) || !value.contains(['/', '.']);
+        if value.is_empty() || value.contains('<') || is_word && !is_id {
             return;
         }
         let all = xml.get(range.clone()).unwrap_or_default();
@@ -336,6 +339,17 @@ mod tests {
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";
         assert_eq!(found(xml), (vec!["/a", "/b", "c.mp3", "e/f"], vec![], true));
+    }
+
+    #[test]
+    fn a_bare_id_needs_a_base_where_it_counts_as_an_address() {
+        let guid = |attributes: &str| {
+            found(&format!("<item><guid{attributes}>CC400CDF D316</guid></item>")).0.len()
+        };
+        assert_eq!(
+            (guid(""), guid(" isPermaLink='true'"), guid(" isPermaLink='false'")),
+            (1, 1, 0)
+        );
     }
 
     #[test]

@@ -92,17 +92,18 @@ fn an_atom_id_keeps_its_tags() {
 
 #[test]
 fn slots_that_do_not_fit_cost_the_markup_and_nothing_else() {
-    let whole = rss("<item><title>t</title><guid>g</guid></item>", "g");
+    const ITEM: &str = "<item><title>t</title><guid isPermaLink=\"false\">g</guid></item>";
+    let whole = rss(ITEM, "g");
     let text = whole.items[0].shared.winner.data.xml.clone();
     for broken in 0..text.len() + 3 {
-        let mut feed = rss("<item><title>t</title><guid>g</guid></item>", "g");
+        let mut feed = rss(ITEM, "g");
         let slots = &mut feed.items[0].shared.winner.data.slots;
         slots.attributes = broken;
         if broken != "<item".len() {
             assert_eq!(read_back(&feed.reader()), [("g".to_owned(), "t".to_owned())]);
         }
     }
-    let mut feed = rss("<item><title>t</title><guid>g</guid></item>", "g");
+    let mut feed = rss(ITEM, "g");
     feed.items[0].shared.winner.data.slots.id = Some(3..9000);
     assert!(feed.reader().contains("<guid isPermaLink=\"false\">g</guid>"));
 }
