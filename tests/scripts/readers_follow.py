@@ -10,7 +10,6 @@ than where the reader follows the publisher itself. Exit status 1 where that doe
 import argparse
 import collections
 import email
-import email.header
 import email.policy
 import pathlib
 import random
