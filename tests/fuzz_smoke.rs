@@ -18,50 +18,29 @@ const LARGEST: usize = 32 << 10;
 /// How much of a failing input is shown, in bytes.
 const SHOWN: usize = 4096;
 
-/// What breaks things.
-const TOKENS: &[&str] = &[
-    "<",
-    ">",
-    "&",
-    "\"",
-    "'",
-    "]]>",
-    "<![CDATA[",
-    "<!--",
-    "-->",
-    "<?",
-    "?>",
-    "</",
-    "/>",
-    "&#0;",
-    "&#x110000;",
-    "&amp;",
-    "&nbsp;",
-    "xmlns=\"\"",
-    "xmlns:sx=\"http://www.microsoft.com/schemas/sse\"",
-    " xml:base=\"//\"",
-    "<entry>",
-    "</item>",
-    "<sx:sync id=\"a\" updates=\"1\"/>",
-    "<!DOCTYPE a [",
-    "\u{0}",
-    "\u{feff}",
-    "\u{fffe}",
-    "é",
-    "\r\n",
-    "{",
-    "}",
-    "[",
-    "\\u0000",
-    "2147483648",
-    "-1",
-    "9999-12-31T23:59:59Z",
-    "0000-01-01T00:00:00+23:59",
-    "[[feed]]",
-    "url = ",
-    "= {",
-    "\"\"\"",
-];
+/// What breaks things, as libFuzzer reads it: a quoted token a line.
+fn tokens() -> Vec<Vec<u8>> {
+    let text = std::fs::read_to_string(root().join("fuzz/tokens.dict")).unwrap();
+    let quoted = text.lines().filter(|line| !line.starts_with('#'));
+    quoted.map(|line| unescaped(line.strip_prefix('"').unwrap().strip_suffix('"').unwrap())).collect()
+}
+
+/// A token without a dictionary's escapes: `\\`, `\"` and `\xAB`.
+fn unescaped(token: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), token);
+    while let Some((before, escape)) = rest.split_once('\\') {
+        bytes.extend(before.bytes());
+        rest = if let Some(digits) = escape.strip_prefix('x') {
+            bytes.push(u8::from_str_radix(&digits[..2], 16).unwrap());
+            &digits[2..]
+        } else {
+            bytes.push(escape.as_bytes()[0]);
+            &escape[1..]
+        };
+    }
+    bytes.extend(rest.bytes());
+    bytes
+}
 
 struct Chance(u64);
 
@@ -80,7 +59,7 @@ impl Chance {
     }
 }
 
-fn mutate(chance: &mut Chance, input: &mut Vec<u8>, other: &[u8]) {
+fn mutate(chance: &mut Chance, input: &mut Vec<u8>, other: &[u8], tokens: &[Vec<u8>]) {
     let range = chance.range(input.len());
     match chance.below(7) {
         0 => drop(input.drain(range)),
@@ -89,7 +68,7 @@ fn mutate(chance: &mut Chance, input: &mut Vec<u8>, other: &[u8]) {
             input.splice(range.end..range.end, copy);
         }
         2 => {
-            let token = TOKENS[chance.below(TOKENS.len())].as_bytes();
+            let token = &tokens[chance.below(tokens.len())];
             input.splice(range.start..range.start, token.iter().copied());
         }
         3 => {
@@ -151,12 +130,13 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
         }
     };
     seeds.iter().for_each(|seed| check(seed));
+    let tokens = tokens();
     let mut chance = Chance(0x9E37_79B9_7F4A_7C15 ^ salt);
     for _ in 0..mutations {
         let mut input = seeds[chance.below(seeds.len())].clone();
         let other = &seeds[chance.below(seeds.len())];
         for _ in 0..=chance.below(MOST_AT_ONCE as usize) {
-            mutate(&mut chance, &mut input, other);
+            mutate(&mut chance, &mut input, other, &tokens);
         }
         check(&input);
     }
@@ -179,49 +159,12 @@ fn merges() {
 
 #[test]
 fn collections() {
-    let item = r#"{"title":"A","description":"<b>x</b>","tags":["a",1],"sync":{"id":"a","updates":"2",
-                   "deleted":"false","history":[{"sequence":"2","when":"2026-01-01T00:00:00Z",
-                   "by":"x"}],"conflicts":[{"title":"B","sync":{"id":"a","updates":2,"history":[
-                   {"sequence":2,"by":"y"}]}}]}}"#;
-    let pox = r#"<item><sx:sync id="a" updates="2"><sx:history sequence="2" by="x"/><sx:conflicts>
-                 <item><sx:sync id="a" updates="1"><sx:history sequence="1" by="y"/></sx:sync>
-                 <subject>B</subject></item></sx:conflicts></sx:sync><subject>A</subject>
-                 <body>&lt;b&gt;</body><m:x xmlns:m="urn:m" y="1"/></item>"#;
-    let seeds = [
-        format!(
-            r#"{{"sharing":{{"since":"a","until":"b","related":[{{"link":"http://a.example/all",
-                "type":"complete"}}]}},"items":[{item}]}}"#
-        ),
-        format!(
-            r#"<?xml version="1.0"?><collection xmlns:sx="http://feedsync.org/2007/feedsync">
-                <sx:sharing since="a" until="b"/>{pox}</collection>"#
-        ),
-        r#"<opml xmlns:sx="http://www.microsoft.com/schemas/rss/sse"><head><title>T</title>
-           <sx:sharing version="0.91"/></head><body><outline text="F"><outline text="A"
-           xmlUrl="http://a.example/" x="1"><sx:sync id="a" version="2" conflict="true"><sx:history
-           by="x"/><sx:conflicts><sx:conflict version="1" by="y"><outline text="B"/></sx:conflict>
-           </sx:conflicts></sx:sync></outline></outline><outline text="C"/></body></opml>"#
-            .to_owned(),
-    ];
-    run(targets::document, &seeds.map(String::into_bytes), 8);
+    run(targets::document, &files("fuzz/seeds/collection"), 8);
 }
 
 #[test]
 fn subscription_lists() {
-    let sync = r#"<sx:sync id="a" version="2" conflict="true"><sx:history when="Tue, 24 May 2005
-                  09:43:33 GMT" by="x"><sx:update when="Mon, 23 May 2005 09:43:33 GMT" by="x"/>
-                  </sx:history></sx:sync>"#;
-    let seeds = [
-        format!(
-            r#"<?xml version="1.0"?><opml version="2.0"
-                xmlns:sx="http://www.microsoft.com/schemas/rss/sse"><head><title>T</title>
-                <sx:sharing version="0.91"/></head><body><outline text="F"><outline type="rss"
-                text="A" xmlUrl="http://a.example/?a=1&amp;b">{sync}</outline></outline></body></opml>"#
-        ),
-        "<opml><body><outline text='F & G'><outline text=\"A\" xmlUrl=http://a.example/></body>"
-            .into(),
-    ];
-    run(targets::opml, &seeds.map(String::into_bytes), 9);
+    run(targets::opml, &files("fuzz/seeds/opml"), 9);
 }
 
 #[test]
@@ -234,29 +177,12 @@ fn configurations() {
 
 #[test]
 fn sup_documents() {
-    let seeds = [
-        r#"{"updates":[["14ea1a46","16NV"],["a2f57d4b","16Nx"]],"period":60,"since_time":
-           "2009-01-06T00:48:38Z","updated_time":"2009-01-06T00:50:48+00:00","available_periods":
-           {"60":"http://a.example/sup.json","300":"http://a.example/sup.json?seconds=300"}}"#,
-        r#"{"period":"60","updates":[],"since_time":"9999-12-30T21:59:00Z",
-           "updated_time":"9999-12-30T22:00:00Z","more":{"a":[1,null]}}"#,
-        "http://a.example/sup.json?seconds=60#4496672d",
-        "<http://a.example/>; rel=self, </sup#a>; rel=\"x http://api.friendfeed.com/2008/03#sup\"",
-    ];
-    run(targets::sup, &seeds.map(|text| text.as_bytes().to_vec()), 6);
+    run(targets::sup, &files("fuzz/seeds/sup"), 6);
 }
 
 #[test]
 fn requests_to_a_hub() {
-    let seeds = [
-        "hub.mode=subscribe&hub.topic=https%3A%2F%2Fg.example%2Ffeeds%2Fnews%3Fas%3Drss\
-         &hub.callback=https%3A%2F%2Fr.example%2Fpush%3Fid%3D7&hub.lease_seconds=60&hub.secret=s",
-        "hub.mode=unsubscribe&hub.topic=t&hub.callback=http://a.example/?%20&x=%ff",
-        "id=7&hub.mode=subscribe&hub.topic=t&hub.challenge=c0ffee&hub.lease_seconds=60",
-        "hub.mode=denied&hub.topic=t&hub.reason=it+is+gone",
-        "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
-    ];
-    run(targets::websub, &seeds.map(|text| text.as_bytes().to_vec()), 7);
+    run(targets::websub, &files("fuzz/seeds/websub"), 7);
 }
 
 #[test]

@@ -48,9 +48,10 @@ class GoodClient:
         self.place, self.source, self.path, self.pause = place, source, path, pause
         self.times, self.faults = [], []
 
-    async def run(self, seconds):
+    async def run(self, seconds, ended=None):
+        """Until the seconds are over, or `ended` is set (a `threading.Event`)."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and not (ended and ended.is_set()):
             began = time.monotonic()
             try:
                 async with asyncio.timeout(REQUEST_WAIT):

@@ -13,7 +13,7 @@ CONFIGURATION = """
 daemon off;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
-worker_processes 1;
+worker_processes auto;
 events {{ worker_connections 4096; }}
 http {{
     access_log off;
