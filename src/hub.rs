@@ -13,7 +13,7 @@ mod lanes;
 mod ledger;
 mod worker;
 
-pub use budget::{BYTES, REQUESTS, WITHIN};
+pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
 pub use ledger::{AskError, Count};
 
 use crate::clock::Clock;

@@ -12,9 +12,11 @@ use url::Url;
 pub(super) const AT_ONCE: usize = 64;
 /// Calls at once to one host.
 pub(super) const AT_ONCE_PER_HOST: usize = 4;
-/// Calls at once, of all, to callbacks whose last call failed: many that time out leave the rest of
-/// the calls to those that answer.
+/// Calls at once, of all, to callbacks whose last call failed, or that have agreed to nothing yet: many
+/// that time out, or that strangers name, leave the rest of the calls to those that answer.
 pub(super) const AT_ONCE_IN_TROUBLE: usize = 16;
+/// Of the calls at once to one host, those to such callbacks.
+pub(super) const AT_ONCE_IN_TROUBLE_PER_HOST: usize = AT_ONCE_PER_HOST / 2;
 
 /// The host of a callback: its registrable domain, so that a thousand names below it are one; its
 /// address without the port, of IPv6 the network of 64 bits that one subscriber has.
@@ -48,7 +50,7 @@ pub(super) struct Turn {
     pub(super) host: Arc<str>,
     /// Which.
     pub(super) id: SubscriptionId,
-    /// Whether the last call of its callback failed.
+    /// Whether the last call of its callback failed, or it has agreed to nothing yet.
     pub(super) troubled: bool,
 }
 
@@ -65,9 +67,16 @@ struct Lane {
     well: Line,
     troubled: Line,
     running: usize,
+    in_trouble: usize,
 }
 
 impl Lane {
+    /// Whether another call may begin.
+    fn is_free(&self, troubled: bool) -> bool {
+        self.running < AT_ONCE_PER_HOST
+            && (!troubled || self.in_trouble < AT_ONCE_IN_TROUBLE_PER_HOST)
+    }
+
     fn line(&mut self, troubled: bool) -> &mut Line {
         if troubled { &mut self.troubled } else { &mut self.well }
     }
@@ -108,6 +117,7 @@ impl Lanes {
         lane.running = lane.running.saturating_sub(1);
         self.running = self.running.saturating_sub(1);
         if turn.troubled {
+            lane.in_trouble = lane.in_trouble.saturating_sub(1);
             self.in_trouble = self.in_trouble.saturating_sub(1);
         }
         let waits = !lane.well.waiting.is_empty() || !lane.troubled.waiting.is_empty();
@@ -126,7 +136,7 @@ impl Lanes {
     /// Lets a host stand among those that may go on, where it may.
     fn make_ready(&mut self, host: &Arc<str>, troubled: bool) {
         let Some(lane) = self.lanes.get_mut(host) else { return };
-        let free = lane.running < AT_ONCE_PER_HOST;
+        let free = lane.is_free(troubled);
         let line = lane.line(troubled);
         if free && !line.waiting.is_empty() && !line.ready {
             line.ready = true;
@@ -141,12 +151,13 @@ impl Lanes {
         // Each round takes one away.
         while let Some(host) = self.hosts(troubled).pop_front() {
             let Some(lane) = self.lanes.get_mut(&host) else { continue };
-            let free = lane.running < AT_ONCE_PER_HOST;
+            let free = lane.is_free(troubled);
             let line = lane.line(troubled);
             line.ready = false;
             // Its other line may have used up what the host may have; then it is ready again later.
             let Some(id) = free.then(|| line.waiting.pop_front()).flatten() else { continue };
             lane.running += 1;
+            lane.in_trouble += usize::from(troubled);
             self.running += 1;
             self.in_trouble += usize::from(troubled);
             self.make_ready(&host, troubled);
@@ -229,6 +240,20 @@ mod tests {
         assert_eq!(lanes.next(), None);
         lanes.done(&begun[0]);
         assert!(lanes.next().is_some_and(|turn| turn.troubled));
+    }
+
+    #[test]
+    fn what_strangers_ask_for_leaves_calls_to_those_who_have_agreed() {
+        let (mut lanes, host): (_, Arc<str>) = (Lanes::default(), "reader".into());
+        for number in 0..200 {
+            lanes.push(&turn(&host, number, true));
+        }
+        assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_TROUBLE_PER_HOST, "none of these ends");
+        let delivery = turn(&host, 200, false);
+        lanes.push(&delivery);
+        assert_eq!(drain(&mut lanes), [delivery.clone()]);
+        lanes.done(&delivery);
+        assert!(drain(&mut lanes).is_empty());
     }
 
     #[test]

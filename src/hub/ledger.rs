@@ -292,8 +292,9 @@ impl Ledger {
             {
                 inner.queue.remove(&(entry.due.take().unwrap_or(time), id));
                 entry.busy = true;
-                let (host, troubled) =
-                    (Arc::clone(&entry.host), entry.subscription.is_in_trouble());
+                let of = &entry.subscription;
+                let troubled = of.is_in_trouble() || of.is_unverified();
+                let host = Arc::clone(&entry.host);
                 due.push(Turn { host, id, troubled });
             }
         }

@@ -1,6 +1,7 @@
 //! The one task that follows the change log, lets what is due be done, and takes over what came of
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
+use super::budget::Purpose;
 use super::calls::{self, Outcome};
 use super::lanes::{Lanes, Turn};
 use super::ledger::Task;
@@ -65,7 +66,7 @@ struct Worker {
     lanes: Lanes,
     calls: JoinSet<()>,
     /// Whose the calls in flight are.
-    turns: HashMap<Id, Turn>,
+    turns: HashMap<Id, (Turn, Duty)>,
 }
 
 impl Worker {
@@ -166,11 +167,13 @@ impl Worker {
             };
             // Whom the operator allows by name needs no protection from this hub.
             let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
-            if public && !self.shared.budgets().take(&turn.host, Instant::now()) {
-                self.shared.ledger.finish(id, None, now, |of| of.put_off(now));
+            let purpose = purpose(&task);
+            if public && !self.shared.budgets().take(&turn.host, purpose, Instant::now()) {
+                self.shared.ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
                 self.lanes.done(&turn);
                 continue;
             }
+            let duty = task.duty;
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             let call = self.calls.spawn(async move {
                 let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
@@ -179,7 +182,7 @@ impl Worker {
                     tracing::warn!(%error, "what came of a call could not be stored");
                 }
             });
-            self.turns.insert(call.id(), turn);
+            self.turns.insert(call.id(), (turn, duty));
         }
     }
 
@@ -188,13 +191,22 @@ impl Worker {
             Ok((id, ())) => (*id, false),
             Err(error) => (error.id(), true),
         };
-        let Some(turn) = self.turns.remove(&id) else { return };
+        let Some((turn, duty)) = self.turns.remove(&id) else { return };
         if broke {
             let now = self.shared.clock.now();
             tracing::error!(host = &*turn.host, "a call of the hub broke off");
-            self.shared.ledger.finish(turn.id, None, now, |of| of.put_off(now));
+            self.shared.ledger.finish(turn.id, None, now, |of| of.put_off(duty, now));
         }
         self.lanes.done(&turn);
+    }
+}
+
+/// Which part of its host's budget a call belongs to.
+fn purpose(task: &Task) -> Purpose {
+    match task.duty {
+        Duty::Deliver => Purpose::Delivery,
+        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
+        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
     }
 }
 
@@ -233,7 +245,7 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
         }
         Outcome::PutOff(why) => {
             tracing::warn!(topic, why, "a document could not be delivered yet");
-            ledger.finish(id, None, now, |of| of.put_off(now));
+            ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
         }
         Outcome::Gone(why) => {
             tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
@@ -242,3 +254,6 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

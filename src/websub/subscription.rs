@@ -410,14 +410,22 @@ impl Subscription {
         }
     }
 
-    /// Puts a call off that could not be made here; no fault of the callback's.
-    pub fn put_off(&mut self, now: Time) {
+    /// Puts a call off that could not be made here; no fault of the callback's. What else it is to be
+    /// called for does not wait for that.
+    pub fn put_off(&mut self, duty: Duty, now: Time) {
         let again = Some(now.plus(DELIVER_AGAIN));
-        if let Some(active) = &mut self.active {
-            active.not_before = again;
-        }
-        if let Some(pending) = &mut self.pending {
-            pending.not_before = pending.not_before.max(again);
+        match duty {
+            Duty::Deliver => {
+                if let Some(active) = &mut self.active {
+                    active.not_before = again;
+                }
+            }
+            Duty::Verify(_) | Duty::Deny => {
+                if let Some(pending) = &mut self.pending {
+                    pending.not_before = pending.not_before.max(again);
+                }
+            }
+            Duty::Expire => {}
         }
     }
 
