@@ -55,6 +55,7 @@ mod sup;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod unnamed_proxies;
 
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
@@ -98,6 +99,7 @@ use std::time::Duration;
 use sup::Sup;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use unnamed_proxies::UnnamedProxies;
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
@@ -155,6 +157,7 @@ struct Room {
     hub: Option<Arc<dyn Hub>>,
     site: Site,
     proxies: Proxies,
+    unnamed_proxies: UnnamedProxies,
     admin_token: AdminToken,
     links: Links,
     directory: Directory,
@@ -235,6 +238,7 @@ impl Room {
             hub,
             site,
             proxies: Proxies::new(settings.trusted_proxies),
+            unnamed_proxies: UnnamedProxies::default(),
             admin_token: settings.admin_token,
             links,
             about: about::pages(Arc::clone(&admission), metrics.clone()),

@@ -5,6 +5,7 @@
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 
 use super::Shared;
+use super::unnamed_proxies::Sign;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -62,9 +63,17 @@ pub(super) async fn identify(
 ) -> Response {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
         let client = room.proxies.client(peer, request.headers());
+        if !room.proxies.are_trusted(peer) && says_for_whom(request.headers()) {
+            room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
+        }
         request.extensions_mut().insert(client);
     }
     next.run(request).await
+}
+
+/// Whether a request says for whom it was sent on.
+fn says_for_whom(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::FORWARDED) || headers.contains_key(X_FORWARDED_FOR)
 }
 
 /// The proxies whose word is taken.

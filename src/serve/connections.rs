@@ -224,6 +224,11 @@ impl Connections {
         }
     }
 
+    /// Whether a peer has all the connections that one may have.
+    pub(super) fn has_its_share(&self, peer: Client) -> bool {
+        self.table().count(peer) >= self.shares.each
+    }
+
     fn try_place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Placed {
         let mut table = self.table();
         let count = table.count(peer);
@@ -298,6 +303,7 @@ mod tests {
         let third = connections.place(peer(1), false).await.unwrap();
         assert!(!first.cut.is_cancelled() && second.cut.is_cancelled());
         let also_busy = third.activity.begin();
+        assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
         assert!(connections.place(peer(1), false).await.is_none(), "all of its own are busy");
         let other = connections.place(peer(2), false).await;
         assert!(other.is_some(), "another peer has its own share");

@@ -148,8 +148,8 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         "moved_to": status.moved_to,
         "held": status.held,
         "pending_absences": status.pending_absences,
-        "backfill": status.backfill.as_ref().map(backfill),
-        "hub": status.hub.as_ref().map(hub),
+        "backfill": status.backfill.as_ref().map(|walk| backfill(walk, status.options.secret)),
+        "hub": status.hub.as_ref().map(|note| hub(note, status.options.secret)),
         "gathered": status.gathered.as_ref().map(gathered),
     });
     match object {
@@ -171,15 +171,17 @@ fn gathered(note: &GatherNote) -> Value {
     })
 }
 
-/// The subscription to the hub that the upstream names.
-fn hub(note: &HubNote) -> Value {
+/// The subscription to the hub that the upstream names; `secret` is what the operator says of its
+/// address.
+fn hub(note: &HubNote, secret: Option<bool>) -> Value {
+    let others: Vec<String> = note.others.iter().map(|hub| shown(hub, None)).collect();
     let last = note.last_disbelieved.as_ref();
     json!({
         "state": note.state,
         "words": note.words,
         "hub": shown(&note.hub, None),
-        "others": note.others,
-        "topic": note.topic,
+        "others": others,
+        "topic": shown(&note.topic, secret),
         "lease_until": time(note.until),
         "next_request": time(Some(note.next)),
         "trust": note.trust.name(),
@@ -192,8 +194,9 @@ fn hub(note: &HubNote) -> Value {
     })
 }
 
-/// How far the walk through older documents has come.
-pub(super) fn backfill(walk: &Backfill) -> Value {
+/// How far the walk through older documents has come; `secret` is what the operator says of the feed's
+/// address.
+fn backfill(walk: &Backfill, secret: Option<bool>) -> Value {
     json!({
         "state": walk.standing.name(),
         "layout": walk.trail.map(Trail::name),
@@ -201,7 +204,7 @@ pub(super) fn backfill(walk: &Backfill) -> Value {
         "items": walk.items,
         "known": walk.known,
         "bytes": walk.bytes,
-        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, None)),
+        "next": walk.next.as_deref().filter(|_| walk.is_walking()).map(|next| shown(next, secret)),
         "failures": walk.failures,
         "started": time(Some(walk.started)),
         "ended": time(walk.ended),

@@ -4,6 +4,7 @@ use super::client::{Client, Peer};
 use super::connections::{Connections, Place, Shares};
 use super::stall::Unstalled;
 use super::topics::Topics;
+use super::unnamed_proxies::Sign;
 use super::{Parts, Room, Shared, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -147,6 +148,9 @@ async fn accept(
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
     let place = open.place(Client::at(peer), room.proxies.are_trusted(peer)).await;
+    if open.has_its_share(Client::at(peer)) {
+        room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
+    }
     Ok(place.map(|place| (stream, Peer(peer), place)))
 }
 

@@ -32,6 +32,31 @@ fn what_is_not_polled_is_not_said_to_be() {
     assert_eq!(said, "it gathers s0, s1, s2, s3, s4, s5, s6, s7 and 2 more");
 }
 
+/// What is told of hubs and walks holds no more of a secret address than is shown elsewhere.
+#[test]
+fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
+    let mut status = status("news");
+    let key = "https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt";
+    let hub = status.hub.as_mut().unwrap();
+    key.clone_into(&mut hub.topic);
+    hub.others = vec!["https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt".to_owned()];
+    let told = json::status(&status);
+    assert_eq!(told["hub"]["topic"], "https://upstream.example/feed?***");
+    assert_eq!(told["hub"]["others"][0], "https://hub.example/?***");
+    // What looks like none is one where the operator says so, and only then.
+    let plain = "https://upstream.example/feed?page=3";
+    plain.clone_into(&mut status.hub.as_mut().unwrap().topic);
+    status.backfill.as_mut().unwrap().next = Some(plain.to_owned());
+    for (secret, shown) in [(None, plain), (Some(true), "https://upstream.example/feed?***")] {
+        status.options.secret = secret;
+        let told = json::status(&status);
+        assert_eq!(
+            (&told["hub"]["topic"], &told["backfill"]["next"]),
+            (&shown.into(), &shown.into())
+        );
+    }
+}
+
 /// An aggregate of three feeds, of which two bring nothing, and one item is another's.
 fn aggregate() -> FeedStatus {
     let name = |text: &str| FeedName::new(text).unwrap();
