@@ -147,3 +147,26 @@ pub struct Change {
     /// Archives whose numbers are below `state.archives.first` are dropped.
     pub seals: Vec<Seal>,
 }
+
+impl Change {
+    /// A change to this state and of nothing else.
+    pub const fn of_state(feed: FeedName, base: Revision, at: Time, state: FeedState) -> Self {
+        Self {
+            feed,
+            base,
+            at,
+            tick: None,
+            state,
+            skeleton: None,
+            order: None,
+            known: Vec::new(),
+            versions: Vec::new(),
+            latest: Vec::new(),
+            conflicts: Vec::new(),
+            kept: None,
+            redacted: Vec::new(),
+            events: Vec::new(),
+            seals: Vec::new(),
+        }
+    }
+}

@@ -174,23 +174,7 @@ async fn what_was_made_here_stays() {
 /// A change of nothing.
 async fn empty(gate: &Gate) -> tidegate::model::Change {
     let state = gate.store_state().await;
-    tidegate::model::Change {
-        feed: gate.feed.clone(),
-        base: state.revision,
-        at: gate.now,
-        tick: None,
-        state,
-        skeleton: None,
-        order: None,
-        known: Vec::new(),
-        versions: Vec::new(),
-        latest: Vec::new(),
-        conflicts: Vec::new(),
-        kept: None,
-        redacted: Vec::new(),
-        events: Vec::new(),
-        seals: Vec::new(),
-    }
+    tidegate::model::Change::of_state(gate.feed.clone(), state.revision, gate.now, state)
 }
 
 /// A complete feed that comes empty, or mostly so, is held first.

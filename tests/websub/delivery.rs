@@ -2,6 +2,16 @@
 
 use super::*;
 
+/// A subscriber to whom a change is delivered, and who answers it so.
+async fn answering(status: u16) -> (Stage, Callback) {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
+    callback.takes(Takes::With(status));
+    stage.changes_to(&["two", "one"]).await;
+    (stage, callback)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_view_is_a_topic_of_its_own() {
     let mut stage = Stage::new().await;
@@ -82,11 +92,7 @@ async fn a_redirect_is_a_failure_and_not_followed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callback_that_is_gone_is_not_called_again() {
-    let mut stage = Stage::new().await;
-    let callback = Callback::start().await;
-    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
-    callback.takes(Takes::With(410));
-    stage.changes_to(&["two", "one"]).await;
+    let (mut stage, callback) = answering(410).await;
     stage.until("it has heard", async || stage.seen().await["failed"] == 1).await;
     // There are subscribers that answer so while they read the feed themselves.
     assert_eq!(stage.active().await, 1);
@@ -103,11 +109,7 @@ async fn a_callback_that_is_gone_is_not_called_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_410_is_not_the_end() {
-    let mut stage = Stage::new().await;
-    let callback = Callback::start().await;
-    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
-    callback.takes(Takes::With(410));
-    stage.changes_to(&["two", "one"]).await;
+    let (mut stage, callback) = answering(410).await;
     stage.until("it has heard", async || stage.seen().await["failed"] == 1).await;
     callback.takes(Takes::With(204));
     stage.later(301);
@@ -143,11 +145,7 @@ async fn slow_callbacks_hold_up_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_given_up_after_many_failures_and_the_next_one_tried() {
-    let mut stage = Stage::new().await;
-    let callback = Callback::start().await;
-    stage.subscribes(&topic("/feeds/news"), &callback.url("/"), &[]).await;
-    callback.takes(Takes::With(500));
-    stage.changes_to(&["two", "one"]).await;
+    let (mut stage, callback) = answering(500).await;
     for tries in 1..=10 {
         stage.delivers(&callback, tries).await;
         stage.until("it is noted", async || stage.seen().await["failed"] == tries as u64).await;
