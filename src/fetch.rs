@@ -27,7 +27,7 @@ pub use ask::{AskRequest, Asked};
 pub use call::{CallRequest, Called, Sent};
 pub use client::services;
 pub use decode::MAX_CODINGS;
-pub use error::{Blame, FetchError, Retry};
+pub use error::{Blame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url, shown,

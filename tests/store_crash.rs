@@ -199,6 +199,8 @@ fn poll(number: u64, revision: u64) -> PollState {
         backfill: None,
         subscription: None,
         schedule: None,
+        gone: 0,
+        pause: None,
     }
 }
 

@@ -5,7 +5,10 @@
 
 use super::client::{Core, unreached};
 use super::error::FetchError;
+use super::freshness;
+use crate::model::Time;
 use http::header::{ACCEPT, HeaderValue, LOCATION};
+use std::time::Duration;
 use url::Url;
 
 /// What a page is asked for as.
@@ -20,6 +23,8 @@ pub struct AskRequest {
     pub url: Url,
     /// Whether it is asked by GET instead of HEAD. The body is not read in either case.
     pub get: bool,
+    /// The time of the request.
+    pub now: Time,
 }
 
 /// What the page's server said.
@@ -27,6 +32,8 @@ pub struct AskRequest {
 pub struct Asked {
     /// The status.
     pub status: u16,
+    /// How long it asks to be left alone.
+    pub retry_after: Option<Duration>,
     /// Where a redirect leads, made absolute.
     pub location: Option<Url>,
 }
@@ -42,7 +49,8 @@ impl Core {
         let response = response.map_err(|error| unreached(error, &url, 0, &self.limits))?;
         let location = location(response.headers().get(LOCATION), &url);
         // The response is dropped here, and its connection with it where a body is under way.
-        Ok(Asked { status: response.status().as_u16(), location })
+        let retry_after = freshness::retry_after(response.headers(), request.now);
+        Ok(Asked { status: response.status().as_u16(), retry_after, location })
     }
 }
 
@@ -60,13 +68,12 @@ mod tests {
     use super::super::publisher::{Publisher, response};
     use super::super::{AllowPrivate, FetchLimits, FetchSettings, Refusal, services};
     use super::*;
-    use std::time::Duration;
     use tower::ServiceExt as _;
 
     async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Asked, FetchError> {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
-        let request = AskRequest { url: Url::parse(url).unwrap(), get };
+        let request = AskRequest { url: Url::parse(url).unwrap(), get, now: Time::from_unix(0) };
         services(settings).unwrap().ask.oneshot(request).await
     }
 
@@ -77,13 +84,14 @@ mod tests {
                 return response("405 Method Not Allowed", "", b"");
             }
             // The body never comes.
-            b"HTTP/1.1 410 Gone\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
+            b"HTTP/1.1 410 Gone\r\nretry-after: 7\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
         })
         .await;
         let head = ask(&publisher.url("/a#b"), false, AllowPrivate::All).await.unwrap();
-        assert_eq!(head, Asked { status: 405, location: None });
+        assert_eq!(head, Asked { status: 405, retry_after: None, location: None });
         let get = ask(&publisher.url("/a"), true, AllowPrivate::All).await.unwrap();
-        assert_eq!(get, Asked { status: 410, location: None });
+        let wait = Some(Duration::from_secs(7));
+        assert_eq!(get, Asked { status: 410, retry_after: wait, location: None });
         let heads = publisher.heads();
         assert_eq!(heads.len(), 2);
         assert!(heads[0].starts_with("head /a http/1.1\r\n"), "{heads:?}");
@@ -102,7 +110,7 @@ mod tests {
                 .await;
         let asked = ask(&publisher.url("/a/"), false, AllowPrivate::All).await.unwrap();
         let to = Url::parse(&publisher.url("/b?c")).unwrap();
-        assert_eq!(asked, Asked { status: 301, location: Some(to) });
+        assert_eq!(asked, Asked { status: 301, retry_after: None, location: Some(to) });
         assert_eq!(publisher.heads().len(), 1);
     }
 

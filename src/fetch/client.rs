@@ -200,7 +200,9 @@ impl Core {
             }
             code => {
                 let retry_after = freshness::retry_after(&headers, request.now);
-                Err(FetchError::Status { code, retry_after })
+                let is_other = trail.hops > 0 || request.start.is_some();
+                let redirected_to = is_other.then_some(fetched.final_url);
+                Err(FetchError::Status { code, retry_after, redirected_to })
             }
         }
     }

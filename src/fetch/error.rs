@@ -50,6 +50,23 @@ pub enum Retry {
     Seldom,
 }
 
+/// A host asks to be left alone (429 or 503 with `Retry-After`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseRequest {
+    /// The address that answered so.
+    pub address: String,
+    /// For how long.
+    pub wait: Duration,
+}
+
+impl PauseRequest {
+    /// What an answer of `address` asks for.
+    pub fn of(status: u16, retry_after: Option<Duration>, address: &str) -> Option<Self> {
+        let wait = retry_after.filter(|_| matches!(status, 429 | 503))?;
+        Some(Self { address: address.to_owned(), wait })
+    }
+}
+
 /// Why a document could not be fetched. Its text never holds credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -111,6 +128,8 @@ pub enum FetchError {
         code: u16,
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
+        /// The address that answered, where redirects led to another one.
+        redirected_to: Option<String>,
     },
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
@@ -183,6 +202,17 @@ impl FetchError {
         }
     }
 
+    /// Whether a host asks to be left alone; `asked`: the address that was asked for.
+    pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
+        match self {
+            Self::Status { code, retry_after, redirected_to } => {
+                let address = redirected_to.as_deref().unwrap_or(asked);
+                PauseRequest::of(*code, *retry_after, address)
+            }
+            _ => None,
+        }
+    }
+
     /// The HTTP status that came instead of a document.
     pub const fn status(&self) -> Option<u16> {
         match self {
@@ -226,7 +256,12 @@ mod tests {
 
     #[test]
     fn errors_are_one_sentence_with_blame_and_advice() {
-        let status = |code, retry_after| FetchError::Status { code, retry_after };
+        let redirected_to = None;
+        let status = |code, retry_after| FetchError::Status {
+            code,
+            retry_after,
+            redirected_to: redirected_to.clone(),
+        };
         let wait = Duration::from_secs(7);
         for (error, text, blame, retry) in [
             (
@@ -263,6 +298,23 @@ mod tests {
             assert_eq!(error.to_string(), text);
             assert_eq!(error.blame(), blame, "{text}");
             assert_eq!(error.retry(), retry, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_answered_asks_to_be_left_alone() {
+        let wait = Duration::from_secs(7);
+        let of = |code, retry_after, to: Option<&str>| {
+            let redirected_to = to.map(str::to_owned);
+            let error = FetchError::Status { code, retry_after, redirected_to };
+            error.pause("https://a.example/feed").map(|pause| (pause.address, pause.wait))
+        };
+        let asked = |address: &str| Some((address.to_owned(), wait));
+        assert_eq!(of(429, Some(wait), None), asked("https://a.example/feed"));
+        let elsewhere = "https://b.example/x";
+        assert_eq!(of(503, Some(wait), Some(elsewhere)), asked(elsewhere));
+        for (code, retry_after) in [(503, None), (500, Some(wait)), (404, Some(wait))] {
+            assert_eq!(of(code, retry_after, None), None, "{code}");
         }
     }
 

@@ -161,8 +161,11 @@ pub struct PollState {
     pub answered_by: Option<String>,
     /// Where a permanent redirect leads; shown, and followed first.
     pub moved_to: Option<String>,
-    /// Failures in a row; while it is gone for good (410), those that say so.
+    /// Failures in a row.
     pub failures: u32,
+    /// Of them, up to the last one, those in a row that say that the feed is gone for good (410). Polls
+    /// that were asked for do not count: they may follow each other at once.
+    pub gone: u32,
     /// The last failure, in words.
     pub last_error: Option<String>,
     /// When the validators were last dropped to read the whole document again.
@@ -175,6 +178,17 @@ pub struct PollState {
     pub subscription: Option<HubSubscription>,
     /// What its next poll follows from; `None` before the first poll.
     pub schedule: Option<PollSchedule>,
+    /// What a host asked for in answer to the last poll.
+    pub pause: Option<HostPause>,
+}
+
+/// A host asked to be left alone (429 or 503 with `Retry-After`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPause {
+    /// The address that answered so.
+    pub address: String,
+    /// Until when.
+    pub until: Time,
 }
 
 /// What the next poll of a feed follows from.

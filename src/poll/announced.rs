@@ -5,8 +5,8 @@
 //! be listed, and it is looked at only when it is, or now and then to see whether that is true.
 
 use super::sup::{Question, SupError};
-use crate::fetch::{Fetch, Retry};
-use crate::model::{FeedName, SupId, Time};
+use crate::fetch::{Fetch, PauseRequest, Retry};
+use crate::model::{FeedName, ShownAddress, SupId, Time};
 use crate::sup::{Document, Follower, Place, Standing};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -54,6 +54,16 @@ struct Look {
 pub struct Looked {
     look: Look,
     result: Result<Option<Told>, SupError>,
+}
+
+impl Looked {
+    /// What a host asks for in answer.
+    pub fn pause(&self) -> Option<PauseRequest> {
+        match &self.result {
+            Err(SupError::Fetch(error)) => error.pause(&self.look.question.address),
+            _ => None,
+        }
+    }
 }
 
 /// What a document told.
@@ -207,6 +217,25 @@ impl Announced {
         Some((address.clone(), Begun(look)))
     }
 
+    /// Takes in that a look must wait, for its host wants to be left alone for so long; the feeds that
+    /// are to be polled, for nobody tells of their changes meanwhile.
+    pub fn put_off(
+        &mut self,
+        address: &str,
+        begun: Begun,
+        left: Duration,
+        now: Instant,
+    ) -> Vec<Wanted> {
+        self.looking = self.looking.saturating_sub(1);
+        let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
+        source.look = Some(begun.0);
+        source.due = now + left;
+        if left > source.period && source.good_since.take().is_some() {
+            return source.all("the host of its SUP document asked for a pause (Retry-After)");
+        }
+        Vec::new()
+    }
+
     /// Takes in what came of a look at a document; the feeds that are to be polled now. `least`:
     /// the shortest interval at which feeds are polled.
     pub fn looked(
@@ -235,7 +264,7 @@ impl Announced {
             source.due = now + source.period;
             if source.good_since.take().is_some() {
                 tracing::warn!(
-                    address,
+                    address = ShownAddress::of(address, None).text(),
                     "a SUP document stands still: its updated_time is not newer"
                 );
                 return source.all("its SUP document stands still");
@@ -292,8 +321,9 @@ impl Announced {
             let feeds = proven.iter();
             feeds.map(|feed| Wanted { feed: feed.clone(), listed: false, reason }).collect()
         };
+        let shown = ShownAddress::of(address, None);
         for feed in proven {
-            tracing::warn!(%feed, address, "a SUP document left out a change of a feed");
+            tracing::warn!(%feed, address = shown.text(), "a SUP document left out a change of a feed");
             self.feeds.insert(feed, now + DISTRUST);
         }
         if gone {
@@ -377,6 +407,11 @@ impl Source {
 pub struct Begun(Look);
 
 impl Begun {
+    /// The address that is asked.
+    pub fn address(&self) -> &str {
+        &self.0.question.address
+    }
+
     /// Asks for the document, and for those of longer periods where it does not reach back to the
     /// last one that was read.
     pub async fn look(self, fetch: &Fetch, now: Time) -> Looked {

@@ -5,7 +5,7 @@ use super::error::RoundError;
 use super::judge::{Judge, Seen};
 use super::round::{Bench, settle};
 use super::walk;
-use crate::fetch::{Answer, FetchRequest};
+use crate::fetch::{Answer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use crate::record::Round;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(super) struct Stepped {
     pub(super) revision: Option<Revision>,
     /// How long to wait before the next step; `None`: as long as its host is owed.
     pub(super) wait: Option<Duration>,
+    /// What a host asks for in answer.
+    pub(super) pause: Option<PauseRequest>,
     /// Whether it was given up, and is to be done again.
     pub(super) is_given_up: bool,
 }
@@ -40,20 +42,22 @@ pub(super) async fn step(
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
         Err(RoundError::Cancelled) => {
-            return Stepped { walk, revision: None, wait: None, is_given_up: true };
+            return Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
         }
         Err(error) => {
             let status = match &error {
                 RoundError::Fetch(error) => error.status(),
                 _ => None,
             };
+            let asked = walk.next.as_deref().unwrap_or(&feed.url);
+            let pause = error.pause(asked);
             let now = bench.clock.now();
             let wait = walk::fail(&mut walk, &error.words(), (status, error.retry()), now);
-            return Stepped { walk, revision: None, wait, is_given_up: false };
+            return Stepped { walk, revision: None, wait, pause, is_given_up: false };
         }
     };
     let (revision, wait) = made;
-    Stepped { walk, revision, wait, is_given_up: false }
+    Stepped { walk, revision, wait, pause: None, is_given_up: false }
 }
 
 type Made = (Option<Revision>, Option<Duration>);

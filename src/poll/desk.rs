@@ -7,6 +7,7 @@
 use super::PollSettings;
 mod announced;
 mod commands;
+mod hosts;
 pub(super) mod hub;
 mod plans;
 mod probes;
@@ -21,7 +22,6 @@ use super::backfill::Stepped;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
-use super::pauses::Pauses;
 use super::politeness::{Errand, Host, Politeness};
 use super::poller::{Board, Command};
 use super::probe::Probed;
@@ -141,7 +141,6 @@ pub(super) struct Desk {
     feeds: HashMap<FeedName, Feed>,
     due: BTreeSet<(Time, FeedName)>,
     polite: Politeness,
-    pauses: Pauses,
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
     probes: JoinSet<Result<Probed, RoundError>>,
@@ -187,13 +186,12 @@ impl Desk {
     ) -> Self {
         let last_now = clock.now();
         Self {
-            polite: Politeness::new(settings.at_once),
+            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
             settings,
             bench: Arc::new(bench),
             clock,
             cancel,
             board,
-            pauses: Pauses::default(),
             feeds: HashMap::new(),
             due: BTreeSet::new(),
             rounds: JoinSet::new(),
@@ -249,7 +247,7 @@ impl Desk {
 
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
         let name = record.name.clone();
-        let host = self.settings.host(&record.url);
+        let host = self.settings.host(hosts::read_from(&memory.poll).unwrap_or(&record.url));
         self.forget_probe(&name);
         self.forget_walk(&name);
         self.leave_hub(&name);
@@ -318,9 +316,6 @@ impl Desk {
                 break;
             }
             let Some((_, name)) = self.due.pop_first() else { break };
-            if self.waits_for_host(&name, now, instant) {
-                continue;
-            }
             if let Some(feed) = self.feeds.get_mut(&name) {
                 feed.due = None;
                 feed.in_line = true;
@@ -335,14 +330,7 @@ impl Desk {
         }
         self.line_up_steps(now);
         self.line_up_hubs(now);
-        while let Some(errand) = self.polite.take(instant) {
-            match errand {
-                Errand::Poll(name) => self.begin(&name, Vec::new()),
-                Errand::Probe(name) => self.begin_probe(&name),
-                Errand::Walk(name) => self.begin_step(&name),
-                Errand::Hub(name) => self.begin_hub(&name),
-            }
-        }
+        self.run_errands(now, instant);
     }
 
     /// Moves due times along when the wall clock went back.

@@ -2,7 +2,7 @@
 
 use super::judge::JudgeError;
 use super::report::Failure;
-use crate::fetch::{Blame, FetchError, Retry};
+use crate::fetch::{Blame, FetchError, PauseRequest, Retry};
 use crate::store::StoreError;
 
 /// How often a commit is decided anew because the feed changed under it.
@@ -53,6 +53,14 @@ impl RoundError {
         match self {
             Self::Fetch(error) => error.retry(),
             _ => Retry::Backoff,
+        }
+    }
+
+    /// Whether a host asks to be left alone; `asked`: the address that was asked for.
+    pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
+        match self {
+            Self::Fetch(error) => error.pause(asked),
+            _ => None,
         }
     }
 

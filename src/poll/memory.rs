@@ -85,6 +85,8 @@ impl Memory {
             backfill: None,
             subscription: None,
             schedule: None,
+            gone: 0,
+            pause: None,
         };
         Self::from_saved(poll, now)
     }
@@ -258,26 +260,25 @@ impl Memory {
         self.poll.failures = 0;
         self.poll.last_error = None;
         self.poll.not_before = None;
+        self.poll.gone = 0;
     }
 
     /// Takes in a failure. Next time the configured address is asked again.
     pub fn failed(&mut self, error: &str) {
-        self.failed_with(error, 1);
+        self.poll.gone = 0;
+        self.failed_again(error);
     }
 
-    /// Takes in that the feed is gone for good, as it always says in the same words. It is counted
-    /// how many polls in a row have said so, other failures before them not; nor those that were
-    /// asked for, which may follow each other at once.
+    /// Takes in that the feed is gone for good. It is counted how many polls in a row have said so;
+    /// those that were asked for are not, for they may follow each other at once.
     pub fn gone(&mut self, error: &str, asked_for: bool) {
-        let again = self.poll.last_error.as_deref() == Some(error);
-        if !again {
-            self.poll.failures = 0;
-        }
-        self.failed_with(error, u32::from(!(again && asked_for)));
+        let counts = !asked_for || self.poll.gone == 0;
+        self.poll.gone = self.poll.gone.saturating_add(u32::from(counts));
+        self.failed_again(error);
     }
 
-    fn failed_with(&mut self, error: &str, count: u32) {
-        self.poll.failures = self.poll.failures.saturating_add(count);
+    fn failed_again(&mut self, error: &str) {
+        self.poll.failures = self.poll.failures.saturating_add(1);
         self.poll.last_error = Some(error.to_owned());
         self.settled = false;
     }
@@ -355,6 +356,8 @@ impl Memory {
             || old.last_error != new.last_error
             || old.not_before != new.not_before
             || size(old.failures) != size(new.failures)
+            || size(old.gone) != size(new.gone)
+            || old.pause != new.pause
             || !same_in_substance(old.schedule.as_ref(), new.schedule.as_ref());
         material.then(|| new.clone())
     }

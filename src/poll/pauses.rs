@@ -5,6 +5,7 @@
 
 use super::politeness::Host;
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -21,6 +22,9 @@ struct Asked {
     at: Instant,
     until: Instant,
 }
+
+/// Pauses as lines and rounds in flight both know them.
+pub type SharedPauses = Arc<Mutex<Pauses>>;
 
 /// Which hosts have asked for a pause, by their whole names.
 #[derive(Debug, Default)]
@@ -42,20 +46,20 @@ impl Pauses {
         let until = now + wait.min(MAX_HOST_PAUSE);
         let other = self.hosts.iter().any(|(name, asked)| {
             let recent = now.saturating_duration_since(asked.at) < DOMAIN_WITHIN;
-            recent && name != host.full() && asked.domain == host.name()
+            recent && name != host.full() && asked.domain == host.domain()
         });
         if other {
-            let domain = self.domains.entry(host.name().to_owned()).or_insert(until);
+            let domain = self.domains.entry(host.domain().to_owned()).or_insert(until);
             *domain = until.max(*domain);
         }
-        let asked = Asked { domain: host.name().to_owned(), at: now, until };
+        let asked = Asked { domain: host.domain().to_owned(), at: now, until };
         self.hosts.insert(host.full().to_owned(), asked);
     }
 
     /// How long a host is still to be left alone.
     pub fn left(&self, host: &Host, now: Instant) -> Option<Duration> {
         let own = self.hosts.get(host.full()).map(|asked| asked.until);
-        let until = own.max(self.domains.get(host.name()).copied())?;
+        let until = own.max(self.domains.get(host.domain()).copied())?;
         until.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 }

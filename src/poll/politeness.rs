@@ -1,9 +1,15 @@
 //! Who may be asked now: one request at a time to a registrable domain, with a pause between two, and
-//! so many overall. Pure; the time is told.
+//! so many overall; a host that has asked to be left alone, not at all. Pure; the time is told.
+//!
+//! Every request of polling takes its turn here, so this is the one place that asks for pauses. What
+//! stands in a line when its host's pause begins, or comes to it later, is handed back to be put off.
+//! Only what an operator asks for goes past lines and pauses.
 
+use super::pauses::SharedPauses;
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedName;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -14,6 +20,8 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
     name: String,
+    /// Its registrable domain, also where it has a line of its own.
+    domain: String,
     /// The whole name: what asks for a pause asks for itself.
     full: String,
     spacing: Duration,
@@ -41,6 +49,7 @@ impl Host {
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn of(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
         let of = |name: String, full: String, spacing: Duration| Self {
+            domain: name.clone(),
             name,
             full,
             spacing,
@@ -102,7 +111,12 @@ impl Host {
         &self.full
     }
 
-    /// Its name.
+    /// Its registrable domain.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+
+    /// The name of its line.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -126,13 +140,38 @@ pub enum Errand {
     Hub(FeedName),
 }
 
+impl Errand {
+    /// The feed that it is for.
+    pub const fn feed(&self) -> &FeedName {
+        match self {
+            Self::Poll(feed) | Self::Probe(feed) | Self::Walk(feed) | Self::Hub(feed) => feed,
+        }
+    }
+}
+
+/// What becomes of an errand that has left its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dispatch {
+    /// It is run now, and counts as running until [`Politeness::finish`].
+    Begin(Errand),
+    /// It is put off: its host has asked to be left alone, for so long still.
+    PutOff(Errand, Duration),
+}
+
+/// An errand in a line, and the host that it goes to: a line is of a whole domain.
+#[derive(Debug)]
+struct Waiting {
+    errand: Errand,
+    host: Host,
+}
+
 #[derive(Debug, Default)]
 struct Line {
     /// Requests in flight.
     running: usize,
-    waiting: VecDeque<Errand>,
+    waiting: VecDeque<Waiting>,
     /// What an announcement lists, which goes first.
-    listed: VecDeque<Errand>,
+    listed: VecDeque<Waiting>,
     /// When a request last began or ended.
     last: Option<Instant>,
     /// Its place in `Politeness::free`, while there is room.
@@ -160,13 +199,24 @@ pub struct Politeness {
     /// Hosts that are not busy, by the time from which they may be asked.
     free: BTreeMap<(Instant, u64), String>,
     placed: u64,
+    pauses: SharedPauses,
+    /// What is to be put off, for its host has asked for a pause.
+    put_off: VecDeque<Waiting>,
 }
 
 impl Politeness {
     /// No more than `at_once` requests at the same time, at least one.
-    pub fn new(at_once: usize) -> Self {
+    pub fn new(at_once: usize, pauses: SharedPauses) -> Self {
         let at_once = at_once.max(1);
-        Self { at_once, running: 0, lines: HashMap::new(), free: BTreeMap::new(), placed: 0 }
+        Self {
+            at_once,
+            running: 0,
+            lines: HashMap::new(),
+            free: BTreeMap::new(),
+            placed: 0,
+            pauses,
+            put_off: VecDeque::new(),
+        }
     }
 
     /// Changes the number of requests at the same time.
@@ -176,26 +226,83 @@ impl Politeness {
 
     /// Puts an errand that is due at the end of its host's line.
     pub fn enqueue(&mut self, errand: Errand, host: &Host, now: Instant) {
-        self.line(host).waiting.push_back(errand);
-        self.settle(&host.name, now);
+        self.stand(errand, host, false, now);
     }
 
     /// Puts a poll in its host's line that an announcement lists: these go first, and closer.
     pub fn enqueue_listed(&mut self, errand: Errand, host: &Host, now: Instant) {
-        self.line(host).listed.push_back(errand);
+        self.stand(errand, host, true, now);
+    }
+
+    fn stand(&mut self, errand: Errand, host: &Host, listed: bool, now: Instant) {
+        let waiting = Waiting { errand, host: host.clone() };
+        if self.paused(host, now).is_some() {
+            return self.put_off.push_back(waiting);
+        }
+        let line = self.line(host);
+        let queue = if listed { &mut line.listed } else { &mut line.waiting };
+        queue.push_back(waiting);
         self.settle(&host.name, now);
     }
 
     /// Takes an errand out of its host's line again.
     pub fn forget(&mut self, errand: &Errand, host: &Host) {
+        let is_other = |waiting: &Waiting| waiting.errand != *errand;
         if let Some(line) = self.lines.get_mut(&host.name) {
-            line.waiting.retain(|waiting| waiting != errand);
-            line.listed.retain(|waiting| waiting != errand);
+            line.waiting.retain(is_other);
+            line.listed.retain(is_other);
+        }
+        self.put_off.retain(is_other);
+    }
+
+    /// Takes in that a host asks to be left alone for so long. What waits for it leaves its line.
+    pub fn pause(&mut self, host: &Host, wait: Duration, now: Instant) {
+        let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
+        pauses.ask(host, wait, now);
+        let of_domain =
+            |line: &&mut Line| line.pace.as_ref().is_some_and(|pace| pace.domain == host.domain);
+        for line in self.lines.values_mut().filter(of_domain) {
+            for queue in [&mut line.listed, &mut line.waiting] {
+                let is_paused = |waiting: &Waiting| pauses.left(&waiting.host, now).is_some();
+                let (leave, stay): (VecDeque<_>, _) =
+                    std::mem::take(queue).into_iter().partition(is_paused);
+                *queue = stay;
+                self.put_off.extend(leave);
+            }
         }
     }
 
-    /// The next errand that may be run now; it counts as running until [`Self::finish`].
-    pub fn take(&mut self, now: Instant) -> Option<Errand> {
+    /// How long a host is still to be left alone.
+    pub fn paused(&self, host: &Host, now: Instant) -> Option<Duration> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner).left(host, now)
+    }
+
+    /// Puts what waits into the lines of other hosts, or of the same ones at another pace: hosts are
+    /// asked in another way from now on. An errand without a host goes.
+    pub fn rearrange(&mut self, mut host_of: impl FnMut(&Errand) -> Option<Host>, now: Instant) {
+        let mut all = Vec::new();
+        for line in self.lines.values_mut() {
+            let last = line.last;
+            for (queue, listed) in [(&mut line.listed, true), (&mut line.waiting, false)] {
+                all.extend(queue.drain(..).map(|waiting| (waiting.errand, listed, last)));
+            }
+        }
+        for (errand, listed, last) in all {
+            let Some(host) = host_of(&errand) else { continue };
+            let line = self.line(&host);
+            // What was owed to the host in its old line still is.
+            line.last = line.last.max(last);
+            self.stand(errand, &host, listed, now);
+            self.settle(&host.name, now);
+        }
+    }
+
+    /// The next errand that may be run now, or that is put off.
+    pub fn next(&mut self, now: Instant) -> Option<Dispatch> {
+        if let Some(Waiting { errand, host }) = self.put_off.pop_front() {
+            let left = self.paused(&host, now).unwrap_or_default();
+            return Some(Dispatch::PutOff(errand, left));
+        }
         while self.running < self.at_once {
             let (place, _) = self.free.first_key_value()?;
             if place.0 > now {
@@ -204,13 +311,18 @@ impl Politeness {
             let (_, name) = self.free.pop_first()?;
             let line = self.lines.get_mut(&name)?;
             line.place = None;
+            // What waited when its place was given may have left since, and another pause may count.
+            if line.free_from(now).is_some_and(|at| at > now) {
+                self.settle(&name, now);
+                continue;
+            }
             match line.listed.pop_front().or_else(|| line.waiting.pop_front()) {
-                Some(errand) => {
+                Some(Waiting { errand, .. }) => {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
                     self.settle(&name, now);
-                    return Some(errand);
+                    return Some(Dispatch::Begin(errand));
                 }
                 // Nobody waits and its pause is over: it needs not be remembered.
                 None if line.running == 0 => drop(self.lines.remove(&name)),
@@ -230,7 +342,15 @@ impl Politeness {
         self.settle(&host.name, now);
     }
 
-    /// A request was made out of turn: the pause counts from here.
+    /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
+    /// it must not be made, and this says for how long.
+    pub fn ask_out_of_turn(&mut self, host: &Host, now: Instant) -> Result<(), Duration> {
+        self.paused(host, now).map_or(Ok(()), Err)?;
+        self.asked(host, now);
+        Ok(())
+    }
+
+    /// A request was made that an operator asked for: the spacing counts from here.
     pub fn asked(&mut self, host: &Host, now: Instant) {
         let line = self.line(host);
         if line.running == 0 {
@@ -273,187 +393,4 @@ impl Politeness {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn poll(text: &str) -> Errand {
-        Errand::Poll(FeedName::new(text).unwrap())
-    }
-
-    fn host(text: &str) -> Host {
-        let (name, full) = (text.to_owned(), text.to_owned());
-        Host { name, full, spacing: SECOND, listed: LISTED_SPACING, parallel: 1 }
-    }
-
-    #[test]
-    fn one_at_a_time_and_a_pause_between() {
-        let mut polite = Politeness::new(10);
-        let (a, start) = (host("a"), Instant::now());
-        polite.enqueue(poll("one"), &a, start);
-        polite.enqueue(poll("two"), &a, start);
-        assert_eq!(polite.take(start), Some(poll("one")));
-        assert_eq!(polite.take(start + 9 * SECOND), None);
-        assert_eq!(polite.wake_at(), None);
-        polite.finish(&a, start + 9 * SECOND);
-        assert_eq!(polite.take(start + 9 * SECOND), None);
-        assert_eq!(polite.wake_at(), Some(start + 10 * SECOND));
-        assert_eq!(polite.take(start + 10 * SECOND), Some(poll("two")));
-    }
-
-    #[test]
-    fn hosts_do_not_wait_for_each_other_but_for_room() {
-        let mut polite = Politeness::new(2);
-        let now = Instant::now();
-        for feed in ["a", "b", "c"] {
-            polite.enqueue(poll(feed), &host(feed), now);
-        }
-        assert_eq!(polite.take(now), Some(poll("a")));
-        assert_eq!(polite.take(now), Some(poll("b")));
-        assert_eq!(polite.take(now), None);
-        polite.finish(&host("a"), now);
-        assert_eq!(polite.take(now), Some(poll("c")));
-    }
-
-    #[test]
-    fn a_request_out_of_turn_counts_for_the_pause() {
-        let mut polite = Politeness::new(2);
-        let (a, now) = (host("a"), Instant::now());
-        polite.asked(&a, now);
-        polite.enqueue(poll("one"), &a, now);
-        assert_eq!(polite.take(now), None);
-        assert_eq!(polite.take(now + SECOND), Some(poll("one")));
-    }
-
-    #[test]
-    fn a_feed_can_be_taken_out_of_the_line() {
-        let mut polite = Politeness::new(2);
-        let (a, now) = (host("a"), Instant::now());
-        polite.enqueue(poll("one"), &a, now);
-        polite.forget(&poll("one"), &a);
-        assert_eq!(polite.take(now), None);
-    }
-
-    #[test]
-    fn what_a_feed_waits_for_is_told_apart() {
-        let mut polite = Politeness::new(2);
-        let (a, now) = (host("a"), Instant::now());
-        let probe = Errand::Probe(FeedName::new("one").unwrap());
-        polite.enqueue(poll("one"), &a, now);
-        polite.enqueue(probe.clone(), &a, now);
-        polite.forget(&poll("one"), &a);
-        assert_eq!(polite.take(now), Some(probe));
-        polite.finish(&a, now);
-        assert_eq!(polite.take(now + SECOND), None);
-    }
-
-    #[test]
-    fn hosts_that_nobody_waits_for_are_forgotten() {
-        let mut polite = Politeness::new(1);
-        let now = Instant::now();
-        for n in 0..1000 {
-            let each = host(&format!("host{n}"));
-            polite.enqueue(poll("x"), &each, now);
-            assert_eq!(polite.take(now), Some(poll("x")));
-            polite.finish(&each, now);
-        }
-        assert_eq!(polite.take(now + SECOND), None);
-        assert_eq!((polite.lines.len(), polite.free.len()), (0, 0));
-    }
-
-    #[test]
-    fn own_hosts_are_owed_no_pause_and_differ_by_port() {
-        let of = |url: &str, allow: &AllowPrivate| Host::of(url, allow, SECOND);
-        let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-        let none = Duration::ZERO;
-        assert_eq!(own, Host { spacing: none, listed: none, ..host("127.0.0.1:8081") });
-        let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
-        assert_eq!(stranger, host("example.org"));
-        assert_eq!(of("http://127.0.0.1/", &AllowPrivate::No), host("127.0.0.1"));
-    }
-
-    #[test]
-    fn names_of_one_registrable_domain_are_one_host() {
-        let of = |url: &str| Host::of(url, &AllowPrivate::No, SECOND);
-        for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
-            assert_eq!(of(url).name(), "news.co.uk", "{url}");
-        }
-        assert_eq!(of("https://a.news.co.uk/").full(), "a.news.co.uk");
-        // Below a private suffix each name is somebody else's.
-        assert_eq!(of("https://a.github.io/").name(), "a.github.io");
-        assert_eq!(of("https://x.b.github.io/").name(), "b.github.io");
-        // An address is no name.
-        assert_eq!(of("http://93.184.216.34/").name(), "93.184.216.34");
-        // What waits for one of them waits for all.
-        let (mut polite, now) = (Politeness::new(9), Instant::now());
-        polite.enqueue(poll("one"), &of("https://a.news.co.uk/"), now);
-        polite.enqueue(poll("two"), &of("https://b.news.co.uk/"), now);
-        assert_eq!(polite.take(now), Some(poll("one")));
-        polite.finish(&of("https://a.news.co.uk/"), now);
-        assert_eq!(polite.take(now), None);
-        assert_eq!(polite.take(now + SECOND), Some(poll("two")));
-    }
-
-    #[test]
-    fn what_is_listed_goes_first_and_closer() {
-        let mut polite = Politeness::new(9);
-        let (a, start) = (host("a"), Instant::now());
-        polite.asked(&a, start);
-        polite.enqueue(poll("plain"), &a, start);
-        polite.enqueue_listed(poll("one"), &a, start);
-        polite.enqueue_listed(poll("two"), &a, start);
-        assert_eq!(polite.take(start), None);
-        assert_eq!(polite.wake_at(), Some(start + LISTED_SPACING));
-        let first = start + LISTED_SPACING;
-        assert_eq!(polite.take(first), Some(poll("one")));
-        assert_eq!(polite.take(first + SECOND), None, "one at a time");
-        polite.finish(&a, first);
-        assert_eq!(polite.take(first + LISTED_SPACING), Some(poll("two")));
-        polite.finish(&a, first + LISTED_SPACING);
-        assert_eq!(polite.take(first + 2 * LISTED_SPACING), None, "the others keep the pause");
-        assert_eq!(polite.take(first + LISTED_SPACING + SECOND), Some(poll("plain")));
-    }
-
-    #[test]
-    fn an_operator_may_say_how_a_host_is_asked() {
-        let pace = |seconds, parallel| Pace { spacing: seconds * SECOND, parallel };
-        let paces = BTreeMap::from([
-            ("feeds.news.co.uk".to_owned(), pace(0, 2)),
-            ("news.co.uk".to_owned(), pace(5, 1)),
-            ("github.io".to_owned(), pace(7, 1)),
-            ("127.0.0.1".to_owned(), pace(9, 1)),
-        ]);
-        let of = |url: &str| Host::of(url, &AllowPrivate::No, SECOND).with(&paces);
-        let own = of("https://feeds.news.co.uk/");
-        assert_eq!(
-            (own.name(), own.spacing(), own.parallel),
-            ("feeds.news.co.uk", Duration::ZERO, 2)
-        );
-        assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
-        let other = of("https://www.news.co.uk/");
-        assert_eq!(
-            (other.name(), other.spacing(), other.listed),
-            ("news.co.uk", 5 * SECOND, 5 * SECOND)
-        );
-        let below = of("https://a.github.io/");
-        assert_eq!((below.name(), below.spacing()), ("a.github.io", 7 * SECOND));
-        assert_eq!(of("https://else.example/"), host("else.example"));
-        let local = Host::of("http://127.0.0.1:81/", &AllowPrivate::All, SECOND).with(&paces);
-        assert_eq!((local.name(), local.spacing()), ("127.0.0.1:81", 9 * SECOND));
-
-        let (mut polite, now) = (Politeness::new(9), Instant::now());
-        for feed in ["one", "two", "three"] {
-            polite.enqueue(poll(feed), &own, now);
-        }
-        assert_eq!(polite.take(now), Some(poll("one")));
-        assert_eq!(polite.take(now), Some(poll("two")));
-        assert_eq!(polite.take(now + SECOND), None, "two at a time");
-        polite.finish(&own, now + SECOND);
-        assert_eq!(polite.take(now + SECOND), Some(poll("three")));
-        polite.finish(&own, now + SECOND);
-        polite.finish(&own, now + SECOND);
-        assert_eq!(polite.take(now + SECOND), None);
-        assert_eq!((polite.lines.len(), polite.free.len(), polite.running), (0, 0, 0));
-    }
-}
+mod tests;

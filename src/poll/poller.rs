@@ -135,6 +135,8 @@ impl Poller {
             judge: parts.judge,
             claim: Arc::clone(&claim),
             turns: Arc::default(),
+            pauses: Arc::default(),
+            allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::load(Arc::clone(&parts.store)).await?),
             window: parts.settings.window,
             versions_per_day: parts.settings.versions_per_day,

@@ -6,7 +6,7 @@
 use super::error::RoundError;
 use super::memory::Sightings;
 use super::round::{Bench, settle};
-use crate::fetch::{Ask, AskRequest};
+use crate::fetch::{Ask, AskRequest, PauseRequest};
 use crate::judge::probe::{self, End, ProbePlan, Replies, Reply};
 use crate::model::{EventKind, FeedRecord, Revision, Time};
 use bytes::Bytes;
@@ -34,8 +34,10 @@ pub struct Probed {
     pub said: Vec<String>,
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
-    /// Whether the site asked to be left alone.
+    /// Whether the site refused to answer more.
     pub refused: bool,
+    /// For how long a host asks to be left alone.
+    pub pause: Option<PauseRequest>,
     /// The feed's revision afterwards, where anything was committed.
     pub revision: Option<Revision>,
 }
@@ -69,13 +71,14 @@ pub(super) async fn run(
     sightings: Sightings,
     cancel: CancellationToken,
 ) -> Result<Probed, RoundError> {
-    let mut asking = Asking::new(bench.ask.clone(), &plan, pause);
+    let begun = bench.clock.now();
+    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         replies = asking.all(&plan) => replies,
     };
-    let (requests, refused) = (asking.requests, asking.refused);
+    let (requests, refused, asked_for) = (asking.requests, asking.refused, asking.asked_for);
     let now = bench.clock.now();
     let settled = settle(&bench, &feed, now, Bytes::new(), move |judge, round| {
         let same = sightings.of(round.snapshot.map(|snapshot| snapshot.state.revision));
@@ -86,6 +89,7 @@ pub(super) async fn run(
         at: now,
         requests,
         refused,
+        pause: asked_for,
         revision: settled.committed.then_some(settled.revision),
         said: settled.judged.warnings,
         counts: settled.counts,
@@ -110,13 +114,17 @@ struct Asking<'a> {
     get: bool,
     requests: u32,
     refused: bool,
+    asked_for: Option<PauseRequest>,
+    /// When it began, from which times in answers are reckoned.
+    begun: Time,
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: Ask, plan: &'a ProbePlan, pause: Duration) -> Self {
+    fn new(ask: Ask, plan: &'a ProbePlan, pause: Duration, begun: Time) -> Self {
         let now = Instant::now();
         let deadline = now + PROBE_TIME;
-        Self { ask, plan, pause, next: now, deadline, get: false, requests: 0, refused: false }
+        let (get, requests, refused, asked_for) = (false, 0, false, None);
+        Self { ask, plan, pause, next: now, deadline, get, requests, refused, asked_for, begun }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -186,12 +194,13 @@ impl<'a> Asking<'a> {
         let mut url = page.clone();
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let request = AskRequest { url: url.clone(), get };
+            let request = AskRequest { url: url.clone(), get, now: self.begun };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return End::Without(error.to_string()),
             };
             let code = asked.status;
+            self.asked_for = PauseRequest::of(code, asked.retry_after, url.as_str());
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 return End::Status { code, at: url };
             }

@@ -2,14 +2,16 @@
 
 use super::attempts::Attempts;
 use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
-use super::judge::{Judge, Judged, Seen};
+use super::judge::{Judge, JudgeError, Judged, Seen};
 use super::memory::{Memory, NO_PRINTS};
+use super::pauses::SharedPauses;
+use super::politeness::Host;
 use super::report::Outcome;
 use super::sharing;
 use super::turns::{Turn, Turns, Weight};
 use crate::archive;
 use crate::clock::Clock;
-use crate::fetch::{Answer, Ask, Call, Document, Fetch, Fetched};
+use crate::fetch::{AllowPrivate, Answer, Ask, Call, Document, Fetch, Fetched, PauseRequest};
 use crate::judge::probe::Scope;
 use crate::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
@@ -22,6 +24,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
@@ -48,6 +51,10 @@ pub struct Bench {
     pub claim: Arc<RwLock<Claim>>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
+    /// Which hosts want to be left alone.
+    pub pauses: SharedPauses,
+    /// Which hosts are the operator's own.
+    pub allow_private: AllowPrivate,
     /// The marks of large documents.
     pub attempts: Arc<Attempts>,
     /// How long changes stay in the sync view.
@@ -56,6 +63,15 @@ pub struct Bench {
     pub versions_per_day: u32,
     /// How archives are made and kept.
     pub archives: archive::Policy,
+}
+
+impl Bench {
+    /// How long the host of an address is still to be left alone.
+    pub(super) fn paused(&self, address: &str) -> Option<Duration> {
+        let host = Host::of(address, &self.allow_private, Duration::ZERO);
+        let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
+        pauses.left(&host, Instant::now())
+    }
 }
 
 /// What came of a round that did not fail.
@@ -86,6 +102,8 @@ pub struct Found {
     pub announced: Option<Option<Place>>,
     /// Which hub tells of it, likewise.
     pub hub: Option<Option<Discovery>>,
+    /// What a host asked for in answer to a further request.
+    pub pause: Option<PauseRequest>,
 }
 
 /// A document that was read.
@@ -112,6 +130,8 @@ pub(super) struct Settled {
     rewritten: u32,
     shown: bool,
     pub(super) committed: bool,
+    /// What a host asked for in answer to what was asked beside the document.
+    pub(super) pause: Option<PauseRequest>,
 }
 
 /// Makes one round of a feed and leaves what it learned in `memory`.
@@ -175,22 +195,16 @@ async fn unchanged(
         Answer::Same | Answer::Document(_) => Outcome::Unchanged,
     };
     let mut found = Found {
-        outcome: quiet,
-        counts: BTreeMap::new(),
         held: state.hold.as_ref().map(words),
         look_again: state.ripens,
         until: state.tick,
-        committed: false,
-        bytes: fetched.wire_bytes,
-        document: None,
-        rewritten: 0,
-        notes: fetched.notes.clone(),
         announced: fetched.announced.clone().map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
         hub: match hub(feed, fetched, &Links::default()) {
             _ if is_secret(feed) => Some(None),
             found => found.filter(|_| fetched.links.own.is_some()).map(Some),
         },
+        ..Found::nothing(quiet, fetched)
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
@@ -231,23 +245,16 @@ async fn judged(
     let place = fetched.announced.clone().or_else(element);
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = Found {
-        outcome: Outcome::Unchanged,
-        counts: BTreeMap::new(),
-        held: None,
-        look_again: None,
-        until: None,
-        committed: false,
-        bytes: fetched.wire_bytes,
         document: Some(Read {
             entries: settled.judged.entries,
             partial: settled.judged.partial.take(),
             warnings: std::mem::take(&mut settled.judged.warnings),
         }),
-        rewritten: 0,
-        notes: fetched.notes.clone(),
         announced: if full || place.is_some() { Some(place) } else { None },
         hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
+        ..Found::nothing(Outcome::Unchanged, fetched)
     };
+    found.pause = settled.pause.take();
     found.take(settled, Outcome::Unchanged);
     memory.observed(found.outcome == Outcome::Changed, state, now);
     Ok(found)
@@ -271,6 +278,25 @@ fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discove
 }
 
 impl Found {
+    /// A round in which nothing was found out but what stands around the answer.
+    fn nothing(outcome: Outcome, fetched: &Fetched) -> Self {
+        Self {
+            outcome,
+            counts: BTreeMap::new(),
+            held: None,
+            look_again: None,
+            until: None,
+            committed: false,
+            bytes: fetched.wire_bytes,
+            document: None,
+            rewritten: 0,
+            notes: fetched.notes.clone(),
+            announced: None,
+            hub: None,
+            pause: None,
+        }
+    }
+
     /// Whether something is missing whose own address may tell more, and nothing is held.
     pub fn has_missing(&self) -> bool {
         self.look_again.is_some() && self.held.is_none()
@@ -287,21 +313,19 @@ impl Found {
     }
 }
 
+/// What is decided over a snapshot.
+type Decide = dyn Fn(&dyn Judge, &Round<'_>) -> Result<Judged, JudgeError> + Send + Sync;
+
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
 /// `document`: the bytes of what is decided on, where there are such.
-pub(super) async fn settle<F>(
+pub(super) async fn settle(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
     document: Bytes,
-    decide: F,
-) -> Result<Settled, RoundError>
-where
-    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
-        + Send
-        + Sync
-        + 'static,
-{
+    decide: impl Fn(&dyn Judge, &Round<'_>) -> Result<Judged, JudgeError> + Send + Sync + 'static,
+) -> Result<Settled, RoundError> {
+    let decide: Arc<Decide> = Arc::new(decide);
     let state = bench.store.state(&feed.name).await?;
     let weight = weigh(state, document).await?;
     let Weight::Large(entries) = weight else {
@@ -326,20 +350,13 @@ async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<Weight, Roun
 }
 
 /// The same in a turn that is held until the commit, or, without one, in one for each judgement.
-async fn decided<F>(
+async fn decided(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
     mut turn: Option<Turn>,
-    decide: F,
-) -> Result<Settled, RoundError>
-where
-    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
-        + Send
-        + Sync
-        + 'static,
-{
-    let decide = Arc::new(decide);
+    decide: Arc<Decide>,
+) -> Result<Settled, RoundError> {
     for _ in 0..MAX_COMMIT_ATTEMPTS {
         let snapshot = bench.store.snapshot(&feed.name).await?;
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
@@ -392,6 +409,7 @@ impl Settled {
             ripens: state.and_then(|state| state.ripens),
             shown: false,
             committed: false,
+            pause: None,
         }
     }
 
@@ -413,20 +431,14 @@ fn words(hold: &Hold) -> String {
 
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
 /// judge that panics costs one poll. A large ledger is let go of there as well.
-async fn judge<F>(
+async fn judge(
     bench: &Arc<Bench>,
     feed: &Arc<FeedRecord>,
     now: Time,
     snapshot: Option<Snapshot>,
     turn: Option<&mut Turn>,
-    decide: Arc<F>,
-) -> Result<Judged, RoundError>
-where
-    F: Fn(&dyn Judge, &Round<'_>) -> Result<Judged, super::judge::JudgeError>
-        + Send
-        + Sync
-        + 'static,
-{
+    decide: Arc<Decide>,
+) -> Result<Judged, RoundError> {
     let turns = Arc::clone(&bench.turns);
     let mut own = None;
     let turn = match turn {

@@ -135,8 +135,13 @@ pub enum After {
     Announced(Herald, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
-    /// It is gone for good (410), as so many polls in a row have said.
-    Gone(u32),
+    /// It is gone for good (410).
+    Gone {
+        /// Failures in a row.
+        failures: u32,
+        /// The last of them that said so.
+        row: u32,
+    },
 }
 
 /// The next poll.
@@ -175,10 +180,10 @@ impl Plan<'_> {
             After::Failed(failures, retry) => {
                 self.after_failing(failures, retry, self.bounds.max, now)
             }
-            After::Gone(times) => {
-                let gone = self.bounds.max.saturating_mul(times);
+            After::Gone { failures, row } => {
+                let gone = self.bounds.max.saturating_mul(row);
                 let seldom = if gone > SELDOM_AFTER { SELDOM_EVERY } else { Duration::ZERO };
-                self.after_failing(times, Retry::Seldom, self.bounds.max.max(seldom), now)
+                self.after_failing(failures, Retry::Seldom, self.bounds.max.max(seldom), now)
             }
         }
     }

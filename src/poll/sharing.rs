@@ -5,7 +5,8 @@ use super::backfill::with_credentials;
 use super::error::RoundError;
 use super::judge::{Beside, Judge, Seen, Wants};
 use super::round::{self, Bench, Settled};
-use crate::fetch::{Answer, FetchRequest};
+use super::schedule::words;
+use crate::fetch::{Answer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time, Update};
 use crate::record::{Issued, Round};
 use std::sync::Arc;
@@ -27,15 +28,23 @@ pub(super) async fn settle(
 ) -> Result<Settled, RoundError> {
     let seen = Arc::new(seen);
     let mut beside = Beside::default();
+    let mut asked_for = None;
     for _ in 0..MAX_WAITS {
-        let settled = judged(bench, feed, now, &seen, &beside).await?;
+        let mut settled = judged(bench, feed, now, &seen, &beside).await?;
         match &settled.judged.wants {
-            None => return Ok(settled),
-            Some(Wants::Complete(url)) => beside.complete = Some(complete(bench, feed, url).await),
+            None => {
+                settled.pause = asked_for;
+                return Ok(settled);
+            }
+            Some(Wants::Complete(url)) => {
+                beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
+            }
             Some(Wants::Issued(ids)) => beside.issued = Some(issued(bench, feed, ids).await?),
         }
     }
-    judged(bench, feed, now, &seen, &beside).await
+    let mut settled = judged(bench, feed, now, &seen, &beside).await?;
+    settled.pause = asked_for;
+    Ok(settled)
 }
 
 async fn judged(
@@ -56,11 +65,23 @@ async fn judged(
     round::settle(bench, feed, now, document, decide).await
 }
 
-/// Reads the complete feed; where that fails, why.
-async fn complete(bench: &Bench, feed: &FeedRecord, url: &str) -> Result<Seen, String> {
+/// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
+async fn complete(
+    bench: &Bench,
+    feed: &FeedRecord,
+    url: &str,
+    pause: &mut Option<PauseRequest>,
+) -> Result<Seen, String> {
+    if let Some(left) = bench.paused(url) {
+        let left = words(left);
+        return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
+    }
     let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
     let fetched = bench.fetch.clone().oneshot(request).await;
-    let fetched = fetched.map_err(|error| error.to_string())?;
+    let fetched = fetched.map_err(|error| {
+        *pause = error.pause(url);
+        error.to_string()
+    })?;
     let Answer::Document(document) = fetched.answer else {
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };

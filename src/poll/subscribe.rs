@@ -1,6 +1,6 @@
 //! Asking the hub of an upstream: one POST, and redirects to another hub.
 
-use crate::fetch::{Call, CallRequest, Called, FetchError, Sent, read_url};
+use crate::fetch::{Call, CallRequest, Called, FetchError, PauseRequest, Sent, read_url};
 use crate::model::{HubSubscription, SubscriptionKeys, Time};
 use crate::websub::subscriber::LEASE_ASKED;
 use crate::websub::{FORM_TYPE, Request, Secret};
@@ -27,11 +27,13 @@ pub struct Failed {
     pub why: String,
     /// How long it asks to be left alone.
     pub wait: Option<Duration>,
+    /// What its host asks for with that.
+    pub pause: Option<PauseRequest>,
 }
 
 impl From<FetchError> for Failed {
     fn from(error: FetchError) -> Self {
-        Self { why: error.to_string().replace("the publisher", "the hub"), wait: None }
+        Self { why: error.to_string().replace("the publisher", "the hub"), wait: None, pause: None }
     }
 }
 
@@ -76,12 +78,13 @@ pub async fn ask(call: Call, hub: String, request: Request, now: Time) -> Result
             }
             (status, location) => {
                 let called = Called { status, location, ..called };
-                return Err(Failed { why: said(&called), wait: called.retry_after });
+                let pause = PauseRequest::of(status, called.retry_after, url.as_str());
+                return Err(Failed { why: said(&called), wait: called.retry_after, pause });
             }
         }
     }
     let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
-    Err(Failed { why, wait: None })
+    Err(Failed { why, wait: None, pause: None })
 }
 
 /// What a hub answered, in words: its status, and the first line of a plain body.

@@ -3,6 +3,7 @@
 mod announced;
 mod double;
 mod gateway;
+mod pauses;
 mod probes;
 mod restart;
 
@@ -182,9 +183,16 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
     let gateway = Gateway::with_news("one").await;
     let before = gateway.store.state_of("news");
     for (error, seconds) in [
-        (FetchError::Status { code: 410, retry_after: None }, 86_400),
-        (FetchError::Status { code: 429, retry_after: Some(Duration::from_secs(7200)) }, 7200),
-        (FetchError::Status { code: 500, retry_after: None }, 1200),
+        (FetchError::Status { code: 410, retry_after: None, redirected_to: None }, 86_400),
+        (
+            FetchError::Status {
+                code: 429,
+                retry_after: Some(Duration::from_secs(7200)),
+                redirected_to: None,
+            },
+            7200,
+        ),
+        (FetchError::Status { code: 500, retry_after: None, redirected_to: None }, 1200),
     ] {
         gateway.publisher.fails(error.clone());
         let report = gateway.poll().await;
@@ -282,7 +290,11 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
 #[tokio::test]
 async fn poll_now_does_not_wait_for_backoff_or_for_the_host() {
     let publisher = Publisher::new("one");
-    publisher.fails(FetchError::Status { code: 503, retry_after: Some(Duration::from_secs(9999)) });
+    publisher.fails(FetchError::Status {
+        code: 503,
+        retry_after: Some(Duration::from_secs(9999)),
+        redirected_to: None,
+    });
     let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
     gateway.polls("news", 1).await;
     publisher.says("one", "1");
@@ -353,7 +365,11 @@ async fn a_permanent_redirect_is_shown_and_followed_first_until_it_fails() {
     assert_eq!(gateway.status().moved_to.as_deref(), Some("http://new.example/"));
     gateway.clock.set(later(3000));
     gateway.polls("news", 2).await;
-    gateway.publisher.fails(FetchError::Status { code: 404, retry_after: None });
+    gateway.publisher.fails(FetchError::Status {
+        code: 404,
+        retry_after: None,
+        redirected_to: None,
+    });
     gateway.clock.set(later(9000));
     gateway.polls("news", 3).await;
     gateway.clock.set(later(20_000));

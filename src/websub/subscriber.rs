@@ -157,6 +157,16 @@ pub fn sent(subscription: &mut Subscription, now: Time) {
     }
 }
 
+/// Takes in that the request which was due is not sent yet: it is due again at `next`, and counts then.
+pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
+    if subscription.standing == Standing::Asked {
+        subscription.standing = Standing::Waiting;
+        subscription.attempts = subscription.attempts.saturating_sub(1);
+        subscription.next = next;
+        subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+    }
+}
+
 /// Takes in that the request failed; `wait`: the hub said when to come again.
 pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
     // It may have asked back all the same.

@@ -306,8 +306,14 @@ async fn statuses_carry_what_the_publisher_asks() {
     for code in [204, 403, 404, 410, 429, 500, 503] {
         let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
         let retry_after = Some(Duration::from_secs(90));
-        assert_eq!(error, FetchError::Status { code, retry_after });
+        assert_eq!(error, FetchError::Status { code, retry_after, redirected_to: None });
     }
+    // Who answers is not always who was asked.
+    let elsewhere = publisher.url("/503");
+    let redirect = format!("location: {elsewhere}\r\n");
+    let before = Publisher::start(move |_| response("302 Found", &redirect, b"")).await;
+    let pause = ask(&before.url("/feed")).await.unwrap_err().pause(&before.url("/feed"));
+    assert_eq!(pause.map(|pause| pause.address), Some(elsewhere));
 }
 
 /// RFC 3229: a delta is asked for from a document, and must begin with that one.

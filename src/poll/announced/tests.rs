@@ -218,10 +218,29 @@ async fn a_publisher_that_says_when_to_come_back_is_not_tried_quickly() {
     let mut bench = Bench::new(&["a"]);
     bench.told(&[], false);
     let wait = Some(Duration::from_secs(1800));
-    let busy = crate::fetch::FetchError::Status { code: 503, retry_after: wait };
+    let busy =
+        crate::fetch::FetchError::Status { code: 503, retry_after: wait, redirected_to: None };
     assert_eq!(bench.look(Err(busy.into())).len(), 1);
     assert!(!bench.covers("a"));
     assert_eq!(bench.announced.wake_at(), Some(bench.now + Duration::from_secs(1800)));
+}
+
+/// Nobody knows what a document lists while its host is left alone.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_put_off_for_long_covers_nothing() {
+    let mut bench = Bench::new(&["a"]);
+    bench.told(&[], false);
+    for (wait, wanted) in [(30, 0), (1800, 1)] {
+        bench.now = bench.announced.wake_at().unwrap();
+        let (address, begun) = bench.announced.take_due(bench.now).unwrap();
+        assert!(begun.address().starts_with(&address), "of any period");
+        let left = Duration::from_secs(wait);
+        assert_eq!(bench.announced.put_off(&address, begun, left, bench.now).len(), wanted);
+        assert_eq!(bench.covers("a"), wanted == 0);
+        assert_eq!(bench.announced.wake_at(), Some(bench.now + left));
+    }
+    bench.told(&[], false);
+    assert!(bench.covers("a"));
 }
 
 /// A document of a million feeds costs what the feeds that are polled here do.

@@ -70,7 +70,13 @@ impl Desk {
     pub(super) fn look_at_documents(&mut self) {
         while let Some((address, begun)) = self.announced.take_due(Instant::now()) {
             // It is one more request to that host.
-            self.polite.asked(&self.settings.host(&address), Instant::now());
+            let (host, at) = (self.settings.host(begun.address()), Instant::now());
+            if let Err(left) = self.polite.ask_out_of_turn(&host, at) {
+                for wanted in self.announced.put_off(&address, begun, left, at) {
+                    self.want(&wanted);
+                }
+                continue;
+            }
             let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
             let cancel = self.cancel.clone();
             let task = self.looks.spawn(async move {
@@ -90,6 +96,9 @@ impl Desk {
             Err(error) => (error.id(), None),
         };
         let Some(address) = self.addresses.remove(&id) else { return };
+        if let Some(pause) = looked.as_ref().and_then(Looked::pause) {
+            self.pause(&pause);
+        }
         let least = self.settings.min_interval;
         let wanted = self.announced.looked(&address, looked, least, Instant::now());
         for wanted in wanted {

@@ -116,10 +116,10 @@ impl Desk {
         self.settings = settings;
         self.polite.set_at_once(self.settings.at_once);
         let Services { fetch, ask, call } = services;
-        self.bench = Arc::new(Bench { fetch, ask, call, ..Bench::clone(&self.bench) });
-        for feed in self.feeds.values_mut().filter(|feed| feed.running.is_none() && !feed.in_line) {
-            feed.host = self.settings.host(&feed.record.url);
-        }
+        let allow_private = self.settings.allow_private.clone();
+        self.bench =
+            Arc::new(Bench { fetch, ask, call, allow_private, ..Bench::clone(&self.bench) });
+        self.rearrange_lines();
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
             self.bring_forward(name);

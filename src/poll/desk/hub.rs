@@ -3,7 +3,7 @@
 
 use super::{Desk, Feed};
 use crate::fetch::read_url;
-use crate::model::{FeedName, HubSubscription, Time};
+use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
 use crate::poll::PollSettings;
 use crate::poll::announced::Wanted;
 use crate::poll::callbacks::Reach;
@@ -117,7 +117,7 @@ impl Desk {
 
     /// Notes that a subscription is another one than before: it is shown, written down, and its next
     /// request is planned.
-    fn hub_changed(&mut self, name: &FeedName) {
+    pub(super) fn hub_changed(&mut self, name: &FeedName) {
         self.plan_hub(name);
         self.save_aside(name);
         self.watch_hub(name);
@@ -212,12 +212,15 @@ impl Desk {
             Ok(done) => done,
             Err(error) => {
                 let why = format!("asking it failed: {error}");
-                (error.id(), Some(Err(Failed { why, wait: None })))
+                (error.id(), Some(Err(Failed { why, wait: None, pause: None })))
             }
         };
         // That of a subscription that is left belongs to nobody.
         let Some((name, host)) = self.hub_names.remove(&id) else { return };
         self.polite.finish(&host, Instant::now());
+        if let Some(Err(Failed { pause: Some(pause), .. })) = &asked {
+            self.pause(pause);
+        }
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(&name) else { return };
         // The feed of that name may be another one by now, or its hub.
@@ -226,7 +229,8 @@ impl Desk {
         }
         feed.subscribing = Subscribing::Not;
         if let (Some(it), Some(Err(failed))) = (&mut feed.subscription, asked) {
-            tracing::info!(feed = %name, hub = it.address(), why = failed.why, "a hub was not subscribed to");
+            let hub = shown(it.address());
+            tracing::info!(feed = %name, hub = hub.text(), why = failed.why, "a hub was not subscribed to");
             subscriber::failed(it, &failed.why, failed.wait, now);
         }
         self.hub_changed(&name);
@@ -260,7 +264,8 @@ impl Desk {
                 Some(String::new())
             }
             Reply::Confirmed(challenge) => {
-                tracing::debug!(feed = %name, hub = subscription.address(), "a hub delivers");
+                let hub = shown(subscription.address());
+                tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
                 self.hub_changed(&name);
                 Some(challenge)
             }
@@ -307,8 +312,8 @@ impl Desk {
         };
         let (was, material) = (it.trust, subscriber::polled(it, poll, now));
         if it.trust != was {
-            let (hub, trust) = (it.address(), it.trust.name());
-            tracing::info!(feed = %name, hub, trust, "what a hub is worth has changed");
+            let (hub, trust) = (shown(it.address()), it.trust.name());
+            tracing::info!(feed = %name, hub = hub.text(), trust, "what a hub is worth has changed");
         }
         let covers = subscriber::covers(it, begun, now) && found.held.is_none();
         let expects = it.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
@@ -364,11 +369,13 @@ impl Desk {
         let request = subscribe::request(&left, false).filter(|_| room);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
+        // It is one more request to that host.
+        if self.polite.ask_out_of_turn(&self.settings.host(&hub), now).is_err() {
+            return;
+        }
         let leaving = Leaving { topic: left.topic, since: now };
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
-        // It is one more request to that host.
-        self.polite.asked(&self.settings.host(&hub), now);
         let (call, cancel, at) =
             (self.bench.call.clone(), self.cancel.child_token(), self.clock.now());
         self.hubs.spawn(async move {
@@ -389,6 +396,11 @@ impl Feed {
     pub(super) fn push_pause(&self, least: Duration) -> Duration {
         PUSH_PAUSE.saturating_mul(1 << self.hearing.futile.min(10)).min(least)
     }
+}
+
+/// The address of a hub as the log may tell it.
+fn shown(hub: &str) -> ShownAddress {
+    ShownAddress::of(hub, None)
 }
 
 /// Whether a hub can reach this gateway.

@@ -36,6 +36,10 @@ impl Desk {
             let known = state.is_some();
             let memory = state
                 .map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
+            if let Some(pause) = memory.poll.pause.as_ref().filter(|pause| pause.until > now) {
+                let (host, left) = (self.settings.host(&pause.address), pause.until.since(now));
+                self.polite.pause(&host, left, Instant::now());
+            }
             let pending = self.bench.store.state(&record.name).await?.and_then(|it| it.ripens);
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
@@ -62,18 +66,6 @@ impl Desk {
             self.board.change(&name, |status| status.failures = failures);
         }
         Ok(())
-    }
-
-    /// Puts a feed off that is due and whose host has asked for a pause, by whatever feed.
-    pub(super) fn waits_for_host(&mut self, name: &FeedName, now: Time, instant: Instant) -> bool {
-        let Some(feed) = self.feeds.get_mut(name) else { return false };
-        let Some(left) = self.pauses.left(&feed.host, instant) else { return false };
-        feed.due = None;
-        // They stand in the host's line afterwards; the second that was begun is waited for.
-        let at = now.plus(left).plus(Duration::from_secs(1));
-        let reason = "its host asked for a pause, in answer to another feed (Retry-After)";
-        self.schedule(name, Next { at, reason: reason.to_owned() });
-        true
     }
 
     /// Has those schedules written down that a restart would get wrong; one at least where none was

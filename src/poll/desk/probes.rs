@@ -82,6 +82,7 @@ impl Desk {
             feed.asked.exhaust(FEED_ASKS_PER_HOUR, now);
             self.hosts_asked.exhaust(host.name(), now);
         }
+        let asked_for = result.as_ref().ok().and_then(|probed| probed.pause.clone());
         let revision = result.as_ref().ok().and_then(|probed| probed.revision);
         if let (Some(memory), Some(revision)) = (&mut feed.memory, revision) {
             memory.answers_committed(revision);
@@ -91,12 +92,16 @@ impl Desk {
             Err(RoundError::Cancelled) => {}
             Err(error) => tracing::warn!(feed = %name, %error, "asking for what is missing failed"),
         }
-        self.board.change(&name, |status| {
-            status.probing = false;
-            if let Ok(probed) = result {
+        match result {
+            Ok(probed) => self.board.change(&name, |status| {
+                status.probing = false;
                 status.add_probe(ProbeNote::of(probed));
-            }
-        });
+            }),
+            Err(_) => self.note_unasked(&name, self.polite.paused(&host, Instant::now()), now),
+        }
+        if let Some(asked_for) = asked_for {
+            self.pause(&asked_for);
+        }
     }
 
     /// Gives up what is asked or waits to be asked for a feed.

@@ -1,10 +1,12 @@
 //! Rounds: their beginning, and what is done when one is over.
 
+use super::hosts::read_from;
 use super::{Desk, Done, Reply, Running};
 use crate::fetch::{Blame, Retry};
-use crate::model::{FeedName, FeedRecord, Time};
+use crate::model::{FeedName, FeedRecord, HostPause, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
+use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::probe;
 use crate::poll::report::{DocumentNote, Failure, Outcome, PollNote, PollReport};
 use crate::poll::round::{Found, round};
@@ -105,9 +107,10 @@ impl Desk {
                 } else {
                     memory.failed(&words);
                 }
+                let failures = memory.poll.failures;
                 let after = match error.retry() {
-                    Retry::Seldom if is_gone => After::Gone(memory.poll.failures),
-                    retry => After::Failed(memory.poll.failures, retry),
+                    Retry::Seldom if is_gone => After::Gone { failures, row: memory.poll.gone },
+                    retry => After::Failed(failures, retry),
                 };
                 let next = memory.plan(name, bounds, now).next(after, now);
                 let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
@@ -115,12 +118,15 @@ impl Desk {
                 next
             }
         };
+        let pause = match &result {
+            Ok(found) => found.pause.clone(),
+            Err(error) => error.pause(&feed.record.url),
+        };
+        memory.poll.pause = pause.as_ref().map(|pause| HostPause {
+            address: pause.address.clone(),
+            until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
+        });
         // What the operator has to mend is tried after a restart, which may be the mending.
-        if let Err(error) = &result
-            && let (Retry::After(wait), Some(429 | 503)) = (error.retry(), error.failure().status)
-        {
-            self.pauses.ask(&feed.host, wait, Instant::now());
-        }
         let retry = result.as_ref().err().map(|error| {
             let at = if error.blame() == Blame::Operator { now } else { next.at };
             (at, next.reason.clone())
@@ -156,9 +162,7 @@ impl Desk {
             partial: read.partial.clone(),
             warnings: read.warnings.clone(),
         });
-        // Feeds whose addresses all redirect to one host wait in that host's line.
-        let host = poll.answered_by.as_deref().filter(|_| result.is_ok());
-        feed.host = self.settings.host(host.unwrap_or(&feed.record.url));
+        feed.host = self.settings.host(read_from(&memory.poll).unwrap_or(&feed.record.url));
         feed.memory = Some(memory);
         if let Ok(found) = &result {
             feed.pending = found.look_again;
@@ -182,6 +186,9 @@ impl Desk {
             status.add(note);
         });
         self.schedule(name, next);
+        if let Some(pause) = pause {
+            self.pause(&pause);
+        }
         if result.is_ok() {
             self.hurry_walk(name, now);
         }

@@ -85,7 +85,7 @@ impl Desk {
         }
     }
 
-    fn next_step(&mut self, name: &FeedName, at: Time) {
+    pub(super) fn next_step(&mut self, name: &FeedName, at: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         feed.walking = Walking::Due(at);
         self.steps_due.insert((at, name.clone()));
@@ -131,9 +131,11 @@ impl Desk {
             return;
         }
         feed.walking = Walking::Not;
+        let mut asked_for = None;
         let pause = host.spacing().saturating_mul(PAUSES).max(self.settings.walk_pause);
         let wait = match stepped {
             Ok(stepped) => {
+                asked_for = stepped.pause;
                 if let (Some(memory), Some(revision)) = (&mut feed.memory, stepped.revision) {
                     memory.moved_on(revision);
                 }
@@ -152,6 +154,9 @@ impl Desk {
         }
         self.board.change(&name, |status| status.backfill = walk);
         self.save_aside(&name);
+        if let Some(asked_for) = asked_for {
+            self.pause(&asked_for);
+        }
     }
 
     /// Has the walk, and the subscription to a hub, written down with what else is remembered of its

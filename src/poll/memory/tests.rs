@@ -180,14 +180,19 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
     }
     let mut counted = |asked_for| {
         memory.gone("the publisher answered 410", asked_for);
-        memory.poll.failures
+        (memory.poll.gone, memory.poll.failures)
     };
-    assert_eq!((counted(true), counted(true), counted(false), counted(false)), (1, 1, 2, 3));
+    // All of them are failures in a row.
+    assert_eq!([counted(true), counted(true)], [(1, 41), (1, 42)]);
+    assert_eq!([counted(false), counted(false)], [(2, 43), (3, 44)]);
     // Over a restart.
     let mut memory = Memory::from_saved(memory.poll.clone(), NOW);
     memory.gone("the publisher answered 410", false);
-    assert_eq!(memory.poll.failures, 4);
+    assert_eq!((memory.poll.gone, memory.poll.failures), (4, 45));
     memory.failed("the publisher answered 500");
+    assert_eq!((memory.poll.gone, memory.poll.failures), (0, 46));
     memory.gone("the publisher answered 410", false);
-    assert_eq!(memory.poll.failures, 1);
+    assert_eq!((memory.poll.gone, memory.poll.failures), (1, 47));
+    memory.succeeded();
+    assert_eq!((memory.poll.gone, memory.poll.failures), (0, 0));
 }

@@ -38,11 +38,11 @@ impl Site {
 }
 
 fn status(code: u16) -> Result<Asked, FetchError> {
-    Ok(Asked { status: code, location: None })
+    Ok(Asked { status: code, retry_after: None, location: None })
 }
 
 fn leads(to: &str) -> Result<Asked, FetchError> {
-    Ok(Asked { status: 301, location: Some(url(to)) })
+    Ok(Asked { status: 301, retry_after: None, location: Some(url(to)) })
 }
 
 fn url(path: &str) -> Url {
@@ -60,7 +60,7 @@ fn plan() -> ProbePlan {
 
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     let plan = plan();
-    let mut asking = Asking::new(site.service(), &plan, Duration::from_secs(1));
+    let mut asking = Asking::new(site.service(), &plan, Duration::from_secs(1), Time::from_unix(0));
     let replies = asking.all(&plan).await;
     assert_eq!(usize::try_from(asking.requests).unwrap(), site.asked().len());
     (replies, asking.refused)
@@ -173,7 +173,7 @@ async fn redirects_stay_within_the_domain() {
 async fn redirects_have_an_end() {
     let site = Site::new(|_, path| match path {
         "/a" => leads("/a"),
-        "/b" => Ok(Asked { status: 302, location: None }),
+        "/b" => Ok(Asked { status: 302, retry_after: None, location: None }),
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;
@@ -197,7 +197,7 @@ async fn what_fails_is_told() {
 async fn a_round_has_its_time() {
     let site = Site::new(|_, _| status(200));
     let plan = plan();
-    let mut asking = Asking::new(site.service(), &plan, PROBE_TIME);
+    let mut asking = Asking::new(site.service(), &plan, PROBE_TIME, Time::from_unix(0));
     let replies = asking.all(&plan).await;
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);

@@ -223,7 +223,7 @@ proptest! {
         prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
         prop_assert!(!failed.reason.is_empty());
 
-        let gone = plan.next(After::Gone(failures), NOW);
+        let gone = plan.next(After::Gone { failures, row: failures }, NOW);
         let most = bounds.max().max(SELDOM_EVERY);
         prop_assert!(gone.at >= NOW.plus(bounds.max()) && gone.at <= NOW.plus(most));
     }
@@ -275,13 +275,15 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
         let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
         plan.next(after, NOW).at.since(NOW)
     };
-    assert_eq!(wait(DAY, After::Gone(1)), DAY);
-    assert_eq!(wait(DAY, After::Gone(30)), DAY);
-    assert_eq!(wait(DAY, After::Gone(31)), 7 * DAY);
+    // Failures of other kinds before them do not count.
+    let gone = |row: u32| After::Gone { failures: row.saturating_add(10_000), row };
+    assert_eq!(wait(DAY, gone(1)), DAY);
+    assert_eq!(wait(DAY, gone(30)), DAY);
+    assert_eq!(wait(DAY, gone(31)), 7 * DAY);
     // A month has more hours, and fewer fortnights.
-    assert_eq!(wait(HOUR, After::Gone(30 * 24)), HOUR);
-    assert_eq!(wait(HOUR, After::Gone(30 * 24 + 1)), 7 * DAY);
-    assert_eq!(wait(14 * DAY, After::Gone(u32::MAX)), 14 * DAY);
+    assert_eq!(wait(HOUR, gone(30 * 24)), HOUR);
+    assert_eq!(wait(HOUR, gone(30 * 24 + 1)), 7 * DAY);
+    assert_eq!(wait(14 * DAY, gone(u32::MAX)), 14 * DAY);
     // What is refused, or fails otherwise, is no feed that is gone.
     assert_eq!(wait(DAY, After::Failed(10_000, Retry::Seldom)), DAY);
     assert_eq!(wait(DAY, After::Failed(10_000, Retry::Backoff)), DAY);

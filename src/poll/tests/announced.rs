@@ -160,7 +160,11 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
 async fn a_publisher_that_fails_keeps_its_pause() {
     let (gateway, script) = left().await;
     let wait = Some(Duration::from_secs(5000));
-    gateway.publisher.fails(FetchError::Status { code: 503, retry_after: wait });
+    gateway.publisher.fails(FetchError::Status {
+        code: 503,
+        retry_after: wait,
+        redirected_to: None,
+    });
     gateway.poll().await;
     let polls = gateway.publisher.requests();
     gateway.clock.set(later(1000));

@@ -386,21 +386,7 @@ impl Judge for JudgeDouble {
 
 fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
     let state = state(round.snapshot, prints, round.now);
-    Change {
-        feed: round.feed.clone(),
-        base: round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision),
-        at: round.now,
-        tick: state.tick,
-        events: vec![event(kind, state.tick)],
-        state,
-        skeleton: None,
-        order: None,
-        known: Vec::new(),
-        versions: Vec::new(),
-        latest: Vec::new(),
-        conflicts: Vec::new(),
-        kept: None,
-        seals: Vec::new(),
-        redacted: Vec::new(),
-    }
+    let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
+    let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
+    Change { tick, events, ..Change::of_state(round.feed.clone(), base, round.now, state) }
 }

@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// What the publisher's pages answer, and what is asked of them.
 struct Pages {
     code: Mutex<u16>,
+    retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
     /// One permit lets one answer out, where it is there.
     gate: Option<Semaphore>,
@@ -26,8 +27,8 @@ struct Pages {
 
 impl Pages {
     fn new(gate: Option<Semaphore>) -> Arc<Self> {
-        let (asked, at_once) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { code: Mutex::new(404), asked, gate, at_once })
+        let (asked, at_once, retry_after) = Default::default();
+        Arc::new(Self { code: Mutex::new(404), retry_after, asked, gate, at_once })
     }
 
     fn service(self: &Arc<Self>) -> Ask {
@@ -52,7 +53,11 @@ impl Pages {
         self.at_once.lock().unwrap().0 -= 1;
         // The items with odd numbers are those that stay.
         let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
-        Asked { status: if stays { 200 } else { *self.code.lock().unwrap() }, location: None }
+        Asked {
+            status: if stays { 200 } else { *self.code.lock().unwrap() },
+            retry_after: *self.retry_after.lock().unwrap(),
+            location: None,
+        }
     }
 
     /// How many missing items were asked about.
@@ -274,4 +279,23 @@ async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
     stage.poll("two").await;
     stage.asked("two").await;
     assert_eq!(stage.deleted("two").await, 4);
+}
+
+/// A host that asks to be left alone in answer to one feed is not asked for another.
+#[tokio::test]
+async fn a_page_speaks_for_its_host() {
+    let pages = Pages::new(None);
+    *pages.code.lock().unwrap() = 429;
+    *pages.retry_after.lock().unwrap() = Some(Duration::from_secs(1800));
+    let stage = Stage::new(&["one", "two"], &pages).await;
+    stage.poll("one").await;
+    stage.asked("one").await;
+    let asked = pages.asked.lock().unwrap().len();
+    assert_eq!(stage.status("one").probes[0].requests, 2, "one that is listed, and a made-up one");
+    stage.poll("two").await;
+    eventually(|| stage.status("two").probes.len() == 1).await;
+    let note = stage.status("two").probes.pop_front().unwrap();
+    assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
+    assert_eq!((note.requests, pages.asked.lock().unwrap().len()), (0, asked));
+    assert!(!stage.status("two").probing);
 }

@@ -119,6 +119,8 @@ pub(super) fn poll_state(name: &str) -> PollState {
             gap: None,
             retry: Some((time(9), "it failed once".to_owned())),
         }),
+        gone: 2,
+        pause: Some(HostPause { address: "https://example.org/".to_owned(), until: time(9) }),
     }
 }
 

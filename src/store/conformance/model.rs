@@ -377,6 +377,8 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     backfill: None,
                     subscription: None,
                     schedule: None,
+                    gone: 0,
+                    pause: None,
                 };
                 store.checkpoint(&claim, std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);

@@ -3,7 +3,9 @@
 use super::sharing::Seconds;
 use super::upstream_hub::SubscriptionRecord;
 use super::{Record, RecordError, fields_and, newest};
-use crate::model::{Backfill, FeedName, PollSchedule, PollState, Trail, UpdateHints, WalkStanding};
+use crate::model::{
+    Backfill, FeedName, HostPause, PollSchedule, PollState, Trail, UpdateHints, WalkStanding,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -27,6 +29,10 @@ pub(in crate::store) struct PollRecord {
     schedule: Option<ScheduleRecord>,
     /// Until when the document of the schedule is to be read.
     expires: Option<Seconds>,
+    /// How many of the failures say that the feed is gone.
+    gone: u32,
+    /// What a host asked for: who, and until when.
+    pause: Option<(String, Seconds)>,
 }
 
 /// A [`PollSchedule`].
@@ -76,19 +82,24 @@ enum TrailRecord {
     Numbered,
 }
 
+/// What layouts after the seventh tell, and after the sixth.
+type Pause = (u32, Option<(String, Seconds)>);
+type End = (Option<Seconds>, Pause);
+
 impl Record for PollRecord {
-    const VERSION: u8 = 7;
+    const VERSION: u8 = 8;
 
     /// The first layout says neither which address it is about nor which document, and none before
     /// the third tells of a walk; before the fourth, none tells how much walks took in, and before
-    /// the fifth, none of a hub, before the sixth, none of the schedule, and before the seventh, none
-    /// of `expires`.
+    /// the fifth, none of a hub, before the sixth, none of the schedule, before the seventh, none of
+    /// `expires`, and before the eighth, none of what says that the feed is gone and of pauses of hosts.
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         const NO_WALK: Option<BackfillRecord> = None;
         const NO_BYTES: u64 = 0;
         const NO_HUB: Option<SubscriptionRecord> = None;
-        const NO_PLAN: (Option<ScheduleRecord>, Option<Seconds>) = (None, NO_END);
-        const NO_END: Option<Seconds> = None;
+        const NO_PLAN: (Option<ScheduleRecord>, End) = (None, NO_END);
+        const NO_END: End = (None, NO_PAUSE);
+        const NO_PAUSE: Pause = (0, None);
         match version {
             1 => {
                 let rest = (String::new(), None::<u128>, NO_WALK, NO_BYTES, NO_HUB, NO_PLAN);
@@ -99,6 +110,7 @@ impl Record for PollRecord {
             4 => fields_and(payload, &(NO_HUB, NO_PLAN)),
             5 => fields_and(payload, &NO_PLAN),
             6 => fields_and(payload, &NO_END),
+            7 => fields_and(payload, &NO_PAUSE),
             _ => newest(version, payload),
         }
     }
@@ -221,6 +233,8 @@ impl From<&PollState> for PollRecord {
             subscription: state.subscription.as_ref().map(SubscriptionRecord::from),
             schedule: state.schedule.as_ref().map(ScheduleRecord::from),
             expires: expires.map(Seconds::from),
+            gone: state.gone,
+            pause: state.pause.as_ref().map(|it| (it.address.clone(), it.until.into())),
         }
     }
 }
@@ -248,6 +262,8 @@ impl TryFrom<PollRecord> for PollState {
             backfill: record.backfill.map(|walk| walk.read(record.taken_bytes)),
             subscription: record.subscription.map(Into::into),
             schedule,
+            gone: record.gone,
+            pause: record.pause.map(|(address, until)| HostPause { address, until: until.into() }),
         })
     }
 }

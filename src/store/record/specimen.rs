@@ -11,9 +11,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 mod noise;
+mod poll;
 mod subscription;
 mod upstream_hub;
 
+pub(in crate::store) use poll::any_poll;
 pub(in crate::store) use subscription::any_subscription;
 
 pub(in crate::store) fn text() -> impl Strategy<Value = String> {
@@ -322,64 +324,6 @@ pub(in crate::store) fn any_note() -> impl Strategy<Value = VersionNote> {
             title,
             reason,
             size,
-        },
-    )
-}
-
-pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
-    let validators = (of(text()), of(text()), of(text()), of(text()));
-    let about = (feed(), text(), of(any::<u128>()));
-    let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
-    (about, validators, any::<u32>(), of(text()), times, of(subscription::any_schedule())).prop_map(
-        |((feed, url, body), validators, failures, last_error, times, schedule)| {
-            let (etag, last_modified, answered_by, moved_to) = validators;
-            let (refreshed, not_before, backfill, subscription) = times;
-            PollState {
-                feed,
-                url,
-                body,
-                etag,
-                last_modified,
-                answered_by,
-                moved_to,
-                failures,
-                last_error,
-                refreshed,
-                not_before,
-                backfill,
-                subscription,
-                schedule,
-            }
-        },
-    )
-}
-
-fn any_backfill() -> impl Strategy<Value = Backfill> {
-    use WalkStanding::*;
-    let standing = select(vec![Walking, Done, Stopped]);
-    let trail = of(select(vec![Trail::Archives, Trail::Pages, Trail::Numbered]));
-    let counts =
-        (any::<[u32; 4]>(), any::<[u64; 2]>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
-    (standing, trail, of(text()), counts, time(), of(time()), of(text())).prop_map(
-        |(standing, trail, next, counts, started, ended, note)| {
-            let ([documents, items, known, failures], bytes, marks, gone) = counts;
-            let [bytes, taken_bytes] = bytes;
-            Backfill {
-                standing,
-                trail,
-                next,
-                documents,
-                items,
-                known,
-                bytes,
-                taken_bytes,
-                failures,
-                started,
-                ended,
-                note,
-                marks,
-                gone,
-            }
         },
     )
 }

@@ -350,3 +350,14 @@ proptest! {
         }
     }
 }
+
+/// What waits for the hub's host to be asked again was not asked yet.
+#[test]
+fn a_request_that_is_put_off_does_not_count() {
+    let mut it = new(&["https://a.example/"]);
+    assert!(due(&mut it, at(0)));
+    put_off(&mut it, "its host asked for a pause", at(3600));
+    assert_eq!((it.standing, it.attempts, it.failures), (Standing::Waiting, 0, 0));
+    assert!(words(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
+    assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
+}

@@ -31,9 +31,28 @@ pub(super) fn poll_and_hub(
     url: &str,
     body: Option<u128>,
     backfill: Option<Backfill>,
-    (subscription, schedule): (Option<HubSubscription>, Option<PollSchedule>),
+    others: (Option<HubSubscription>, Option<PollSchedule>),
 ) -> PollRecord {
+    PollRecord::from(&poll_state(url, body, backfill, others))
+}
+
+/// One of a feed that is gone, at a host that asked for a pause.
+pub(super) fn paused_poll() -> PollRecord {
+    let others = (Some(hub()), Some(schedule()));
     PollRecord::from(&PollState {
+        gone: 2,
+        pause: Some(HostPause { address: URL.to_owned(), until: at(5) }),
+        ..poll_state(URL, Some(u128::MAX - 1), Some(walk()), others)
+    })
+}
+
+fn poll_state(
+    url: &str,
+    body: Option<u128>,
+    backfill: Option<Backfill>,
+    (subscription, schedule): (Option<HubSubscription>, Option<PollSchedule>),
+) -> PollState {
+    PollState {
         feed: FeedName::new("news").unwrap(),
         url: url.to_owned(),
         body,
@@ -48,7 +67,9 @@ pub(super) fn poll_and_hub(
         backfill,
         subscription,
         schedule,
-    })
+        gone: 0,
+        pause: None,
+    }
 }
 
 pub(super) fn walk() -> Backfill {
@@ -227,4 +248,13 @@ fn the_schedule_of_the_sixth_layout_is_read() {
     old.hints.expires = None;
     let sixth = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(old)));
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), sixth);
+}
+
+/// Before pauses of hosts were remembered.
+#[test]
+fn the_polls_of_the_seventh_layout_are_read() {
+    let stored = golden("poll-7.hex", &[]);
+    let others = (Some(hub()), Some(schedule()));
+    let seventh = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), others);
+    assert_eq!(decode::<PollRecord>(&stored).unwrap(), seventh);
 }

@@ -6,7 +6,7 @@
 
 use super::super::sharing::Seconds;
 use super::admin::{
-    history_record, hub, poll, poll_and_hub, schedule, secret_feed, subscription, walk,
+    history_record, hub, paused_poll, poll, poll_and_hub, secret_feed, subscription, walk,
 };
 use super::*;
 use crate::store::floor::Floor;
@@ -363,9 +363,7 @@ specimens! {
     segment_1: "segment-1.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     event_3: "event-3.hex", event(EventKind::Discarded), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
-    poll_7: "poll-7.hex",
-        poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(schedule()))),
-        PollRecord;
+    poll_8: "poll-8.hex", paused_poll(), PollRecord;
     feed_6: "feed-6.hex", secret_feed(), FeedRow;
     subscription_2: "subscription-2.hex", subscription(Some(at(90))), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;

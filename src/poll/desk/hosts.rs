@@ -1,0 +1,169 @@
+//! Hosts: where each errand of a feed goes, what is put off while a host wants to be left alone, and
+//! what a changed configuration means for lines that are waiting.
+
+use super::hub::Subscribing;
+use super::walks::Walking;
+use super::{Desk, Feed, Probing};
+use crate::fetch::PauseRequest;
+use crate::model::{FeedName, PollState, Time};
+use crate::poll::PollSettings;
+use crate::poll::politeness::{Dispatch, Errand, Host};
+use crate::poll::report::ProbeNote;
+use crate::poll::schedule::{Next, words};
+use crate::websub::subscriber;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
+const MARGIN: Duration = Duration::from_secs(1);
+
+impl Feed {
+    /// The host that an errand of this feed goes to.
+    fn host_of(&self, errand: &Errand, settings: &PollSettings) -> Option<Host> {
+        let address = match errand {
+            Errand::Poll(_) => {
+                let poll = self.memory.as_ref().map(|memory| &memory.poll);
+                poll.and_then(read_from).unwrap_or(&self.record.url)
+            }
+            Errand::Walk(_) => {
+                let next = self.walk.as_ref().and_then(|walk| walk.next.as_deref());
+                next.unwrap_or(&self.record.url)
+            }
+            Errand::Probe(_) => match &self.probing {
+                Probing::Waits(plan, _) => plan.listed.as_str(),
+                Probing::Not | Probing::Asks(..) => return None,
+            },
+            Errand::Hub(_) => self.subscription.as_ref()?.address(),
+        };
+        Some(settings.host(address))
+    }
+
+    /// Takes note of the host in whose line an errand stands.
+    fn stands_at(&mut self, errand: &Errand, host: &Host) {
+        let place = match errand {
+            Errand::Poll(_) => Some(&mut self.host),
+            Errand::Walk(_) => match &mut self.walking {
+                Walking::Waits(place) => Some(place),
+                _ => None,
+            },
+            Errand::Probe(_) => match &mut self.probing {
+                Probing::Waits(_, place) => Some(place),
+                _ => None,
+            },
+            Errand::Hub(_) => match &mut self.subscribing {
+                Subscribing::Waits(place) => Some(place),
+                _ => None,
+            },
+        };
+        if let Some(place) = place {
+            place.clone_from(host);
+        }
+    }
+}
+
+/// Where a feed was read last: feeds whose addresses all redirect to one host wait in that host's line.
+/// Once reading it fails, the configured address is asked again.
+pub(super) fn read_from(poll: &PollState) -> Option<&str> {
+    poll.answered_by.as_deref().filter(|_| poll.failures == 0)
+}
+
+impl Desk {
+    /// Runs what has its turn, and puts off what must wait for the end of its host's pause.
+    pub(super) fn run_errands(&mut self, now: Time, instant: Instant) {
+        while let Some(dispatch) = self.polite.next(instant) {
+            match dispatch {
+                Dispatch::Begin(Errand::Poll(name)) => self.begin(&name, Vec::new()),
+                Dispatch::Begin(Errand::Probe(name)) => self.begin_probe(&name),
+                Dispatch::Begin(Errand::Walk(name)) => self.begin_step(&name),
+                Dispatch::Begin(Errand::Hub(name)) => self.begin_hub(&name),
+                Dispatch::PutOff(errand, left) => self.put_off(&errand, left, now),
+            }
+        }
+    }
+
+    fn put_off(&mut self, errand: &Errand, left: Duration, now: Time) {
+        let name = errand.feed();
+        let at = now.plus(left).plus(MARGIN);
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        match errand {
+            Errand::Poll(_) => {
+                feed.in_line = false;
+                let reason =
+                    "its host asked for a pause in answer to another request (Retry-After)";
+                self.schedule(name, Next { at, reason: reason.to_owned() });
+            }
+            Errand::Walk(_) => {
+                let note = "it waits, because the host asked for a pause (Retry-After)";
+                if let Some(walk) = &mut feed.walk {
+                    walk.note = Some(note.to_owned());
+                }
+                let walk = feed.walk.clone();
+                self.next_step(name, at);
+                self.board.change(name, |status| status.backfill = walk);
+            }
+            // What is to be asked is planned anew after a poll; by then it may be something else.
+            Errand::Probe(_) => {
+                feed.probing = Probing::Not;
+                self.note_unasked(name, Some(left), now);
+            }
+            Errand::Hub(_) => {
+                feed.subscribing = Subscribing::Not;
+                if let Some(it) = &mut feed.subscription {
+                    let why =
+                        "its host asked for a pause in answer to another request (Retry-After)";
+                    subscriber::put_off(it, why, at);
+                }
+                self.hub_changed(name);
+            }
+        }
+    }
+
+    /// Notes that missing items are not asked for, or not any more.
+    pub(super) fn note_unasked(&mut self, name: &FeedName, left: Option<Duration>, at: Time) {
+        let said = left.map(|left| {
+            let left = words(left.max(MARGIN));
+            format!("nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left")
+        });
+        self.board.change(name, |status| {
+            status.probing = false;
+            if let Some(said) = said {
+                let (requests, counts) = (0, BTreeMap::new());
+                status.add_probe(ProbeNote { at, requests, said: vec![said], counts });
+            }
+        });
+    }
+
+    /// Takes in that a host asks to be left alone, in answer to whatever request.
+    pub(super) fn pause(&mut self, pause: &PauseRequest) {
+        let (host, now) = (self.settings.host(&pause.address), Instant::now());
+        tracing::info!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
+        self.polite.pause(&host, pause.wait, now);
+        // A round of asking for missing items is more than one request.
+        for (name, host) in self.probe_names.values() {
+            if self.polite.paused(host, now).is_some()
+                && let Some(Feed { probing: Probing::Asks(_, cancel), .. }) = self.feeds.get(name)
+            {
+                cancel.cancel();
+            }
+        }
+    }
+
+    /// Puts what waits into lines as the configuration has them now. What is in flight ends in the line
+    /// that it began in.
+    pub(super) fn rearrange_lines(&mut self) {
+        let (settings, feeds) = (&self.settings, &mut self.feeds);
+        for (name, feed) in feeds.iter_mut().filter(|(_, feed)| feed.running.is_none()) {
+            if let Some(host) = feed.host_of(&Errand::Poll(name.clone()), settings) {
+                feed.host = host;
+            }
+        }
+        let host_of = |errand: &Errand| {
+            let feed = feeds.get_mut(errand.feed())?;
+            let host = feed.host_of(errand, settings)?;
+            feed.stands_at(errand, &host);
+            Some(host)
+        };
+        self.polite.rearrange(host_of, Instant::now());
+    }
+}

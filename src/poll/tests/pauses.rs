@@ -1,0 +1,176 @@
+//! Hosts that ask to be left alone, and lines while the configuration changes.
+
+use super::*;
+use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
+use crate::websub::Links;
+
+const HOST: &str = "http://all.example";
+
+/// A store of feeds that are all of one host.
+fn store(feeds: &[&str]) -> Arc<StoreDouble> {
+    let store = StoreDouble::new(feeds);
+    for feed in &mut store.shelf.lock().unwrap().feeds {
+        feed.url = format!("{HOST}/{}/feed", feed.name);
+    }
+    store
+}
+
+fn busy(seconds: u64) -> FetchError {
+    let retry_after = Some(Duration::from_secs(seconds));
+    FetchError::Status { code: 429, retry_after, redirected_to: None }
+}
+
+fn next(gateway: &Gateway, feed: &str) -> Next {
+    gateway.poller.status(&name(feed)).unwrap().next.unwrap()
+}
+
+fn is_put_off(gateway: &Gateway, feed: &str, until: u64) -> bool {
+    let next = gateway.poller.status(&name(feed)).unwrap().next;
+    next.is_some_and(|next| next.at >= later(until) && next.reason.contains("asked for a pause"))
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
+    let feeds = ["one", "two", "three", "four"];
+    let publisher = Publisher::new("one");
+    publisher.fails(busy(1800));
+    let gateway = Gateway::start(&store(&feeds), &publisher).await;
+    eventually(|| publisher.requests() == 1).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 1, "it answered for all of them");
+    let waiting = feeds.iter().filter(|feed| is_put_off(&gateway, feed, 1800)).count();
+    assert_eq!(waiting, 3);
+    // A feed that is added there waits as well.
+    let added = crate::model::FeedRecord { url: format!("{HOST}/five"), ..record("five") };
+    gateway.poller.put(added).await.unwrap();
+    eventually(|| is_put_off(&gateway, "five", 1700)).await;
+    assert_eq!(publisher.requests(), 1);
+
+    // A restart knows of the pause.
+    let store = gateway.stop().await;
+    let gateway = Gateway::start_later(&store, &publisher, 60).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 1);
+    assert!(feeds.iter().all(|feed| next(&gateway, feed).at >= later(1700)));
+
+    publisher.says("one", "1");
+    tokio::time::sleep(Duration::from_secs(1800)).await;
+    gateway.clock.set(later(4000));
+    for feed in feeds {
+        gateway.polls(feed, 1).await;
+    }
+    assert_eq!(publisher.requests(), 1 + feeds.len());
+}
+
+/// What is asked for out of the ordinary speaks for the host too, and waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_walk_speaks_for_its_host_and_waits_for_it() {
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start(&store(&["news", "more"]), &publisher).await;
+    gateway.polls("news", 1).await;
+    gateway.polls("more", 1).await;
+    publisher.fails(busy(3600));
+    gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
+    eventually(|| publisher.requests() == 3).await;
+    gateway.clock.set(next(&gateway, "more").at);
+    eventually(|| is_put_off(&gateway, "more", 3600)).await;
+
+    gateway.poller.walk(&name("more"), WalkOrder::Start).await.unwrap();
+    let note = || gateway.poller.status(&name("more")).unwrap().backfill.and_then(|walk| walk.note);
+    eventually(|| note().is_some_and(|note| note.contains("asked for a pause"))).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 3);
+    // An operator who asks is answered.
+    gateway.poller.poll_now(&name("more")).await.unwrap();
+    assert_eq!(publisher.requests(), 4);
+}
+
+/// Whoever answered at the end of redirects is left alone, not who was asked.
+#[tokio::test(start_paused = true)]
+async fn the_host_that_answered_has_the_pause() {
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start(&store(&["news", "more"]), &publisher).await;
+    gateway.polls("news", 1).await;
+    gateway.polls("more", 1).await;
+    let retry_after = Some(Duration::from_secs(7200));
+    let redirected_to = Some("http://elsewhere.example/feed".to_owned());
+    publisher.fails(FetchError::Status { code: 503, retry_after, redirected_to });
+    gateway.poll().await;
+    publisher.says("one", "1");
+    gateway.clock.set(next(&gateway, "more").at);
+    gateway.polls("more", 2).await;
+    let moved = crate::model::FeedRecord {
+        url: "http://elsewhere.example/other".to_owned(),
+        ..record("other")
+    };
+    gateway.poller.put(moved).await.unwrap();
+    eventually(|| is_put_off(&gateway, "other", 7200)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_speaks_for_its_host() {
+    let publisher = Publisher::new("one");
+    let feeds = Arc::clone(&publisher);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let publisher = Arc::clone(&feeds);
+        async move {
+            publisher.asked.lock().unwrap().push(request.clone());
+            let mut headers = http::HeaderMap::new();
+            headers.insert("link", format!("<{HOST}/hub>; rel=hub").parse().unwrap());
+            let value = headers["link"].to_str().unwrap();
+            let own = format!("<{}>; rel=self", request.url);
+            let links = Links::in_headers([value, own.as_str()].into_iter(), &request.url);
+            publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
+        }
+    }));
+    let call = Call::new(tower::service_fn(|_: CallRequest| async {
+        let retry_after = Some(Duration::from_secs(5000));
+        let (body, whole, location) = (bytes::Bytes::new(), true, None);
+        Ok(Called { status: 503, body, whole, retry_after, location })
+    }));
+    let services = || Services { fetch: fetch.clone(), call: call.clone(), ..publisher.services() };
+    let gateway = Gateway::with_client(&store(&["news"]), &publisher, services()).await;
+    gateway.polls("news", 1).await;
+    let reach = Reach {
+        callbacks: "https://gate.example/websub/callback".to_owned(),
+        own_hosts: false,
+        http_secrets: true,
+    };
+    let settings = PollSettings { reach: Some(reach), ..PollSettings::default() };
+    gateway.poller.reconfigure(settings, services()).await.unwrap();
+    gateway.poll().await;
+    let failed = || {
+        let hub = gateway.status().hub;
+        hub.is_some_and(|hub| hub.subscription.failures == 1)
+    };
+    eventually(failed).await;
+    gateway.clock.set(next(&gateway, "news").at);
+    eventually(|| is_put_off(&gateway, "news", 5000)).await;
+    assert_eq!(publisher.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
+    let publisher = Publisher::gated("one");
+    let gateway = Gateway::start(&store(&["one", "two", "three"]), &publisher).await;
+    eventually(|| publisher.requests() == 1).await;
+    let paced = |spacing, parallel| PollSettings {
+        paces: Arc::new([("all.example".to_owned(), Pace { spacing, parallel })].into()),
+        ..PollSettings::default()
+    };
+    let slow = paced(Duration::from_secs(3600), 1);
+    gateway.poller.reconfigure(slow, publisher.services()).await.unwrap();
+    publisher.gate.as_ref().unwrap().add_permits(1);
+    eventually(|| gateway.poller.totals().polls() == 1).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 1, "an hour apart");
+    let quick = paced(Duration::ZERO, 2);
+    gateway.poller.reconfigure(quick, publisher.services()).await.unwrap();
+    eventually(|| publisher.requests() == 3).await;
+    publisher.gate.as_ref().unwrap().add_permits(2);
+    eventually(|| gateway.poller.totals().polls() == 3).await;
+}

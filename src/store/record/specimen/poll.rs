@@ -1,0 +1,64 @@
+//! Random states of what polling remembers.
+
+use super::*;
+
+pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
+    let validators = (of(text()), of(text()), of(text()), of(text()));
+    let about = (feed(), text(), of(any::<u128>()));
+    let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
+    let rows = (any::<u32>(), any::<u32>(), of((text(), time())));
+    (about, validators, rows, of(text()), times, of(subscription::any_schedule())).prop_map(
+        |((feed, url, body), validators, (failures, gone, pause), last_error, times, schedule)| {
+            let (etag, last_modified, answered_by, moved_to) = validators;
+            let (refreshed, not_before, backfill, subscription) = times;
+            PollState {
+                feed,
+                url,
+                body,
+                etag,
+                last_modified,
+                answered_by,
+                moved_to,
+                failures,
+                last_error,
+                refreshed,
+                not_before,
+                backfill,
+                subscription,
+                schedule,
+                gone,
+                pause: pause.map(|(address, until)| HostPause { address, until }),
+            }
+        },
+    )
+}
+
+fn any_backfill() -> impl Strategy<Value = Backfill> {
+    use WalkStanding::*;
+    let standing = select(vec![Walking, Done, Stopped]);
+    let trail = of(select(vec![Trail::Archives, Trail::Pages, Trail::Numbered]));
+    let counts =
+        (any::<[u32; 4]>(), any::<[u64; 2]>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
+    (standing, trail, of(text()), counts, time(), of(time()), of(text())).prop_map(
+        |(standing, trail, next, counts, started, ended, note)| {
+            let ([documents, items, known, failures], bytes, marks, gone) = counts;
+            let [bytes, taken_bytes] = bytes;
+            Backfill {
+                standing,
+                trail,
+                next,
+                documents,
+                items,
+                known,
+                bytes,
+                taken_bytes,
+                failures,
+                started,
+                ended,
+                note,
+                marks,
+                gone,
+            }
+        },
+    )
+}
