@@ -22,7 +22,9 @@ const SHOWN: usize = 4096;
 fn tokens() -> Vec<Vec<u8>> {
     let text = std::fs::read_to_string(root().join("fuzz/tokens.dict")).unwrap();
     let quoted = text.lines().filter(|line| !line.starts_with('#'));
-    quoted.map(|line| unescaped(line.strip_prefix('"').unwrap().strip_suffix('"').unwrap())).collect()
+    quoted
+        .map(|line| unescaped(line.strip_prefix('"').unwrap().strip_suffix('"').unwrap()))
+        .collect()
 }
 
 /// A token without a dictionary's escapes: `\\`, `\"` and `\xAB`.
