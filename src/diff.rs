@@ -11,11 +11,14 @@ mod prints;
 mod spans;
 mod visible;
 
-pub use mask::{Lesson, Look, Swept, Varied, learn, sweep, sweep_spans, volatile, vote, watch};
-pub use noise::{Weight, address};
-pub use portrait::{Portrait, portrait, settle_left};
+pub use mask::{
+    Lesson, Look, Swept, Varied, has_few_references, learn, sweep, sweep_spans, volatile, vote,
+    watch,
+};
+pub use noise::{MEMBER, Weight, address, is_of_shape};
+pub use portrait::{Portrait, portrait, portrait_by, settle_left};
 pub use prints::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
 pub use spans::text_shape;
-pub use visible::visible;
+pub use visible::{References, visible};

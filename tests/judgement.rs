@@ -24,6 +24,8 @@ mod probe;
 #[path = "judgement/series.rs"]
 mod series;
 mod support;
+#[path = "judgement/upgraded.rs"]
+mod upgraded;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate::model::{Deletions, EventKind::*};

@@ -2,6 +2,7 @@
 
 use crate::identity::{hostless, plain_link};
 use crate::model::NoiseClass;
+use crate::render::shape;
 use std::borrow::Cow;
 
 /// What a field weighs in the comparison.
@@ -14,6 +15,12 @@ pub enum Weight {
     /// Nothing: a date, a counter, a preview image, the entry's identity, markup.
     Noise(NoiseClass),
 }
+
+/// The shape of an item in JSON, which is one text with all its members.
+const JSON_SHAPE: &str = "{urn:tidegate:collection}json";
+
+/// What a member of an item in JSON was before items had a shape.
+pub const MEMBER: [&str; 2] = ["{urn:tidegate:json}member", "{urn:tidegate:json}member@name"];
 
 /// Elements that say which entry it is; judged elsewhere.
 const IDS: [&str; 6] = ["guid", "id", "rdf:about", "yt:videoId", "yt:channelId", "post-id"];
@@ -72,8 +79,18 @@ const SEEN_ATTRIBUTES: [&str; 6] = ["href", "url", "src", "term", "label", "text
 /// Endings of addresses of images, which publishers rotate.
 const IMAGES: [&str; 8] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".ico"];
 
+/// Whether a field is one of an item's own shape in its collection.
+pub fn is_of_shape(path: &str) -> bool {
+    let rest = path.strip_prefix('{').and_then(|path| path.strip_prefix(shape::NAMESPACE));
+    rest.is_some_and(|rest| rest.starts_with('}'))
+}
+
 /// What the field at `path` weighs.
 pub fn weight(path: &str, value: &str) -> Weight {
+    // The shape of plain XML says nothing that other elements of the entry do not.
+    if is_of_shape(path) && path != JSON_SHAPE {
+        return Weight::Noise(NoiseClass::Markup);
+    }
     let (element, attribute) = match path.rsplit_once('@') {
         Some((element, attribute)) => (element, Some(attribute)),
         None => (path, None),
@@ -248,6 +265,9 @@ mod tests {
             ("wfw:commentRss", "https://e.org/a", Noise(Machinery)),
             ("comments", "https://e.org/a#comments", Noise(Machinery)),
             ("content@type", "html", Noise(Markup)),
+            ("{urn:tidegate:collection}pox/title", "a", Noise(Markup)),
+            ("{urn:tidegate:collection}pox@of", "a", Noise(Markup)),
+            ("{urn:tidegate:collection}json", "{}", Weight::Text),
         ] {
             assert_eq!(weight(path, value), expected, "{path} = {value}");
         }

@@ -3,7 +3,7 @@
 use super::noise::{Weight, address, weight};
 use super::prints::path_print;
 use super::spans::{self, Kind};
-use super::visible::visible;
+use super::visible::{References, read};
 use crate::model::{Entry, Field, Ignore, Known, NoiseClass};
 use regex::Regex;
 use std::borrow::Cow;
@@ -40,15 +40,26 @@ pub struct Portrait<'e> {
     pub shape: u64,
     /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
     pub traces: [u32; NoiseClass::TRACED.len()],
+    /// Whether it looks another with [`References::Few`].
+    pub has_more: bool,
 }
 
 /// Looks at an entry, but for what the operator ignores.
 pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
-    let mut traces = Traces::default();
+    portrait_by(References::All, entry, ignore)
+}
+
+/// The same with these references resolved.
+pub fn portrait_by<'e>(
+    references: References,
+    entry: &'e Entry<'_>,
+    ignore: &[Ignore],
+) -> Portrait<'e> {
+    let mut looking = Looking { references, ignore, traces: Default::default(), has_more: false };
     let mut seen = Vec::with_capacity(entry.fields.len());
     let mut shapes = Vec::with_capacity(entry.fields.len());
     for field in &entry.fields {
-        let Some(said) = said(field, ignore, &mut traces) else { continue };
+        let Some(said) = looking.said(field) else { continue };
         shapes.push((said.print.0, spans::shape(&said.text, said.kind)));
         seen.push(said);
     }
@@ -58,36 +69,61 @@ pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
     let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
     let mut left: Vec<(u64, u64)> = left.collect();
     left.sort_unstable();
-    Portrait { seen, prints, left, shape: joined(shapes), traces: traces.0 }
+    let Looking { traces, has_more, .. } = looking;
+    Portrait { seen, prints, left, shape: joined(shapes), traces, has_more }
 }
 
-/// What a field says to a reader; nothing where it is noise.
-fn said<'e>(field: &'e Field<'_>, ignore: &[Ignore], traces: &mut Traces) -> Option<Seen<'e>> {
-    let path = path_print(&field.path);
-    let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
-    if covering().any(|ignore| ignore.regex().is_none()) {
-        traces.add(NoiseClass::Ignored, path, &field.value);
-        return None;
-    }
-    let (kind, class, text) = match weight(&field.path, &field.value) {
-        Weight::Text => (Kind::Text, NoiseClass::Markup, Cow::Owned(visible(&field.value))),
-        Weight::Address => (Kind::Address, NoiseClass::Addresses, address(&field.value)),
-        Weight::Noise(class) => {
-            traces.add(class, path, &field.value);
+/// An entry that is being looked at.
+struct Looking<'i> {
+    references: References,
+    ignore: &'i [Ignore],
+    traces: [u32; NoiseClass::TRACED.len()],
+    has_more: bool,
+}
+
+impl Looking<'_> {
+    /// What a field says to a reader; nothing where it is noise.
+    fn said<'e>(&mut self, field: &'e Field<'_>) -> Option<Seen<'e>> {
+        let (path, ignore) = (path_print(&field.path), self.ignore);
+        let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
+        if covering().any(|ignore| ignore.regex().is_none()) {
+            self.trace(NoiseClass::Ignored, path, &field.value);
             return None;
         }
-    };
-    if text.is_empty() {
-        return None;
+        let (kind, class, text) = match weight(&field.path, &field.value) {
+            Weight::Text => {
+                let visible = read(&field.value, self.references);
+                self.has_more |= visible.has_more;
+                (Kind::Text, NoiseClass::Markup, Cow::Owned(visible.text))
+            }
+            Weight::Address => (Kind::Address, NoiseClass::Addresses, address(&field.value)),
+            Weight::Noise(class) => {
+                self.trace(class, path, &field.value);
+                return None;
+            }
+        };
+        if text.is_empty() {
+            return None;
+        }
+        let print = (path, xxh3_64(text.as_bytes()));
+        let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
+            self.trace(class, path, &field.value);
+            return Some(Seen { path: &field.path, kind, text, print, left: None });
+        };
+        self.trace(NoiseClass::Ignored, path, &field.value);
+        let left = Some(xxh3_64(rest.as_bytes()));
+        Some(Seen { path: &field.path, kind, text: Cow::Owned(rest), print, left })
     }
-    let print = (path, xxh3_64(text.as_bytes()));
-    let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
-        traces.add(class, path, &field.value);
-        return Some(Seen { path: &field.path, kind, text, print, left: None });
-    };
-    traces.add(NoiseClass::Ignored, path, &field.value);
-    let left = Some(xxh3_64(rest.as_bytes()));
-    Some(Seen { path: &field.path, kind, text: Cow::Owned(rest), print, left })
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn trace(&mut self, class: NoiseClass, path: u64, value: &str) {
+        let at = NoiseClass::TRACED.iter().position(|traced| *traced == class);
+        if let Some(trace) = at.and_then(|at| self.traces.get_mut(at)) {
+            // The low half of the fingerprint is enough to see a difference.
+            let print = xxh3_64_with_seed(value.as_bytes(), path) as u32;
+            *trace = trace.wrapping_add(print | 1);
+        }
+    }
 }
 
 /// A text without what some patterns find, closed up; nothing where there is no pattern.
@@ -118,21 +154,6 @@ fn bearing(prints: &[(u64, u64)], path: u64) -> &[(u64, u64)] {
     let from = prints.partition_point(|print| print.0 < path);
     let end = prints.partition_point(|print| print.0 <= path);
     prints.get(from..end).unwrap_or_default()
-}
-
-#[derive(Default)]
-struct Traces([u32; NoiseClass::TRACED.len()]);
-
-impl Traces {
-    #[allow(clippy::cast_possible_truncation)]
-    fn add(&mut self, class: NoiseClass, path: u64, value: &str) {
-        let at = NoiseClass::TRACED.iter().position(|traced| *traced == class);
-        if let Some(trace) = at.and_then(|at| self.0.get_mut(at)) {
-            // The low half of the fingerprint is enough to see a difference.
-            let print = xxh3_64_with_seed(value.as_bytes(), path) as u32;
-            *trace = trace.wrapping_add(print | 1);
-        }
-    }
 }
 
 /// One fingerprint of many, whatever their order.

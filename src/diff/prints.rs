@@ -2,7 +2,7 @@
 
 use super::noise::{Weight, is_core_text, local_name, weight};
 use super::portrait::Portrait;
-use super::visible::visible;
+use super::visible::{References, read};
 use crate::model::{Context, Entry, Markup};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
@@ -43,11 +43,15 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's longer texts alone.
+/// The fingerprints of the entry's longer texts alone, in each way in which they may be kept.
 pub fn text_prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     let long = entry.fields.iter().filter(|f| f.value.len() >= TELLING_TEXT);
     long.filter(|f| weight(&f.path, &f.value) == Weight::Text)
-        .map(|f| (path_print(&f.path), visible(&f.value)))
+        .flat_map(|f| {
+            let all = read(&f.value, References::All);
+            let few = all.has_more.then(|| read(&f.value, References::Few));
+            [Some(all), few].into_iter().flatten().map(|said| (path_print(&f.path), said.text))
+        })
         .filter(|(_, said)| !said.is_empty())
         .map(|(path, said)| (path, xxh3_64(said.as_bytes())))
         .collect()

@@ -284,6 +284,10 @@ pub struct Noise {
     pub made: Option<Made>,
     /// A change that is still to come out.
     pub waiting: Option<Waiting>,
+    /// Whether the item is as the program kept it before the seventh layout of the ledger:
+    /// fingerprints may be of texts in which few references by name were resolved, an item of a
+    /// collection has no shape, and it is not known whether a shared one came by SSE 0.91.
+    pub few_references: bool,
 }
 
 impl Noise {

@@ -2,7 +2,7 @@
 
 use super::Round;
 use super::moved::PARENT;
-use crate::diff::{self, Lesson, Look, Portrait, Swept, Varied};
+use crate::diff::{self, Lesson, Look, Portrait, References, Swept, Varied};
 use crate::identity::Pair;
 use crate::model::{
     Entry, FeedDocument, FeedNoise, Ignore, Known, NoiseClass, NoiseClasses, Restless, Snapshot,
@@ -86,6 +86,8 @@ impl Compared {
         noise.traces = self.traces;
         noise.restless = self.restless;
         noise.held = false;
+        // What is watched is known by the values and words that it had.
+        noise.few_references &= !noise.restless.is_empty();
         if is_change || self.same_bytes {
             return;
         }
@@ -128,10 +130,8 @@ pub(super) fn compare(
     let old = &snapshot.state.noise;
     let ignore = Ignored::new(&round.options.ignore, old);
     let same_family = snapshot.state.format.family() == document.format.family();
-    let seen: Vec<Option<Beside<'_>>> = pairs
-        .iter()
-        .map(|pair| Beside::new(snapshot, document, *pair, &ignore, same_family))
-        .collect();
+    let seen: Vec<Option<Beside<'_>>> =
+        pairs.iter().map(|pair| Beside::new(snapshot, document, *pair, &ignore)).collect();
     let mut noise = old.clone();
     noise.ignored = ignore.print;
     if same_family {
@@ -154,6 +154,7 @@ pub(super) fn compare(
         let learn = |beside: &Beside<'_>| {
             diff::learn(&Look {
                 portrait: &beside.portrait,
+                few: beside.few.as_ref(),
                 known: beside.known,
                 feed: noise,
                 volatile: &volatile,
@@ -219,11 +220,27 @@ impl<'a> Ignored<'a> {
 
 type Changed = BTreeSet<u64>;
 
+/// Leaves out of what changed the shape of an item that was known before items of collections had one,
+/// and the members that the shape stands in for.
+fn unless_shaped(portrait: &Portrait<'_>, known: &Known, changed: &mut Changed) {
+    let had = |path: u64| known.prints.iter().any(|print| print.0 == path);
+    let shapes = portrait.seen.iter().filter(|seen| diff::is_of_shape(seen.path));
+    let new: Vec<u64> = shapes.map(|seen| seen.print.0).filter(|path| !had(*path)).collect();
+    if !new.is_empty() {
+        let members = diff::MEMBER.iter().map(|path| diff::path_print(path));
+        for path in new.into_iter().chain(members) {
+            changed.remove(&path);
+        }
+    }
+}
+
 /// An entry beside its item.
 struct Beside<'a> {
     entry: &'a Entry<'a>,
     known: &'a Known,
     portrait: Portrait<'a>,
+    /// How it looks with few references by name resolved, where something may be known so.
+    few: Option<Portrait<'a>>,
     bytes: u64,
     changed: BTreeSet<u64>,
 }
@@ -234,7 +251,6 @@ impl<'a> Beside<'a> {
         document: &'a FeedDocument<'a>,
         pair: Pair,
         ignore: &Ignored<'_>,
-        same_family: bool,
     ) -> Option<Self> {
         let entry = document.entries.get(pair.entry)?;
         let known = snapshot.known.get(pair.known)?;
@@ -243,17 +259,34 @@ impl<'a> Beside<'a> {
         if bytes == known.bytes && !ignore.is_other {
             return None;
         }
-        let portrait = diff::portrait(entry, ignore.list);
-        let mut changed = if same_family {
-            diff::changed(&known.prints, &portrait.prints)
-        } else {
-            diff::changed_across_formats(&portrait, &known.prints)
+        let same_family = snapshot.state.format.family() == document.format.family();
+        let changed = |portrait: &Portrait<'_>| {
+            let mut changed = if same_family {
+                diff::changed(&known.prints, &portrait.prints)
+            } else {
+                diff::changed_across_formats(portrait, &known.prints)
+            };
+            if bytes == known.bytes {
+                changed.clear();
+            }
+            ignore.settle(portrait, (entry, known), &mut changed);
+            changed
         };
-        if bytes == known.bytes {
-            changed.clear();
+        let portrait = diff::portrait(entry, ignore.list);
+        let is_old = known.noise.few_references;
+        let may_be_few = is_old || diff::has_few_references(&snapshot.state.noise);
+        let few = (portrait.has_more && may_be_few)
+            .then(|| diff::portrait_by(References::Few, entry, ignore.list));
+        let mut differs = changed(&portrait);
+        if let Some(few) = few.as_ref().filter(|_| is_old && !differs.is_empty()) {
+            // What is as it was in either way of reading was not changed by its publisher.
+            let changed = changed(few);
+            differs.retain(|path| changed.contains(path));
         }
-        ignore.settle(&portrait, (entry, known), &mut changed);
-        Some(Self { entry, known, portrait, bytes, changed })
+        if is_old {
+            unless_shaped(&portrait, known, &mut differs);
+        }
+        Some(Self { entry, known, portrait, few, bytes, changed: differs })
     }
 
     /// What differs, as it was taken.

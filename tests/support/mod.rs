@@ -76,6 +76,9 @@ pub struct Gate {
     pub archives: tidegate::archive::Policy,
     /// Commits as a program did that knew no archives.
     pub before_archives: bool,
+    /// Commits as a program did that resolved few references by name, and did not note which items
+    /// came by SSE 0.91.
+    pub few_references: bool,
     same: u32,
 }
 
@@ -96,6 +99,7 @@ impl Gate {
             window: Duration::from_secs(30 * 24 * 3600),
             archives: tidegate::archive::Policy::default(),
             before_archives: false,
+            few_references: false,
             same: 0,
         }
     }
@@ -219,6 +223,12 @@ impl Gate {
                 change.seals.clear();
                 let unsealed = change.state.living + change.state.tombstones;
                 change.state.archives = Chain { unsealed, ..Chain::default() };
+            }
+            if self.few_references {
+                for known in &mut change.known {
+                    known.noise.few_references = true;
+                    known.sse091 = None;
+                }
             }
             self.store.commit(&self.claim, change).await.unwrap();
             self.same = 0;

@@ -17,6 +17,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct Look<'a> {
     /// What it looks like now.
     pub portrait: &'a Portrait<'a>,
+    /// What it looks like with few references by name resolved, where that is another thing and
+    /// something may be known of it so.
+    pub few: Option<&'a Portrait<'a>>,
     /// What is known of it.
     pub known: &'a Known,
     /// What was known of the feed before this document.
@@ -96,7 +99,8 @@ pub fn learn(look: &Look<'_>) -> Lesson {
     if changed.len() < look.changed.len() {
         lesson.classes.insert(NoiseClass::Volatile);
     }
-    let in_spans = known.shape != 0 && known.shape == look.portrait.shape;
+    let mut portraits = std::iter::once(look.portrait).chain(look.few);
+    let in_spans = known.shape != 0 && portraits.any(|portrait| portrait.shape == known.shape);
     let single = Single::new(look);
     for path in &changed {
         match take_in(look, *path, single.of(*path), in_spans, changed.len() == 1, &mut lesson) {
@@ -131,7 +135,7 @@ pub fn learn(look: &Look<'_>) -> Lesson {
 fn take_in(
     look: &Look<'_>,
     path: u64,
-    field: Option<(&Seen<'_>, u64)>,
+    field: Option<(Both<'_>, u64)>,
     in_spans: bool,
     is_alone: bool,
     lesson: &mut Lesson,
@@ -140,8 +144,11 @@ fn take_in(
         lesson.restless.retain(|field| path_print(&field.path) != path);
         return Taken::Loud;
     };
-    let mut field = watched(&mut lesson.restless, seen.path, look.now);
-    let form = short(seen.print.1);
+    let mut field = watched(&mut lesson.restless, seen.all.path, look.now);
+    let form = short(seen.all.print.1);
+    if let Some(few) = seen.few.map(|few| short(few.print.1)) {
+        field.forms.iter_mut().filter(|old| **old == few).for_each(|old| *old = form);
+    }
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
     let is_new = before != form;
@@ -182,16 +189,17 @@ fn words(look: &Look<'_>, field: &mut Restless) -> Taken {
 /// A field changed in spans alone.
 fn spans_alone(
     look: &Look<'_>,
-    seen: &Seen<'_>,
+    seen: Both<'_>,
     field: &mut Restless,
     lesson: &mut Lesson,
     is_new: bool,
 ) -> Taken {
     let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
-    let Some(placed) = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT) else {
+    let Some(placed) = seen.placed() else {
         field.spans.clear();
         return Taken::Loud;
     };
+    let path = seen.all.path;
     let old = std::mem::take(&mut field.spans);
     let is_known = old.len() == placed.len();
     // Where there is but one span, it is that which changed, even for the first time; which of
@@ -199,7 +207,7 @@ fn spans_alone(
     let is_untold = is_new && !is_known && placed.len() != 1;
     let was_guess = is_known && old.len() > 1 && old.iter().all(|span| span.changes == 1);
     let (mut varying, mut loud, mut own) = (0, 0, 0);
-    for (at, place) in placed.iter().enumerate() {
+    for (at, (place, few)) in placed.iter().enumerate() {
         let before = old.get(at).filter(|_| is_known);
         let mut span = new_span(place, before);
         let varies = before.is_none_or(|before| before.value != span.value);
@@ -210,14 +218,17 @@ fn spans_alone(
         // What was held back with earlier documents is no less a change.
         if varies || (look.in_hold && span.changes > 0) {
             let is_proven = span.changes >= proof && field.changes >= proof;
-            let is_shared = is_shared(look.feed, seen.path, place, look.is_stamped, look.now);
+            let mut places = std::iter::once(place).chain(few);
+            let is_shared =
+                places.any(|place| is_shared(look.feed, path, place, look.is_stamped, look.now));
             loud += usize::from(!is_proven && !is_shared);
             own += usize::from(!is_shared);
         }
         if varies && !is_untold {
             varying += 1;
             let is_first = span.changes >= proof && !span.told;
-            lesson.varied.push(Varied::new(seen.path, place, look.is_stamped, is_first));
+            let place = (place, few.as_ref());
+            lesson.varied.push(Varied::new(path, place, look.is_stamped, is_first));
             span.told |= is_first;
         }
         field.spans.push(span);
@@ -235,25 +246,51 @@ fn spans_alone(
 /// The fields whose path stands alone, now and before.
 struct Single<'a> {
     seen: HashMap<u64, Option<&'a Seen<'a>>>,
+    few: HashMap<u64, Option<&'a Seen<'a>>>,
     old: HashMap<u64, Option<u64>>,
+}
+
+/// A field as a reader would see it, and with few references by name resolved, where that may be
+/// how it is known.
+#[derive(Clone, Copy)]
+struct Both<'a> {
+    all: &'a Seen<'a>,
+    few: Option<&'a Seen<'a>>,
+}
+
+impl<'a> Both<'a> {
+    /// Its spans, each with its place in either way of reading; `None` where there are too many.
+    fn placed(&self) -> Option<Vec<(Placed<'a>, Option<Placed<'a>>)>> {
+        let placed =
+            |seen: &'a Seen<'a>| spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT);
+        let all = placed(self.all)?;
+        let few = self.few.and_then(placed).filter(|few| few.len() == all.len());
+        let few = few.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
+        Some(all.into_iter().zip(few).collect())
+    }
 }
 
 impl<'a> Single<'a> {
     fn new(look: &Look<'a>) -> Self {
-        let (mut seen, mut old) = (HashMap::new(), HashMap::new());
-        for field in &look.portrait.seen {
-            seen.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
-        }
+        let by_path = |portrait: &'a Portrait<'a>| {
+            let mut fields = HashMap::new();
+            for field in &portrait.seen {
+                fields.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
+            }
+            fields
+        };
+        let mut old = HashMap::new();
         for (path, value) in &look.known.prints {
             old.entry(*path).and_modify(|one| *one = None).or_insert(Some(*value));
         }
-        Self { seen, old }
+        let few = look.few.map(by_path).unwrap_or_default();
+        Self { seen: by_path(look.portrait), few, old }
     }
 
     /// The field of a path, and the fingerprint that it had.
-    fn of(&self, path: u64) -> Option<(&'a Seen<'a>, u64)> {
-        let (seen, old) = (self.seen.get(&path)?, self.old.get(&path)?);
-        (*seen).zip(*old)
+    fn of(&self, path: u64) -> Option<(Both<'a>, u64)> {
+        let (all, old) = ((*self.seen.get(&path)?)?, (*self.old.get(&path)?)?);
+        Some((Both { all, few: self.few.get(&path).copied().flatten() }, old))
     }
 }
 
@@ -325,19 +362,24 @@ fn print(text: &str) -> u32 {
 
 /// Finds the spans of a field again after its words changed: those between the same words, else
 /// those with the same words on one side.
-fn follow(field: &mut Restless, seen: &Seen<'_>) {
+fn follow(field: &mut Restless, seen: Both<'_>) {
     if field.spans.is_empty() {
         return;
     }
-    let placed = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT).unwrap_or_default();
+    let placed = seen.placed().unwrap_or_default();
     let mut old = std::mem::take(&mut field.spans);
-    for place in &placed {
-        let new = new_span(place, None);
-        let after = |old: &Span| !place.after.is_empty() && old.after == new.after;
-        let before = |old: &Span| !place.before.is_empty() && old.before == new.before;
-        let same = old.iter().position(|old| (old.before, old.after) == (new.before, new.after));
-        let same = same.or_else(|| old.iter().position(after));
-        let same = same.or_else(|| old.iter().position(before)).map(|at| old.remove(at));
+    for (place, few) in &placed {
+        let found = |place| find(&old, place);
+        let same = found(place).or_else(|| few.as_ref().and_then(found)).map(|at| old.remove(at));
         field.spans.push(new_span(place, same.as_ref()));
     }
+}
+
+/// Where a span stands among others by the words around it.
+fn find(old: &[Span], place: &Placed<'_>) -> Option<usize> {
+    let new = new_span(place, None);
+    let after = |old: &Span| !place.after.is_empty() && old.after == new.after;
+    let before = |old: &Span| !place.before.is_empty() && old.before == new.before;
+    let same = old.iter().position(|old| (old.before, old.after) == (new.before, new.after));
+    same.or_else(|| old.iter().position(after)).or_else(|| old.iter().position(before))
 }

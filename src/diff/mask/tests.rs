@@ -77,6 +77,7 @@ impl Watch {
         let changed = changed(&self.known.prints, &portrait.prints);
         let lesson = learn(&Look {
             portrait: &portrait,
+            few: None,
             known: &self.known,
             feed: &self.feed,
             volatile: &volatile(&self.feed),
@@ -332,7 +333,7 @@ fn what_is_watched_is_bounded() {
     assert!(watch.known.noise.restless[0].spans.is_empty());
     for n in 0..200_u32 {
         let place = crate::diff::spans::placed("1 x", crate::diff::spans::Kind::Text, 9).unwrap();
-        let varied = Varied::new(&format!("f{n}"), &place[0], false, true);
+        let varied = Varied::new(&format!("f{n}"), (&place[0], None), false, true);
         vote(&mut watch.feed, &varied, watch.now);
     }
     assert_eq!(watch.feed.spans.len(), FeedNoise::SPAN_LIMIT);
@@ -345,7 +346,7 @@ fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart(
         let one = |name: &&str| {
             let text = format!("{name} (7 views)");
             let places = placed(&text, Kind::Text, 9).unwrap();
-            places.iter().map(|place| Varied::new("title", place, false, false)).collect()
+            places.iter().map(|place| Varied::new("title", (place, None), false, false)).collect()
         };
         names.iter().map(one).collect()
     };

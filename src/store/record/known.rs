@@ -5,7 +5,8 @@ use super::noise::NoiseRecord;
 use super::sharing::{Seconds, UpdateRecord, history, history_record};
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
-    Absence, Count, Doubts, Evidence, FeedName, Heard, Known, Origin, Probe, Standing, SyncId,
+    Absence, Count, Doubts, Evidence, FeedName, Heard, Known, Noise, Origin, Probe, Standing,
+    SyncId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,17 @@ pub(in crate::store) struct KnownRecord {
     came: Option<Seconds>,
     /// Who keeps it, and what is in conflict.
     shared: SharedRecord,
+    /// How references were resolved in the texts of its fingerprints; since the seventh layout.
+    references: ReferencesRecord,
+}
+
+/// Which references by name were resolved in the texts of fingerprints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum ReferencesRecord {
+    /// Perhaps few, as in all earlier layouts.
+    #[default]
+    Few,
+    All,
 }
 
 /// What is kept of an item that is shared; the default of one that is not.
@@ -88,8 +100,10 @@ impl TryFrom<OriginRecord> for Origin {
     }
 }
 
-/// What the fourth layout lacks: nobody shared an item then.
-type Sharing = SharedRecord;
+/// What the fifth layout lacks: which items are known by SSE 0.91 alone, and what is said beyond SSE.
+type Beyond = (Option<bool>, Option<ExtrasRecord>, ReferencesRecord);
+/// What the fourth lacks: nobody shared an item then.
+type Sharing = (SharedRecord, ReferencesRecord);
 /// What the third layout lacks.
 type Came = (Option<Seconds>, Sharing);
 /// What the second lacks.
@@ -98,7 +112,7 @@ type Probed = (Option<ProbeRecord>, Came);
 type Since = (NoiseRecord, String, u8, u64, Probed);
 
 impl Record for KnownRecord {
-    const VERSION: u8 = 6;
+    const VERSION: u8 = 7;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
@@ -106,8 +120,8 @@ impl Record for KnownRecord {
             2 => fields_and(payload, &Probed::default()),
             3 => fields_and(payload, &Came::default()),
             4 => fields_and(payload, &Sharing::default()),
-            // The fifth lacks which items are known by SSE 0.91 alone, and what is said beyond SSE.
-            5 => fields_and(payload, &(None::<bool>, None::<ExtrasRecord>)),
+            5 => fields_and(payload, &Beyond::default()),
+            6 => fields_and(payload, &ReferencesRecord::default()),
             _ => newest(version, payload),
         }
     }
@@ -306,6 +320,10 @@ impl From<&Known> for KnownRecord {
                 sse091: known.sse091,
                 extras: known.extras.as_deref().map(|extras| Box::new(extras.into())),
             },
+            references: match known.noise.few_references {
+                true => ReferencesRecord::Few,
+                false => ReferencesRecord::All,
+            },
         }
     }
 }
@@ -340,7 +358,10 @@ impl TryFrom<KnownRecord> for Known {
             absence: record.absence.map(|a| a.with(record.seen, record.doubts, record.probe)),
             prints: record.prints,
             bytes: record.bytes,
-            noise: record.noise.into(),
+            noise: Noise {
+                few_references: record.references == ReferencesRecord::Few,
+                ..record.noise.into()
+            },
             touched: record.touched,
         })
     }

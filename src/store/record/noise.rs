@@ -126,6 +126,7 @@ impl From<NoiseRecord> for Noise {
             restless: record.restless.into_iter().map(Restless::from).collect(),
             held: record.held,
             made: record.made.map(|(since, versions)| Made { since: since.into(), versions }),
+            few_references: false,
             waiting: record.waiting.map(|waiting| Waiting {
                 cause: if waiting.is_capped { WaitCause::Cap } else { WaitCause::Mask },
                 since: waiting.since.into(),

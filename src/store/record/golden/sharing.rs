@@ -13,14 +13,20 @@ fn contested() -> KnownRecord {
     })
 }
 
-fn known_by_091() -> KnownRecord {
+fn known_by_091() -> Known {
     let attributes = vec![(Some("urn:x".to_owned()), "a".to_owned(), "1".to_owned())];
     let extra = Extra { attributes, elements: "<x xmlns=\"urn:x\"/>".to_owned() };
     let by = EndpointId::new("JEO2000").unwrap();
     let update = Update { sequence: Count::ONE, stamp: Stamp::By(by) };
     let extras = SyncExtras { sync: extra.clone(), updates: vec![(update, extra)] };
     let extras = Some(Box::new(extras));
-    let item = Known { origin: Origin::Upstream, sse091: Some(true), extras, ..files::returned() };
+    Known { origin: Origin::Upstream, sse091: Some(true), extras, ..files::returned() }
+}
+
+/// Looked at since all references are resolved.
+fn known_by_all() -> KnownRecord {
+    let mut item = known_by_091();
+    item.noise.few_references = false;
     let record = KnownRecord::from(&item);
     assert_eq!(Known::try_from(record.clone()).unwrap(), item);
     record
@@ -65,7 +71,7 @@ fn conflicts() -> ConflictsRecord {
 }
 
 specimens! {
-    known_6: "known-6.hex", known_by_091(), KnownRecord;
+    known_7: "known-7.hex", known_by_all(), KnownRecord;
     state_7: "state-7.hex", formed(), StateRecord;
     conflicts_1: "conflicts-1.hex", conflicts(), ConflictsRecord;
 }
@@ -73,11 +79,17 @@ specimens! {
 /// Layouts of before items were shared are still read.
 #[test]
 fn what_nobody_shared_is_read() {
+    let stored = golden("known-1.hex", &[]);
+    let few = Noise { few_references: true, ..Noise::default() };
+    assert_eq!(decode::<KnownRecord>(&stored).unwrap(), files::known("", few, 0, None));
     let stored = golden("known-4.hex", &[]);
     let fourth = KnownRecord::from(&files::returned());
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), fourth);
     let stored = golden("known-5.hex", &[]);
     assert_eq!(decode::<KnownRecord>(&stored).unwrap(), contested());
+    let stored = golden("known-6.hex", &[]);
+    let sixth = decode::<KnownRecord>(&stored).unwrap();
+    assert_eq!(Known::try_from(sixth).unwrap(), known_by_091());
     let stored = golden("state-3.hex", &[]);
     let third = StateRecord::new(&files::state(files::feed_noise()), 40);
     assert_eq!(decode::<StateRecord>(&stored).unwrap(), third);
@@ -100,8 +112,8 @@ fn origins_keep_their_numbers() {
         let other = KnownRecord::from(&Known { origin, ..files::returned() });
         let (plain, other) =
             (postcard::to_stdvec(&plain).unwrap(), postcard::to_stdvec(&other).unwrap());
-        // It is followed by four fields of one byte each.
-        let place = plain.len() - 5;
+        // It is followed by five fields of one byte each.
+        let place = plain.len() - 6;
         assert_eq!((plain[place], other[place]), (0, number));
     }
 }

@@ -39,9 +39,9 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
     });
     let made = (time(), any::<u32>()).prop_map(|(since, versions)| Made { since, versions });
     let left = vec(any::<(u64, u64)>(), 0..2);
-    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<bool>());
+    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<[bool; 2]>());
     (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(
-        |(unseen, (traces, shape, left, held), restless, made, waiting)| Noise {
+        |(unseen, (traces, shape, left, [held, few_references]), restless, made, waiting)| Noise {
             unseen,
             traces,
             shape,
@@ -50,6 +50,7 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
             held,
             made,
             waiting,
+            few_references,
         },
     )
 }
