@@ -172,13 +172,16 @@ impl Judge for ParseAndRecord {
         {
             return Ok(Judged { wants: Some(Wants::Complete(complete)), ..Judged::default() });
         }
-        let read = beside.complete.as_ref().map(|complete| self.complete(complete));
-        let (text, failed) = match read.transpose() {
-            Ok(text) => (text, None),
+        let read = beside.complete.as_ref().map(|complete| self.complete(complete, before));
+        let (read, failed) = match read.transpose() {
+            Ok(read) => (read, None),
             Err(why) => (None, Some(why)),
         };
-        let whole =
-            text.as_ref().map(|(text, url)| parse::document(text, url.as_ref(), &self.limits));
+        let whole = read.as_ref().map(|(decoded, url)| {
+            let mut whole = parse::document(&decoded.text, url.as_ref(), &self.limits)?;
+            decoded.describe(&mut whole);
+            Ok::<_, parse::ParseError>(whole)
+        });
         let (whole, failed) = match whole.transpose() {
             Ok(whole) => (whole, failed),
             Err(error) => (None, Some(error.to_string())),
@@ -267,11 +270,16 @@ impl Judge for ParseAndRecord {
 
 impl ParseAndRecord {
     /// The text of a complete feed, and where it came from.
-    fn complete(&self, complete: &Result<Seen, String>) -> Result<(String, Option<Url>), String> {
+    fn complete<'a>(
+        &self,
+        complete: &'a Result<Seen, String>,
+        before: Option<parse::Before<'_>>,
+    ) -> Result<(parse::Decoded<'a>, Option<Url>), String> {
         let seen = complete.as_ref().map_err(Clone::clone)?;
-        let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
+        let declared = seen.content_type.as_deref();
+        let decoded = parse::decode_as(&seen.bytes, declared, before, &self.limits)
             .map_err(|error| error.to_string())?;
-        Ok((decoded.text.into_owned(), Url::parse(&seen.url).ok()))
+        Ok((decoded, Url::parse(&seen.url).ok()))
     }
 }
 

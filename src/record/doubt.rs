@@ -3,14 +3,20 @@
 //!
 //! Most readers refuse such a document, and a publisher who sees it mends it at once. So what was last
 //! good is shown meanwhile. What the document brings that is new is taken, for nothing of it was good
-//! before; a document that says nothing else of what is known is like any other.
+//! before; a document that says nothing else of what is known is like any other. What its entries share
+//! is merged by the same rule, and so is what an ill-formed complete feed lists.
 
 use super::compare::Compared;
 use super::draft::Draft;
 use super::head;
+use super::shared::{self, Parts, Peers};
 use super::{BodyPrints, Round};
-use crate::identity::{Matching, Native, Pair};
-use crate::model::{Completeness, FeedDocument, Flaw, FlawHistory, Snapshot};
+use crate::diff;
+use crate::identity::{self, Matching, Native, Pair};
+use crate::model::{
+    Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, Known, Markup, Snapshot,
+    SyncId, Version,
+};
 use crate::parse::Before;
 use std::collections::HashSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -27,6 +33,18 @@ pub(super) struct Doubt {
     fresh: HashSet<usize>,
     /// The fingerprints of all that waits.
     prints: Vec<u64>,
+    /// Whether it is the document that is doubted, and not only what it leads to.
+    pub(super) is_of_document: bool,
+}
+
+/// Which shared entries of a document, and of a complete feed, wait to be seen again.
+#[derive(Debug, Default)]
+pub(super) struct SharedDoubt {
+    document: HashSet<SyncId>,
+    complete: HashSet<SyncId>,
+    prints: Vec<u64>,
+    /// Whether the document or the complete feed is doubted, whatever of it waits.
+    pub(super) is_doubted: bool,
 }
 
 /// How the feed's documents were read so far, for one with these fingerprints.
@@ -50,14 +68,16 @@ impl Doubt {
         prints: BodyPrints,
         names: &[Native],
         (matching, compared): (&Matching, &[Option<Compared>]),
+        shared: Vec<u64>,
     ) -> Option<Self> {
         let state = &round.snapshot?.state;
-        let flaws = &state.flaws;
-        let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
-        if is_like_others || flaws.body == short(prints) {
-            return None;
+        let is_of_document = doubted(round, document, Some(prints)).is_some();
+        let (pairs, fresh) = (Vec::new(), HashSet::new());
+        let mut doubt = Self { pairs, fresh, prints: shared, is_of_document };
+        if !is_of_document {
+            return doubt.settled();
         }
-        let mut doubt = Self { pairs: Vec::new(), fresh: HashSet::new(), prints: Vec::new() };
+        let flaws = &state.flaws;
         for (pair, compared) in matching.pairs.iter().zip(compared) {
             let print = changed_print(*pair, names, compared.as_ref());
             doubt.pairs.push(print.is_some_and(|print| doubt.prints.wait(print, flaws)));
@@ -76,15 +96,20 @@ impl Doubt {
         if is_theirs && document.completeness == Completeness::Full && said != state.told.latest {
             doubt.prints.wait(said, flaws);
         }
-        doubt.prints.sort_unstable();
-        doubt.prints.truncate(FlawHistory::DOUBTED_LIMIT);
-        (!doubt.prints.is_empty()).then_some(doubt)
+        doubt.settled()
+    }
+
+    /// It, where anything waits.
+    fn settled(mut self) -> Option<Self> {
+        self.prints.sort_unstable();
+        self.prints.truncate(FlawHistory::DOUBTED_LIMIT);
+        (!self.prints.is_empty()).then_some(self)
     }
 
     /// The document as far as it is believed: what it does not list may be what is broken in it.
     pub(super) fn believed<'a>(&self, document: &FeedDocument<'a>) -> FeedDocument<'a> {
         let mut believed = document.clone();
-        if believed.completeness == Completeness::Full {
+        if self.is_of_document && believed.completeness == Completeness::Full {
             let reason = "it is ill-formed, as the feed is not else".to_owned();
             believed.completeness = Completeness::Salvaged(reason);
         }
@@ -111,12 +136,116 @@ impl Doubt {
 
     /// What is said of it.
     pub(super) fn words(&self) -> String {
+        let what = if self.is_of_document { "document" } else { "complete feed that it names" };
         let waits = self.prints.len();
         format!(
-            "the document is ill-formed, as the feed is not else; changes that wait until they are \
-             seen again: {waits}"
+            "the {what} is ill-formed, as the feed is not else; changes that wait until they are seen \
+             again: {waits}"
         )
     }
+}
+
+/// The flaws that are known of the feed, where a document has others. `prints`: its fingerprints, where
+/// it is believed when it is seen again as it was.
+fn doubted<'a>(
+    round: &Round<'a>,
+    document: &FeedDocument<'_>,
+    prints: Option<BodyPrints>,
+) -> Option<&'a FlawHistory> {
+    let flaws = &round.snapshot?.state.flaws;
+    let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
+    let is_seen_again = prints.is_some_and(|prints| flaws.body == short(prints));
+    (!is_like_others && !is_seen_again).then_some(flaws)
+}
+
+impl SharedDoubt {
+    /// What of the shared entries waits.
+    pub(super) fn of(
+        round: &Round<'_>,
+        parts: &Parts<'_>,
+        document: &FeedDocument<'_>,
+        peers: &Peers<'_>,
+        prints: BodyPrints,
+    ) -> Self {
+        let mut doubt = Self::default();
+        if let Some(flaws) = doubted(round, document, Some(prints)) {
+            doubt.document = doubt.waiting(flaws, parts, document);
+        }
+        if let Some(complete) = peers.complete
+            && let Some(flaws) = doubted(round, complete, None)
+        {
+            doubt.complete = doubt.waiting(flaws, parts, complete);
+        }
+        doubt
+    }
+
+    /// The items of which an ill-formed document says something that was not seen before.
+    fn waiting(
+        &mut self,
+        flaws: &FlawHistory,
+        parts: &Parts<'_>,
+        document: &FeedDocument<'_>,
+    ) -> HashSet<SyncId> {
+        self.is_doubted = true;
+        let known = parts.whole.known.iter();
+        let natives: HashSet<&str> = known.map(|known| known.native_shown.as_str()).collect();
+        let mut waiting = HashSet::new();
+        for entry in &document.entries {
+            let Some(said) = entry.shared() else { continue };
+            let known = parts.shared.get(said.id()).and_then(|at| parts.whole.known.get(*at));
+            let is_news = match known {
+                Some(known) => differs(&parts.whole, known, entry, said),
+                // Garbage in the id of a known item makes another of it.
+                None => {
+                    let bytes = document.flaws.has(Flaw::Bytes) && is_hurt(entry, said);
+                    bytes || natives.contains(identity::native(entry).shown.as_str())
+                }
+            };
+            if is_news && self.prints.wait(offered_print(entry, said), flaws) {
+                waiting.insert(said.id().clone());
+            }
+        }
+        waiting
+    }
+
+    /// Whether what the document, or the complete feed, says of an item waits.
+    pub(super) fn waits(&self, is_of_complete: bool, id: &SyncId) -> bool {
+        if is_of_complete { self.complete.contains(id) } else { self.document.contains(id) }
+    }
+
+    /// The fingerprints of all that waits.
+    pub(super) fn into_prints(self) -> Vec<u64> {
+        self.prints
+    }
+}
+
+/// Whether a merge of what an entry shares may change anything of its item.
+fn differs(whole: &Snapshot, known: &Known, entry: &Entry<'_>, said: &Incoming) -> bool {
+    let conflicts: &[Version<Markup>] = whole.conflicts.get(&known.id).map_or(&[], Vec::as_slice);
+    let is_kept =
+        |version: &Version<Markup>| conflicts.iter().any(|kept| kept.history == version.history);
+    known.bytes != diff::bytes_print(entry)
+        || known.updates != said.version.updates
+        || known.history != said.version.history
+        || known.is_deleted() != said.version.deleted
+        || known.extras != shared::extras_of(said)
+        || !said.conflicts.iter().all(is_kept)
+}
+
+/// Whether bytes of what an entry shares were lost.
+fn is_hurt(entry: &Entry<'_>, said: &Incoming) -> bool {
+    entry.markup.contains(REPLACED) || said.id().as_str().contains(REPLACED)
+}
+
+/// The fingerprint of what an entry shares.
+fn offered_print(entry: &Entry<'_>, said: &Incoming) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(said.id().as_str().as_bytes());
+    hash.update(&diff::bytes_print(entry).to_le_bytes());
+    for version in said.conflicts.iter().map(|c| c.with(())).chain([said.version.with(())]) {
+        hash.update(format!("{version:?}").as_bytes());
+    }
+    hash.digest()
 }
 
 /// Takes in how a document was formed, and what of it waits.

@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::compare::{self, Compared, Comparison};
-use super::doubt::{self, Doubt};
+use super::doubt::{self, Doubt, SharedDoubt};
 use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
@@ -48,7 +48,8 @@ pub fn take_in_shared(
         return judge_plain(round, (snapshot, snapshot), document, prints, None);
     };
     let mut draft = Draft::new(round, &parts.whole);
-    let mut merged = shared::merge(&mut draft, parts, document, peers);
+    let doubt = SharedDoubt::of(round, parts, document, peers, prints);
+    let mut merged = shared::merge(&mut draft, parts, document, peers, &doubt);
     if !merged.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
         let document = shared::without(document, &merged.refused);
@@ -59,14 +60,15 @@ pub fn take_in_shared(
         merged.notes.dedup();
         return Ok(Verdict { notes: merged.notes, ..verdict });
     }
-    // What was not taken because it is not known yet whose it is must come again.
-    let is_whole = merged.asks.is_empty();
+    // What was not taken because it is not known yet whose it is must come again, and so must what
+    // may be broken.
+    let is_whole = merged.asks.is_empty() && !doubt.is_doubted;
     if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
         draft.state_changed = true;
     }
     let discard =
         if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
-    let shared = Some((parts, draft, document, discard));
+    let shared = Some(Merged { parts, draft, document, discard, waits: doubt.into_prints() });
     let verdict =
         judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
@@ -109,9 +111,18 @@ fn held_whole(
     }
 }
 
-/// A document that shares items, taken apart; what of it was merged, the whole of it, and what is to be
-/// discarded.
-type Merged<'a> = (&'a Parts<'a>, Draft<'a>, &'a FeedDocument<'a>, Discard);
+/// A document that shares items, taken apart.
+struct Merged<'a> {
+    parts: &'a Parts<'a>,
+    /// What of it was merged.
+    draft: Draft<'a>,
+    /// The whole of it.
+    document: &'a FeedDocument<'a>,
+    /// What is to be discarded.
+    discard: Discard,
+    /// The fingerprints of what waits to be seen again.
+    waits: Vec<u64>,
+}
 
 /// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
 /// are that of everything, which `merged` is a change of, and that of what is judged.
@@ -120,7 +131,7 @@ fn judge_plain<'a>(
     (whole, snapshot): (&'a Snapshot, &'a Snapshot),
     document: &FeedDocument<'_>,
     prints: BodyPrints,
-    merged: Option<Merged<'a>>,
+    mut merged: Option<Merged<'a>>,
 ) -> Result<Verdict, RecordError> {
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names, &round.options.without);
@@ -130,7 +141,8 @@ fn judge_plain<'a>(
     }
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
-    let doubt = Doubt::of(round, document, prints, &names, (&matching, &compared));
+    let waits = merged.as_mut().map(|merged| std::mem::take(&mut merged.waits)).unwrap_or_default();
+    let doubt = Doubt::of(round, document, prints, &names, (&matching, &compared), waits);
     let believed = doubt.as_ref().map(|doubt| doubt.believed(document));
     let document = believed.as_ref().unwrap_or(document);
     let is_changed: Vec<bool> =
@@ -147,10 +159,12 @@ fn judge_plain<'a>(
     };
     let window = Window::new(&scene);
     let (shared, mut draft, mut discard) = match merged {
-        Some((parts, draft, document, discard)) => (Some((parts, document)), draft, discard),
+        Some(Merged { parts, draft, document, discard, .. }) => {
+            (Some((parts, document)), draft, discard)
+        }
         None => (None, Draft::new(round, whole), Discard::default()),
     };
-    if doubt.is_none() {
+    if doubt.as_ref().is_none_or(|doubt| !doubt.is_of_document) {
         draft.state.noise = noise;
     }
     doubt::note(&mut draft, document, prints, doubt.as_ref());

@@ -12,10 +12,11 @@ mod offer;
 mod order;
 mod parts;
 
+pub(super) use datum::extras_of;
 pub(super) use discard::{Discard, discard, discarded};
 pub(super) use merge::{Merging, merge};
 pub(super) use offer::{Body, Offer};
-pub(super) use order::{Listed, SHOWN_LEAST, by_changes, by_update, order};
+pub(super) use order::{Listed, by_changes, by_update, order};
 pub(super) use parts::{Parts, Slot, parts, without};
 
 use crate::model::{

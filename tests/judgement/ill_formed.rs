@@ -143,3 +143,97 @@ async fn a_hold_of_an_ill_formed_document_ends_as_any_other() {
     assert_eq!(updated, 5);
     assert_eq!(gate.store_state().await.hold, None);
 }
+
+/// The same feed of a publisher who shares: each item with its number of updates.
+fn sharing(items: &[(&str, u32)], until: u32) -> String {
+    let words: Vec<&str> = items.iter().map(|(words, _)| *words).collect();
+    let mut text = feed(&words).replacen(
+        "<rss ",
+        "<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\" ",
+        1,
+    );
+    for (number, (_, updates)) in items.iter().enumerate() {
+        let history = format!(
+            "<sx:sync id=\"x.{number}\" updates=\"{updates}\"><sx:history sequence=\"{updates}\" \
+             when=\"2026-01-01T00:00:{updates:02}Z\" by=\"x\"/></sx:sync>"
+        );
+        let title = format!("<title>Post {number}<");
+        text = text.replacen(&title, &format!("{history}{title}"), 1);
+    }
+    let sharing = format!("<sx:sharing since=\"000\" until=\"{until:03}\"/><item>");
+    text.replacen("<item>", &sharing, 1)
+}
+
+/// The document with bytes that are none of its charset behind the first `mark`: its sync markup can be
+/// read, unlike that of a document whose tags are hit.
+fn hurt(text: &str, mark: &str) -> Vec<u8> {
+    let at = text.find(mark).unwrap() + mark.len();
+    [&text.as_bytes()[..at], b"\xFF\xFE", &text.as_bytes()[at..]].concat()
+}
+
+#[tokio::test]
+async fn what_is_shared_waits_as_well() {
+    let mut gate = Gate::new().await;
+    let good = sharing(&[("one", 1), ("two", 1), ("three", 1)], 1);
+    assert_eq!(kinds(&gate.take(&good).await), [Created; 3]);
+    let before = shown(&gate).await;
+    for mark in ["<description>Short 1", "<guid>https://exam", "Größe: th", "sync id=\"x"] {
+        gate.later(1);
+        let verdict = gate.take_bytes(&hurt(&good, mark)).await;
+        assert_eq!(kinds(&verdict), [], "{mark}");
+        assert!(verdict.doubt.is_some() && verdict.look_again.is_some(), "{mark}");
+        assert_eq!(verdict.change.and_then(|change| change.tick), None, "{mark}");
+        assert_eq!(shown(&gate).await, before, "{mark}");
+    }
+    gate.later(1);
+    let verdict = gate.take(&good).await;
+    assert_eq!((kinds(&verdict), verdict.doubt), (vec![], None));
+    assert_eq!(shown(&gate).await, before);
+}
+
+#[tokio::test]
+async fn an_edit_that_is_shared_comes_at_the_second_look() {
+    let mut gate = Gate::new().await;
+    gate.take(&sharing(&[("one", 1), ("two", 1)], 1)).await;
+    let until = |state: tidegate::model::FeedState| state.upstream_until;
+    assert_eq!(until(gate.store_state().await).as_deref(), Some("001"));
+    let edited = sharing(&[("one", 1), ("two, edited", 2), ("new", 1)], 2);
+    gate.later(1);
+    let bad = hurt(&edited, "<title>Post 0");
+    // What is new is taken at once, and its publisher is not known up to here yet.
+    assert_eq!(kinds(&gate.take_bytes(&bad).await), [Created]);
+    assert_eq!(until(gate.store_state().await).as_deref(), Some("001"));
+    gate.later(1);
+    // The same document once more: what was seen twice is believed.
+    assert_eq!(kinds(&gate.take_bytes(&bad).await), [Updated]);
+    assert_eq!(until(gate.store_state().await).as_deref(), Some("002"));
+    gate.later(1);
+    let other = hurt(&sharing(&[("one", 1), ("two, again", 3), ("new", 1)], 3), "<title>Post 0");
+    assert_eq!(kinds(&gate.take_bytes(&other).await), []);
+    gate.later(1);
+    // Another garbage: by what it says.
+    let other = hurt(&sharing(&[("one", 1), ("two, again", 3), ("new", 1)], 4), "Short 0");
+    assert_eq!(kinds(&gate.take_bytes(&other).await), [Updated]);
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_shared_in_an_ill_formed_document_waits() {
+    let mut gate = Gate::new().await;
+    gate.take(&sharing(&[("one", 1), ("two", 1)], 1)).await;
+    let deleted = sharing(&[("one", 1), ("two", 2)], 2)
+        .replace("id=\"x.1\" updates=\"2\"", "id=\"x.1\" updates=\"2\" deleted=\"true\"");
+    let bad = hurt(&deleted, "<title>Post 0");
+    gate.later(1);
+    assert_eq!(kinds(&gate.take_bytes(&bad).await), []);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take_bytes(&bad).await), [Deleted]);
+}
+
+#[tokio::test]
+async fn a_feed_that_shares_and_is_always_ill_formed_is_believed_at_once() {
+    let mut gate = Gate::new().await;
+    gate.take(&sharing(&[("one", 1), ("fish & chips", 1)], 1)).await;
+    gate.later(1);
+    let edited = sharing(&[("one, edited", 2), ("fish & chips", 1)], 2);
+    assert_eq!(kinds(&gate.take(&edited).await), [Updated]);
+}

@@ -5,7 +5,8 @@ use super::super::newcomer::{describe, newcomer};
 use super::datum::{Datum, Place, bare, bear, extras_of, history_words, merged, reason};
 use super::gap::{can_be_ours, is_id_of};
 use super::offer::{Body, Offer};
-use super::{Issued, LEAP_LIMIT, Parts, Peers, SHOWN_LEAST};
+use super::order::{is_first_of_changes, newest};
+use super::{Issued, LEAP_LIMIT, Parts, Peers};
 use crate::diff;
 use crate::identity;
 use crate::model::{
@@ -13,10 +14,10 @@ use crate::model::{
     Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Update, Version,
 };
 use crate::record::ITEMS_LIMIT;
+use crate::record::doubt::SharedDoubt;
 use crate::record::kept_out::KeptOut;
 use crate::record::local::{self, Settled};
 use crate::sync;
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// What was noted of entries that were not taken, at most this many.
@@ -56,6 +57,7 @@ pub(in crate::record) fn merge(
     parts: &Parts<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
+    doubt: &SharedDoubt,
 ) -> Merged {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -67,9 +69,13 @@ pub(in crate::record) fn merge(
     merging.replaced = Some(&parts.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
     // stands above, the newer, is made later.
-    for source in peers.complete.into_iter().chain([document]) {
+    let complete = peers.complete.map(|complete| (complete, true));
+    for (source, is_of_complete) in complete.into_iter().chain([(document, false)]) {
         for entry in source.entries.iter().rev() {
             let Some(said) = entry.shared() else { continue };
+            if doubt.waits(is_of_complete, said.id()) {
+                continue;
+            }
             let is_listed = listed.contains(said.id());
             let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
@@ -77,22 +83,6 @@ pub(in crate::record) fn merge(
         }
     }
     merging.merged
-}
-
-/// Whether nothing is known yet of a publisher who lists changes only.
-fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
-    document.lists_changes()
-        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
-}
-
-/// What of a complete feed is shown beside what its document lists: the last that changed.
-fn newest<'a>(complete: &'a FeedDocument<'_>, listed: &HashSet<&SyncId>) -> Vec<&'a SyncId> {
-    let all = complete.entries.iter().filter_map(Entry::shared);
-    let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
-    let mut living: Vec<_> = living.collect();
-    living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
-    let room = SHOWN_LEAST.saturating_sub(listed.len());
-    living.into_iter().take(room).map(|said| said.id()).collect()
 }
 
 /// A merge that is being made.
@@ -388,7 +378,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         let has_mark = |sse091: Option<bool>| sse091 == Some(true);
         let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
         if is_same && sync::same_item(&bare(&merged), &before) {
-            self.same(index, known, offer, &merged.winner);
+            self.same(index, known, offer, (&merged.winner, sse091));
             return;
         }
         // The bytes of a version that stays are newer only where its publisher has them.
@@ -412,6 +402,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             describe(&mut next, entry);
             next.prints = diff::portrait(entry, &self.draft.round.options.ignore).prints;
             next.bytes = print;
+            next.noise.few_references = false;
         } else if let Some(markup) = &markup {
             next.title.clone_from(&markup.card.title);
             next.link.clone_from(&markup.card.link);
@@ -452,7 +443,13 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// The version is known. Its publisher may have newer bytes of it all the same, which are served
     /// where the publisher is the one that the item comes from.
-    fn same(&mut self, index: usize, known: &Known, offer: &Offer<'_>, winner: &Version<Datum>) {
+    fn same(
+        &mut self,
+        index: usize,
+        known: &Known,
+        offer: &Offer<'_>,
+        (winner, sse091): (&Version<Datum>, Option<bool>),
+    ) {
         if offer.takes_over {
             self.draft.change(index, |item| item.origin = offer.origin.clone());
         }
@@ -471,19 +468,22 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.draft.change(index, |item| item.extras = extras_of(offer.said));
             self.draft.shown_changed = true;
         }
+        let is_old = known.noise.few_references;
         let is_newest = winner.data.place == Place::Entry
-            && winner.data.print != known.bytes.to_be_bytes()
+            && (winner.data.print != known.bytes.to_be_bytes() || is_old)
             && is_its
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
         let portrait = diff::portrait(&entry, &self.draft.round.options.ignore);
         let print = offer.body.print();
-        let is_other = portrait.prints != known.prints;
+        let is_other = portrait.prints != known.prints && print != known.bytes;
         self.draft.change(index, |item| {
             describe(item, &entry);
             item.prints = portrait.prints;
             item.bytes = print;
+            item.sse091 = item.sse091.or(sse091.filter(|_| is_old));
+            item.noise.few_references = false;
         });
         if is_other {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());

@@ -2,7 +2,7 @@
 
 use super::super::draft::Draft;
 use super::{Parts, Slot};
-use crate::model::{EventKind, Known, Origin, Standing, SyncId, Tick, Time};
+use crate::model::{Entry, EventKind, FeedDocument, Known, Origin, Standing, SyncId, Tick, Time};
 use crate::record::draft::Said;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -25,6 +25,25 @@ impl Listed {
 
 /// The least items that the reader view shows of a publisher who lists changes only.
 pub(in crate::record) const SHOWN_LEAST: usize = 100;
+
+/// Whether nothing is known yet of a publisher who lists changes only.
+pub(super) fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
+    document.lists_changes()
+        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+}
+
+/// What of a complete feed is shown beside what its document lists: the last that changed.
+pub(super) fn newest<'a>(
+    complete: &'a FeedDocument<'_>,
+    listed: &HashSet<&SyncId>,
+) -> Vec<&'a SyncId> {
+    let all = complete.entries.iter().filter_map(Entry::shared);
+    let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
+    let mut living: Vec<_> = living.collect();
+    living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
+    let room = SHOWN_LEAST.saturating_sub(listed.len());
+    living.into_iter().take(room).map(|said| said.id()).collect()
+}
 
 /// By what items stand in order of update: the date that they bear, but none that is later than the
 /// gateway saw it, and then when it was taken in.
