@@ -5,6 +5,8 @@
 //! for each, an object stands in its element, an attribute is a member that begins with `@`. A member whose
 //! name cannot be that of an element is an element `member`, which has it as `name`.
 
+mod edit;
+
 use super::convert::tree::{self, Element, Node};
 use super::escape;
 use super::scope::ATOM;
@@ -27,14 +29,19 @@ const NAME: &str = "name";
 /// How deep members are written as elements.
 const DEPTH_LIMIT: usize = 64;
 
-/// What of an entry says whether its shape is still that of what it says: its title, its texts and its
-/// links.
+/// What of an entry says whether its shape is still that of what it says: all that a collection has
+/// words for.
 pub fn print(entry: &Element) -> String {
     let mut hash = Xxh3::new();
     for child in entry.elements().filter(|child| child.namespace == ATOM) {
         let said = match child.name.as_str() {
-            "title" | "content" | "summary" => child.content(),
+            "title" | "content" | "summary" | "published" | "updated" => child.content(),
+            "author" => child.find(ATOM, "name").map(Element::content).unwrap_or_default(),
             "link" => child.attribute("href").unwrap_or_default().to_owned(),
+            "category" => {
+                let shown = child.attribute("label").or_else(|| child.attribute("term"));
+                shown.unwrap_or_default().to_owned()
+            }
             _ => continue,
         };
         hash.update(child.name.as_bytes());
@@ -62,18 +69,18 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shape that goes with an entry; `None` where it has none, or says something else by now.
+    /// The shape that goes with an entry, with what was edited since it was made; `None` where it has
+    /// none.
     pub fn of(entry: &Element) -> Option<Self> {
         let mut shapes = entry.elements().filter(|child| child.namespace == NAMESPACE);
         let shape = shapes.next()?;
-        if shape.attribute(OF) != Some(print(entry).as_str()) {
-            return None;
-        }
-        match shape.name.as_str() {
-            JSON => serde_json::from_str(&shape.content()).ok().map(Self::Json),
-            POX => Some(Self::Pox(shape.children.clone())),
-            _ => None,
-        }
+        let kept = match shape.name.as_str() {
+            JSON => serde_json::from_str(&shape.content()).ok().map(Self::Json)?,
+            POX => Self::Pox(shape.children.clone()),
+            _ => return None,
+        };
+        let is_edited = shape.attribute(OF) != Some(print(entry).as_str());
+        Some(if is_edited { edit::edited(kept, entry) } else { kept })
     }
 
     /// As members of an object.

@@ -377,14 +377,39 @@ fn items_of_collections_come_back_in_their_own_terms() {
     let members = object(&written(&mut from_pox, Container::Json));
     assert_eq!((&members["body"], &members["tag"][1]), (&"b".into(), &"y".into()));
     assert_eq!(members["rank"]["@unit"], "m");
-    // What was edited here is written as any other.
+    // What was edited elsewhere stands in the item's own terms, and all else of it stays.
     let data = &mut from_json.items[0].shared.winner.data;
     let title = Some("edited".to_owned());
     let amendment = crate::parse::Amendment { title, ..Default::default() };
     *data = crate::parse::amended_markup(data, &amendment).unwrap();
     let members = object(&written(&mut from_json, Container::Json));
-    assert_eq!(
-        (&members["title"], &members["subject"]),
-        (&"edited".into(), &serde_json::Value::Null)
-    );
+    let mut wanted = object(&json);
+    wanted["subject"] = "edited".into();
+    assert_eq!(members, wanted);
+    edit(&mut from_json, "term=\"a\"", "term=\"z\"");
+    edit(&mut from_json, "<shape:json", "<author><name>N</name></author><shape:json");
+    edit(&mut from_json, "d &amp; &lt;b&gt;e", "d &amp; &lt;b&gt;f");
+    wanted["tags"] = serde_json::json!(["z", "b"]);
+    wanted["author"] = "N".into();
+    wanted["description"] = "d & <b>f</b>".into();
+    assert_eq!(object(&written(&mut from_json, Container::Json)), wanted);
+    edit(&mut from_pox, ">s<", ">t<");
+    edit(&mut from_pox, ">b<", ">c<");
+    edit(&mut from_pox, "<shape:pox", "<category term=\"k\"/><summary>m</summary><shape:pox");
+    let elements = written(&mut from_pox, Container::Pox);
+    let wanted = "<subject>t</subject><body>c</body><rank unit=\"m\">7</rank><tag>x</tag><tag>y</tag>\
+                  <description>m</description><category>k</category></item>";
+    assert!(elements.contains(wanted), "{elements}");
+}
+
+/// Changes what an item says in front of its shape, as somebody does who knows Atom alone.
+fn edit(feed: &mut Feed, old: &str, new: &str) {
+    let data = &mut feed.items[0].shared.winner.data;
+    let (said, shape) = data.xml.split_once("<shape:").unwrap();
+    let whole = match old.strip_prefix("<shape:") {
+        Some(rest) => format!("{said}{new}{}", shape.strip_prefix(rest).unwrap()),
+        None => format!("{}<shape:{shape}", said.replacen(old, new, 1)),
+    };
+    assert_ne!(*data.xml, *whole, "{old} in {}", data.xml);
+    data.xml = whole;
 }
