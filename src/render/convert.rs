@@ -6,6 +6,7 @@
 
 mod atom03;
 mod author;
+mod category;
 mod element;
 mod head;
 mod json_feed;
@@ -22,7 +23,8 @@ use std::borrow::Cow;
 use tree::Element;
 
 pub use author::{Person, authors, people};
-pub use neutral::{Category, DUBLIN_CORE, Neutral, Text};
+pub use category::{Category, Tags};
+pub use neutral::{DUBLIN_CORE, Neutral, Text};
 pub use outline::feed as list;
 
 /// What is converted to.

@@ -6,7 +6,7 @@ mod files;
 mod own;
 
 use super::collection::Shown;
-use super::convert::{self, Neutral, Person, Text};
+use super::convert::{self, Neutral, Person, Tags, Text};
 use super::head::own_address;
 use super::references::Base;
 use super::scope::{ATOM, base_of};
@@ -149,9 +149,9 @@ fn tags(said: &Neutral) -> Vec<String> {
     let subjects =
         said.foreign.iter().filter(|element| element.is(convert::DUBLIN_CORE, "subject"));
     let subjects = subjects.map(convert::tree::Element::content);
-    let mut tags = Vec::new();
+    let mut tags = Tags::default();
     for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {
-        own::add_tag(&mut tags, &tag);
+        tags.add(&tag);
     }
-    tags
+    tags.into_vec()
 }

@@ -4,7 +4,8 @@
 //! Dublin Core, `content:encoded`, `slash:comments`, and elements of Atom in RSS.
 
 use super::Target;
-use super::neutral::{CONTENT, Category, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING, Text};
+use super::category::Category;
+use super::neutral::{CONTENT, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING, Text};
 use super::tree::{Attribute, Element};
 use crate::model::{Family, Time};
 use crate::render::media;

@@ -1,7 +1,8 @@
 //! The head of a feed from one family to the other.
 
 use super::author::{self, Person};
-use super::neutral::{Category, DUBLIN_CORE};
+use super::category::Category;
+use super::neutral::DUBLIN_CORE;
 use super::tree::{self, Attribute, Element};
 use crate::model::{Context, Skeleton};
 use crate::parse;

@@ -1,6 +1,7 @@
 //! JSON Feed 1.0 and 1.1 to Atom 1.0.
 
 use super::atom_date;
+use super::category::Tags;
 use super::tree::Element;
 use crate::model::{Card, Markup, Skeleton, Time};
 use crate::render::references::is_address;
@@ -76,14 +77,10 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
         }
     }
     push_authors(&mut entry, &json);
-    let mut tags = Vec::new();
-    for tag in list(&json, "tags").filter_map(Value::as_str).map(str::trim) {
-        if !tag.is_empty() && !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
-    for tag in tags {
-        entry.push(Element::new(ATOM, "category").with("term", tag));
+    let mut tags = Tags::default();
+    list(&json, "tags").filter_map(Value::as_str).for_each(|tag| tags.add(tag));
+    for tag in tags.into_vec() {
+        entry.push(Element::new(ATOM, "category").with("term", &tag));
     }
     if let Some(summary) = string(&json, "summary") {
         entry.push(simple("summary", summary));

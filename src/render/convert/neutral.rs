@@ -1,6 +1,7 @@
 //! What an entry says, in no format: the step between two families.
 
 use super::author::{self, Person};
+use super::category::{Categories, Category};
 use super::tree::{self, Attribute, Element};
 use super::{atom03, json_feed};
 use crate::model::{Card, Family, Format, Markup, Time};
@@ -93,24 +94,6 @@ impl Text {
     }
 }
 
-/// A category (RFC 4287 section 4.2.2).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Category {
-    /// What it is.
-    pub term: String,
-    /// Of what scheme.
-    pub scheme: Option<String>,
-    /// What to show instead of the term.
-    pub label: Option<String>,
-}
-
-impl Category {
-    /// What people read.
-    pub fn shown(&self) -> &str {
-        self.label.as_deref().unwrap_or(&self.term)
-    }
-}
-
 /// A file that belongs to an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Enclosure {
@@ -199,6 +182,10 @@ impl Neutral {
         let language = self.language.take().or(entry.language);
         let link = link.map(references::encoded);
         let mut links = entry.links;
+        let addresses = links.iter_mut().flat_map(|link| &mut link.attributes);
+        for address in addresses.filter(|part| part.namespace.is_empty() && part.name == "href") {
+            address.value = references::encoded(std::mem::take(&mut address.value));
+        }
         links.retain(|other| {
             other.attribute("rel") != Some("alternate")
                 || other.attribute("href") != link.as_deref()
@@ -214,10 +201,14 @@ impl Neutral {
             link,
             language,
             links,
+            categories: reading.categories.into_vec(),
             ..entry
         };
         for enclosure in &mut self.enclosures {
             enclosure.address = references::encoded(std::mem::take(&mut enclosure.address));
+        }
+        for address in self.comments.iter_mut().map(|(address, _)| address) {
+            *address = references::encoded(std::mem::take(address));
         }
         if let (Some((_, count)), Some(said)) = (&mut self.comments, reading.count) {
             count.get_or_insert(said);
@@ -231,6 +222,7 @@ struct Reading {
     /// The namespace of the format's own elements.
     own: String,
     entry: Neutral,
+    categories: Categories,
     /// `dc:creator`, then the authors by the format's own means.
     creators: Vec<Person>,
     authors: Vec<Person>,
@@ -269,7 +261,7 @@ impl Reading {
             "category" => {
                 let term = value("term").unwrap_or_default();
                 let (scheme, label) = (value("scheme"), value("label"));
-                entry.categorize(Category { term, scheme, label });
+                self.categories.add(Category { term, scheme, label });
             }
             "content" => match child.attribute("src") {
                 Some(address) => {
@@ -327,7 +319,7 @@ impl Reading {
             "author" => self.authors.extend(said().as_deref().and_then(Person::of_rss)),
             "category" => {
                 let (term, scheme) = (said().unwrap_or_default(), value("domain"));
-                entry.categorize(Category { term, scheme, label: None });
+                self.categories.add(Category { term, scheme, label: None });
             }
             "comments" => entry.comments = said().map(|address| (address, None)),
             "description" => {
@@ -369,28 +361,6 @@ impl Reading {
             }
             _ => entry.foreign.push(child.clone()),
         }
-    }
-}
-
-impl Neutral {
-    /// Adds a category that says something and was not named yet. One that only shows the text of
-    /// another of its scheme is that other's: a converted feed has both.
-    fn categorize(&mut self, new: Category) {
-        let new = Category {
-            term: new.term.trim().to_owned(),
-            label: new.label.filter(|label| !label.trim().is_empty() && *label != new.term),
-            ..new
-        };
-        let shows = |one: &Category, other: &Category| {
-            one.label.is_none() && one.scheme == other.scheme && one.term == other.shown()
-        };
-        if new.shown().is_empty()
-            || self.categories.iter().any(|known| *known == new || shows(&new, known))
-        {
-            return;
-        }
-        self.categories.retain(|known| !shows(known, &new));
-        self.categories.push(new);
     }
 }
 

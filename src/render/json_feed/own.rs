@@ -2,6 +2,7 @@
 //! `author`. All references are absolute.
 
 use crate::model::Time;
+use crate::render::convert::Tags;
 use crate::render::media;
 use crate::render::references::{Base, absolute_html};
 use serde_json::{Map, Value};
@@ -43,23 +44,16 @@ pub fn item(text: &str, base: &Base) -> Option<Map<String, Value>> {
     {
         *html = absolute;
     }
-    let mut tags = Vec::new();
+    let mut tags = Tags::default();
     for tag in item.remove("tags").iter().filter_map(Value::as_array).flatten() {
-        add_tag(&mut tags, tag.as_str().unwrap_or_default());
+        tags.add(tag.as_str().unwrap_or_default());
     }
+    let tags = tags.into_vec();
     if !tags.is_empty() {
         item.insert("tags".to_owned(), tags.into());
     }
     attachments(&mut item, base);
     Some(item)
-}
-
-/// Adds a tag that says something, once.
-pub fn add_tag(tags: &mut Vec<String>, tag: &str) {
-    let tag = tag.trim();
-    if !tag.is_empty() && !tags.iter().any(|known| known == tag) {
-        tags.push(tag.to_owned());
-    }
 }
 
 fn is_said(value: &Value) -> bool {

@@ -112,6 +112,31 @@ fn an_rss_item_says_all_in_atom() {
 }
 
 #[test]
+fn addresses_that_browsers_mend_are_not_lost() {
+    let rss = RSS.replace("<rss ", "<rss xmlns:atom=\"http://www.w3.org/2005/Atom\" ").replace(
+        "<comments>/1#c</comments>",
+        "<comments> https://pub.example/a b#c </comments><atom:link rel=\"related\" \
+         href=\"https://pub.example/x y\"/><atom:link rel=\"via\" href=\" z/1 2 \"/>",
+    );
+    let text = shown(Format::Rss20, &rss, Container::Atom);
+    has(
+        &text,
+        &[
+            "href=\"https://pub.example/a%20b#c\"",
+            "href=\"https://pub.example/x%20y\"",
+            "/z/1%202\"",
+        ],
+    );
+    let atom = ATOM.replace(
+        "<summary>",
+        "<link rel=\"replies\" href=\"https://pub.example/a b#c\"/><link rel=\"related\" \
+         href=\"https://pub.example/x y\"/><summary>",
+    );
+    let text = shown(Format::Atom10, &atom, Container::Rss);
+    has(&text, &["href=\"https://pub.example/x%20y\""]);
+}
+
+#[test]
 fn a_json_feed_says_all_of_both() {
     let text = shown(Format::Rss20, RSS, Container::JsonFeed);
     let feed: Value = serde_json::from_str(&text).unwrap();
