@@ -8,6 +8,9 @@ use crate::render::{shape, sx};
 pub(in crate::parse) struct Out {
     text: String,
     limit: usize,
+    /// How much of the text is shapes, which say again what the entries do and have a limit of their
+    /// own: a collection may be as large as any other document.
+    shapes: usize,
     /// The line that the text ends in, and up to where line ends were counted.
     line: usize,
     counted: usize,
@@ -15,7 +18,7 @@ pub(in crate::parse) struct Out {
 
 impl Out {
     pub(in crate::parse) const fn new(limits: &Limits) -> Self {
-        Self { text: String::new(), limit: limits.decoded, line: 1, counted: 0 }
+        Self { text: String::new(), limit: limits.decoded, shapes: 0, line: 1, counted: 0 }
     }
 
     /// How long the text is.
@@ -26,12 +29,14 @@ impl Out {
     /// Adds the shape that the entry which begins at `start` has in its collection: an element of that
     /// name with `content` in it, as it is written (FeedSync for Collections, section 2.1.7).
     pub(in crate::parse) fn shape(&mut self, start: usize, name: &str, content: &str) {
-        if self.is_full() || self.text.len().saturating_add(content.len()) > self.limit {
+        if self.is_full() || self.shapes.saturating_add(content.len()) > self.limit {
             return;
         }
         let whole = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
         if let Some(of) = shape::print_of(&whole) {
+            let before = self.text.len();
             shape::element(&mut self.text, name, &of, content);
+            self.shapes = self.shapes.saturating_add(self.text.len().saturating_sub(before));
         }
     }
 
@@ -44,7 +49,7 @@ impl Out {
 
     /// Whether it is longer than may be, so that it will be refused whatever comes.
     pub(in crate::parse) const fn is_full(&self) -> bool {
-        self.text.len() > self.limit
+        self.text.len().saturating_sub(self.shapes) > self.limit
     }
 
     /// Adds text, escaped.
@@ -124,7 +129,7 @@ impl Out {
 
     /// The document.
     pub(in crate::parse) fn finish(self) -> Result<String, ParseError> {
-        let (found, limit) = (self.text.len(), self.limit);
+        let (found, limit) = (self.text.len().saturating_sub(self.shapes), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
     }
 }
