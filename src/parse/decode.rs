@@ -254,8 +254,11 @@ impl Before<'_> {
     /// Whether bytes that no authority explains can be what they were before, with some of them bad.
     fn explains(&self, bytes: &[u8]) -> bool {
         let Some(encoding) = Encoding::for_label(self.charset.as_bytes()) else { return false };
-        if self.is_firm {
-            return true;
+        // Other bytes, read as sixteen bits each, are a document of no kind, which nobody could ever
+        // see a second time.
+        let shows_markup = encoding.is_ascii_compatible() || shows_markup(encoding, bytes);
+        if self.is_firm || !shows_markup {
+            return shows_markup;
         }
         if encoding == UTF_8 {
             // In another charset hardly a character beyond ASCII looks like UTF-8.
@@ -264,6 +267,12 @@ impl Before<'_> {
         }
         !encoding.decode_without_bom_handling(bytes).1
     }
+}
+
+/// Whether bytes have in them what a document begins with.
+fn shows_markup(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    let sample = bytes.get(..SNIFF_LIMIT).unwrap_or(bytes);
+    encoding.decode_without_bom_handling(sample).0.contains(['<', '{'])
 }
 
 /// A feed that was UTF-8 still is where no more than so many places are broken for each character
@@ -379,6 +388,39 @@ mod tests {
         assert_eq!(decode_as(both, http, before, &limits).unwrap().encoding, "UTF-8");
         // A charset that is declared and right is taken, whatever was before.
         assert_eq!(decode_as(both, None, before, &limits).unwrap().encoding, "windows-1252");
+    }
+
+    #[test]
+    fn a_feed_that_becomes_another_charset_is_not_unreadable() {
+        let limits = Limits::default();
+        let latin = b"<a>L'\xE9t\xE9 \xE0 la plage.</a>";
+        for (charset, is_firm, expected) in [
+            ("UTF-16LE", true, "windows-1252"),
+            ("UTF-16LE", false, "windows-1252"),
+            ("UTF-16BE", true, "windows-1252"),
+            // Here the markup is there, and the second look guesses.
+            ("ISO-2022-JP", true, "ISO-2022-JP"),
+            ("ISO-2022-JP", false, "windows-1252"),
+        ] {
+            let before = Some(Before { charset, is_firm });
+            let read = decode_as(latin, None, before, &limits).unwrap();
+            assert_eq!(read.encoding, expected, "{charset} {is_firm}");
+            assert!(read.text.starts_with("<a>L'") && read.text.ends_with("plage.</a>"));
+            // What is declared and right is taken at once.
+            let declared =
+                [b"<?xml version='1.0' encoding='windows-1252'?>", latin.as_slice()].concat();
+            assert_eq!(
+                decode_as(&declared, None, before, &limits).unwrap().encoding,
+                "windows-1252"
+            );
+            let http = Some("text/xml; charset=windows-1252");
+            assert_eq!(decode_as(latin, http, before, &limits).unwrap().encoding, "windows-1252");
+        }
+        // Some bad bytes make no other charset of one that is what it was.
+        let mut wide = wide(" \u{e9}<a>\u{e9}</a>", u16::to_le_bytes);
+        wide.extend([0x00, 0xD8, 0x41]);
+        let before = Some(Before { charset: "UTF-16LE", is_firm: true });
+        assert_eq!(decode_as(&wide, None, before, &limits).unwrap().encoding, "UTF-16LE");
     }
 
     #[test]
