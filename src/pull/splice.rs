@@ -3,7 +3,7 @@
 use super::convert;
 use super::item::{Item, identity};
 use super::merge::Outcome;
-use crate::model::{Family, Stamp, Time, Version};
+use crate::model::{Family, Stamp, SyncExtras, Time, Version};
 use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
 use crate::render::{Dialect, sx, sx091};
 use crate::sync::{Conflict091, Item091};
@@ -78,7 +78,10 @@ fn indent<'a>(feed: &'a SseFeed<'_>) -> &'a str {
 
 pub(super) fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scope: &Scope) {
     match item {
-        Item::Sse(item) => push_version(out, &item.winner, &item.conflicts, target, scope),
+        Item::Sse(item) => {
+            let extras = item.winner.data.extras.as_deref();
+            push_version(out, (&item.winner, extras), &item.conflicts, target, scope);
+        }
         Item::Sse091(item) => push_091(out, item, target, scope),
         Item::Plain(payload) => {
             let id = identity(payload);
@@ -89,7 +92,7 @@ pub(super) fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scop
 
 fn push_version(
     out: &mut String,
-    version: &Version<Payload>,
+    (version, extras): (&Version<Payload>, Option<&SyncExtras>),
     conflicts: &[Version<Payload>],
     target: &Target<'_>,
     scope: &Scope,
@@ -105,12 +108,12 @@ fn push_version(
         &mut |out, place| {
             let mut nested = |out: &mut String| {
                 for conflict in conflicts {
-                    push_version(out, conflict, &[], target, place.scope);
+                    push_version(out, (conflict, None), &[], target, place.scope);
                 }
             };
             let nested: Option<&mut dyn FnMut(&mut String)> =
                 if conflicts.is_empty() { None } else { Some(&mut nested) };
-            sx::sync_element(out, place.prefix, place.declare, version, nested);
+            sx::sync_element_with(out, place.prefix, place.declare, version, extras, nested);
         },
     );
 }

@@ -134,6 +134,36 @@ fn an_atom_entry_becomes_an_item_and_an_item_an_entry() {
     assert_eq!(printed(&feed, &merged), Ok(feed.replace("</feed>", &format!("{entry}</feed>"))));
 }
 
+/// SSE 1.0 section 2.1.8.
+#[test]
+fn what_sse_does_not_know_comes_along() {
+    let extended = |id: &str, updates: u32| {
+        sync(id, updates, "B")
+            .replace("<sx:sync ", "<sx:sync xmlns:e=\"urn:e\" e:a=\"1\" ")
+            .replace("\"/></sx:sync>", "\"><e:in/></sx:history><e:m>&eacute;</e:m></sx:sync>")
+    };
+    let local = rss(&format!("<item>{}<title>two</title></item>", sync("two", 1, "A")));
+    let incoming = rss(&format!(
+        "<item>{}<title>newer</title></item><item>{}<title>three</title></item>",
+        extended("two", 2),
+        extended("three", 1),
+    ));
+    let merged = printed(&local, &incoming).unwrap();
+    for (wanted, times) in
+        [(":a=\"1\"", 2), ("<e:in xmlns:e=\"urn:e\"/></sx:history>", 2), (">é</e:m>", 2)]
+    {
+        assert_eq!(merged.matches(wanted).count(), times, "{wanted}: {merged}");
+    }
+    // It is read again, and nothing is added by merging once more.
+    assert_eq!(printed(&merged, &incoming).unwrap(), merged);
+    // A version that lost has none.
+    let contested = rss(&format!("<item>{}<title>mine</title></item>", sync("two", 2, "A")));
+    let merged = printed(&contested, &incoming).unwrap();
+    let (_, conflicts) = merged.split_once("<sx:conflicts>").unwrap();
+    let (conflicts, _) = conflicts.split_once("</sx:conflicts>").unwrap();
+    assert!(!conflicts.contains("urn:e"), "{merged}");
+}
+
 #[test]
 fn an_id_that_is_no_iri_is_not_made_one_by_force() {
     let item = rss(&format!("<item>{}<guid>7</guid></item>", sync("a b", 1, "A")));

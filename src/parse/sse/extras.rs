@@ -1,7 +1,8 @@
 //! Markup in `sx:sync` that SSE does not know (SSE 1.0 section 2.1.8).
 //!
 //! It is written anew from what was read, so that it can stand in any document: a reference that
-//! nothing declares, a processing instruction or a comment does not come along as it was written.
+//! nothing declares is what HTML knows by its name, and a processing instruction or a comment does not
+//! come along.
 
 use super::sync::{is_sync_markup, update};
 use super::tree::{Content, Id, Tree, split};
@@ -227,14 +228,14 @@ mod tests {
     fn it_is_written_so_that_it_can_stand_anywhere() {
         let declarations = " xmlns:e=\"urn:e\" xmlns:f=\"urn:e\"";
         let sync = format!(
-            " e:a=\"1\" f:a=\"2\">{HISTORY}<e:m x=\"&eacute;\" e:a='1' f:a='2'>&eacute;&amp;\
+            " e:a=\"1\" f:a=\"2\">{HISTORY}<e:m x=\"&eacute;\" e:a='1' f:a='2'>&eacute;&nothing;&amp;\
              <?pi?><!-- a -- b --><![CDATA[<]]><n xmlns=\"urn:n\"><o xmlns=\"\"/></n></e:m><p/>"
         );
         let Extra { attributes, elements } = extras(declarations, &sync).unwrap().sync;
         assert_eq!(attributes, [(Some("urn:e".to_owned()), "a".to_owned(), "1".to_owned())]);
         assert_eq!(
             elements,
-            "<e:m xmlns:e=\"urn:e\" x=\"é\" e:a=\"1\">&amp;eacute;&amp;\
+            "<e:m xmlns:e=\"urn:e\" x=\"é\" e:a=\"1\">é&amp;nothing;&amp;\
              &lt;<n xmlns=\"urn:n\"><o xmlns=\"\"/></n></e:m><p xmlns=\"\"/>"
         );
         assert!(Tree::read(&format!("<x>{elements}</x>")).is_ok());

@@ -9,6 +9,7 @@ use crate::model::{Family, Shared, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Item091;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// An SSE feed file.
 #[derive(Debug)]
@@ -135,17 +136,23 @@ fn items(
         }
         let found = sync_of(tree, id);
         let said = found.as_ref().ok().copied().flatten();
-        let shared = match found {
+        let extras = said.map_or_else(|| Some(SyncExtras::default()), |sync| extras(tree, sync));
+        let mut shared = match found {
             Ok(sync) => sync.map(|sync| shared(tree, rss, id, sync)),
             Err(error) => Some(Err(error)),
         };
+        if let (Some(Ok(shared)), Some(extras)) = (&mut shared, &extras)
+            && !extras.is_empty()
+        {
+            shared.winner.data.extras = Some(Arc::new(extras.clone()));
+        }
         items.push(SseItem {
             element: id,
             span: element.span.clone(),
             dialect: dialect(tree, id),
             shared,
             shared_091: sync091::read(tree, family, id).transpose(),
-            extras: said.map_or_else(|| Some(SyncExtras::default()), |sync| extras(tree, sync)),
+            extras,
         });
         // What entries inherit counts for each of them.
         weight = weight.saturating_add(items.last().map_or(0, SseItem::weight));

@@ -2,11 +2,12 @@
 
 use super::tree::{Content, Id, Tree, split};
 use super::values::{self, Values};
-use crate::model::Family;
+use crate::model::{Family, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Canonical;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// An item's own markup, cut out of its document, and what it needs to stand elsewhere.
 ///
@@ -40,6 +41,8 @@ pub struct Payload {
     pub has_base: bool,
     /// The values to convert it by.
     pub values: Values,
+    /// What its `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
+    pub extras: Option<Arc<SyncExtras>>,
     canonical: String,
 }
 
@@ -95,6 +98,7 @@ impl Payload {
             has_lang: element.attribute("xml:lang").is_some(),
             has_base: element.attribute("xml:base").is_some(),
             values: values::read(tree, family, item),
+            extras: None,
             canonical: canonical(tree, item, sync),
             xml,
         })

@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
                 Event::GeneralRef(name) => {
                     let value = match name.resolve_char_ref() {
                         Ok(Some(c)) => c.to_string(),
-                        Ok(None) => match quick_xml::escape::resolve_xml_entity(&name) {
+                        Ok(None) => match crate::parse::named_reference(&name) {
                             Some(known) => known.to_owned(),
                             None => format!("&{};", &*name),
                         },
@@ -374,7 +374,7 @@ fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), 
         }
         let attribute = attribute.map_err(|error| SseFault::Malformed(error.to_string()))?;
         named(attribute.key.as_ref())?;
-        // A reference that XML does not know stays as it is written; where the value matters it
+        // A reference that nobody knows stays as it is written; where the value matters it
         // will not do there.
         let value = match attribute.normalized_value(XmlVersion::Implicit1_0) {
             Ok(value) => value.into_owned(),
