@@ -210,6 +210,13 @@ mod tests {
         Read(usize),
     }
 
+    /// What is in conflict, in whatever order.
+    fn lost(item: &Shared<String>) -> Vec<String> {
+        let mut lost: Vec<String> = item.conflicts.iter().map(|c| c.data.clone()).collect();
+        lost.sort_unstable();
+        lost
+    }
+
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step =
             prop_oneof![(0_usize..4).prop_map(Step::Edit), (0_usize..4).prop_map(Step::Read)];
@@ -248,9 +255,13 @@ mod tests {
                 }
             }
             let shown = ring.map(|endpoint| endpoint.held.unwrap().0.item);
+            let old_hops = hops.iter().filter(|hop| **hop).count();
             for other in &shown[1..] {
                 prop_assert_eq!(&other.winner.data, &shown[0].winner.data);
                 prop_assert_eq!(other.winner.updates, shown[0].winner.updates);
+                if matches!(old_hops, 0 | 1 | 4) {
+                    prop_assert_eq!(lost(other), lost(&shown[0]));
+                }
             }
         }
     }
