@@ -23,6 +23,7 @@ mod prune;
 mod purge;
 mod read;
 mod redact;
+mod redo;
 mod rehearsal;
 mod request;
 mod shared;

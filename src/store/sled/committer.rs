@@ -9,6 +9,7 @@ use super::keys;
 use super::plan::{Place, encoded, plan};
 use super::prune;
 use super::purge;
+use super::redo;
 use super::request::{Answer, Request};
 use super::shared::{Gate, Shared};
 use super::trees::{Class, Trees, Writes};
@@ -258,7 +259,7 @@ impl Committer {
     }
 
     fn checkpoint(
-        &self,
+        &mut self,
         claim: &Claim,
         states: &[PollState],
         round: &mut Round,
@@ -274,7 +275,7 @@ impl Committer {
     }
 
     fn prune(
-        &self,
+        &mut self,
         claim: &Claim,
         gone: &prune::Gone,
         round: &mut Round,
@@ -284,7 +285,12 @@ impl Committer {
         Ok(self.write(&writes, round)?)
     }
 
-    fn trim(&self, claim: &Claim, before: Time, round: &mut Round) -> Result<usize, CommitError> {
+    fn trim(
+        &mut self,
+        claim: &Claim,
+        before: Time,
+        round: &mut Round,
+    ) -> Result<usize, CommitError> {
         self.claimed(claim)?;
         let (writes, epochs) = prune::trim(&self.trees, before, self.sealed.0)?;
         self.write(&writes, round)?;
@@ -335,7 +341,7 @@ impl Committer {
         Ok(())
     }
 
-    fn put_feed(&self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
+    fn put_feed(&mut self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
         let what = || format!("the record of the feed {}", record.name);
         let row = encoded(&self.trees, &FeedRow::from(record), what)?;
         let mut writes = Writes::new();
@@ -343,7 +349,7 @@ impl Committer {
         self.write(&writes, round)
     }
 
-    fn note_attempt(&self, attempt: &Attempt, round: &mut Round) -> Result<(), StoreError> {
+    fn note_attempt(&mut self, attempt: &Attempt, round: &mut Round) -> Result<(), StoreError> {
         let (mut writes, key) = (Writes::new(), keys::feed(&attempt.feed));
         if attempt.is_over() {
             self.trees.remove(&mut writes, Class::Attempts, key)?;
@@ -356,7 +362,7 @@ impl Committer {
     }
 
     fn put_subscriptions(
-        &self,
+        &mut self,
         subscriptions: &[Subscription],
         round: &mut Round,
     ) -> Result<(), StoreError> {
@@ -397,12 +403,15 @@ impl Committer {
     }
 
     /// Applies writes. What an engine that fails in a write has done is unknown: the store stops.
-    fn write(&self, writes: &Writes, round: &mut Round) -> Result<(), StoreError> {
+    fn write(&mut self, writes: &Writes, round: &mut Round) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
         }
         round.wrote = true;
-        match self.trees.apply(writes) {
+        let (trees, barrier) = (&*self.trees, &mut *self.barrier);
+        match redo::apply(trees, writes, &mut || {
+            barrier.pass().map_err(|error| undurable(trees, error))
+        }) {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.shared.fail(&error);
@@ -417,9 +426,7 @@ impl Committer {
         match self.barrier.pass() {
             Ok(()) => true,
             Err(source) => {
-                let source =
-                    std::io::Error::new(source.kind(), format!("{}: {source}", self.trees.path()));
-                self.shared.fail(&StoreError::Io { doing: "make a write durable", source });
+                self.shared.fail(&undurable(&self.trees, source));
                 false
             }
         }
@@ -441,6 +448,12 @@ impl Committer {
             self.shared.sealed.send_replace(epoch);
         }
     }
+}
+
+/// The error of a barrier that failed.
+fn undurable(trees: &Trees, source: std::io::Error) -> StoreError {
+    let source = std::io::Error::new(source.kind(), format!("{}: {source}", trees.path()));
+    StoreError::Io { doing: "make a write durable", source }
 }
 
 /// Takes what is waiting, as far as the group has room.

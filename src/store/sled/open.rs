@@ -6,6 +6,7 @@ use super::folder::{Folder, Mark};
 use super::keys;
 use super::purge;
 use super::read::last_logged;
+use super::redo;
 use super::trees::{Class, Trees, failed};
 use crate::model::{EndpointId, FeedName, FeedState, Time};
 use crate::store::floor::Floor;
@@ -17,8 +18,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The format that is written. 2: versions stored as differences, and past orders; a program that
-/// knows 1 only would write nothing into the past and leave a gap in it.
-const FORMAT: u32 = 2;
+/// knows 1 only would write nothing into the past and leave a gap in it. 3: a redo log; a program
+/// that knows 2 only would take half of a large change for the whole.
+const FORMAT: u32 = 3;
 /// The oldest format that is read.
 const OLDEST_FORMAT: u32 = 1;
 /// The first key of the default tree: the format's number, four bytes, the greatest first.
@@ -53,7 +55,8 @@ pub(super) struct Found {
     sealed: (Epoch, Time),
 }
 
-/// Opens sled in the folder `path`; messages speak of the folder `shown`.
+/// Opens sled in the folder `path` and carries out what is in its redo log; messages speak of the
+/// folder `shown`.
 pub(super) fn engine(path: &Path, shown: &Path) -> Result<Trees, StoreError> {
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
@@ -64,7 +67,7 @@ pub(super) fn engine(path: &Path, shown: &Path) -> Result<Trees, StoreError> {
         let opened =
             catch_unwind(AssertUnwindSafe(|| config.open().and_then(|db| Trees::open(&db, &path))));
         match opened {
-            Ok(Ok(trees)) => return Ok(trees),
+            Ok(Ok(trees)) => return redo::carry_out(&trees).map(|()| trees),
             Ok(Err(error)) if locked(&error) => {
                 tries += 1;
                 if tries > LOCK_TRIES {
@@ -133,13 +136,16 @@ pub(super) fn open(
         (Some(stored), None) => stored,
         (None, None) => endpoint::random()?,
     };
+    let mut pass = || {
+        let doing = "make its opening durable";
+        barrier.pass().map_err(|source| StoreError::Io { doing, source })
+    };
+    redo::clear(trees, &mut pass)?;
     for (feed, floor) in sweeping {
         purge::sweep(trees, &feed, &floor)?;
     }
     write_identity(trees, &endpoint, fence)?;
-    barrier
-        .pass()
-        .map_err(|source| StoreError::Io { doing: "make its opening durable", source })?;
+    pass()?;
     let mark = Mark { endpoint, fence, epoch: sealed.0, digest: None };
     folder.set_mark(&mark)?;
     Ok(Opened { endpoint: mark.endpoint, fence, held, floors, sealed })
@@ -173,7 +179,11 @@ pub(super) fn identity(
     Ok(Some((record.endpoint().map_err(wrong)?, record.fence)))
 }
 
-fn write_identity(trees: &Trees, endpoint: &EndpointId, fence: u64) -> Result<(), StoreError> {
+pub(super) fn write_identity(
+    trees: &Trees,
+    endpoint: &EndpointId,
+    fence: u64,
+) -> Result<(), StoreError> {
     let record = encode(&IdentityRecord::new(endpoint, fence))
         .map_err(|error| trees.unwritable("the identity".to_owned(), error))?;
     let mut batch = ::sled::Batch::default();

@@ -30,6 +30,11 @@ macro_rules! classes {
             /// All classes.
             pub(super) const ALL: &[Self] = &[$(Self::$class,)+];
 
+            /// The class with this number.
+            pub(super) fn numbered(number: u8) -> Option<Self> {
+                Self::ALL.iter().copied().find(|class| *class as u8 == number)
+            }
+
             /// The name of its tree.
             pub(super) const fn name(self) -> &'static str {
                 match self { $(Self::$class => stringify!($field),)+ }
@@ -112,10 +117,15 @@ classes! {
     ArchiveIds archive_ids 17
     /// Blocks of archives; written once but for redaction.
     Segments segments 18
+    /// A change of many entries while it is carried out, in blocks.
+    Redo redo 27
 }
 
+/// A class and a key.
+pub(super) type Place = (Class, Vec<u8>);
+
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.
-pub(super) type Writes = std::collections::BTreeMap<(Class, Vec<u8>), Option<Vec<u8>>>;
+pub(super) type Writes = std::collections::BTreeMap<Place, Option<Vec<u8>>>;
 
 impl Trees {
     /// The database itself, whose default tree holds what the store says of itself.
@@ -251,7 +261,18 @@ impl Trees {
         Ok(())
     }
 
-    /// Applies what was planned, all or nothing; not durable yet.
+    /// Sets one entry as it is, or removes it; not durable yet.
+    pub(super) fn set(&self, place: &Place, value: Option<&[u8]>) -> Result<(), StoreError> {
+        let (class, key) = place;
+        let tree = self.tree(*class);
+        let done = match value {
+            Some(value) => tree.insert(key, value),
+            None => tree.remove(key),
+        };
+        done.map(drop).map_err(|error| self.failed("write", error))
+    }
+
+    /// Applies what was planned as one transaction; not durable yet.
     pub(super) fn apply(&self, writes: &Writes) -> Result<(), StoreError> {
         use ::sled::Transactional;
         let mut classes: Vec<Class> = writes.keys().map(|(class, _)| *class).collect();

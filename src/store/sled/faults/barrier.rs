@@ -159,3 +159,75 @@ async fn dropping_a_store_lets_go_of_the_folder() {
         assert_eq!(store.commit(&claim, change).await.unwrap().revision, Revision(round));
     }
 }
+
+/// A change to `items` items at once, on top of what the store has.
+async fn wide(store: &SledStore, items: usize, text: &str) -> Change {
+    let mut wide = change(store, text).await;
+    let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
+    for number in 0..items {
+        let id = SyncId::new(&format!("a{number:05}")).unwrap();
+        wide.known.push(Known { id: id.clone(), ..known.clone() });
+        wide.versions.push(NewVersion { id, ..version.clone() });
+    }
+    wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());
+    let items = u32::try_from(items).unwrap();
+    wide.state = FeedState { current: items, living: items, minted: items.into(), ..wide.state };
+    wide
+}
+
+#[tokio::test]
+async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
+    const ITEMS: usize = 1_200;
+    for failing in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let passes = Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
+        let left = Arc::clone(&passes);
+        let store = SledStore::open_with(folder.path(), None, clock(), |trees, folder| {
+            let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+            Ok(Box::new(Counted { real, left }))
+        });
+        let store = store.unwrap();
+        let claim = claim(&store).await;
+        let first = wide(&store, ITEMS, "one").await;
+        store.commit(&claim, first).await.unwrap();
+        let before = store.view(&news(), Select::All).await.unwrap().unwrap();
+        assert_eq!(before.items.len(), ITEMS);
+
+        passes.store(failing, Ordering::Release);
+        let second = wide(&store, ITEMS, "two").await;
+        let said = store.commit(&claim, second).await.unwrap_err();
+        assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
+        drop(store);
+
+        let store = open_as(folder.path(), None).unwrap();
+        let after = store.view(&news(), Select::All).await.unwrap().unwrap();
+        let tail = store.tail(Epoch(0), 9).await.unwrap();
+        assert_eq!(tail.len() as u64, after.state.revision.0);
+        if failing == 0 {
+            assert_eq!(after, before, "nothing was marked as whole");
+        } else {
+            assert_eq!((after.state.revision, after.items.len()), (Revision(2), ITEMS));
+            let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
+            assert!(texts.into_iter().all(|text| text == "two"));
+        }
+        let third = change(&store, "three").await;
+        let claim = self::claim(&store).await;
+        assert!(store.commit(&claim, third).await.is_ok() || failing == 0);
+    }
+}
+
+/// A barrier that can be passed so often, and fails from then on.
+struct Counted {
+    real: FlushAndSync,
+    left: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Barrier for Counted {
+    fn pass(&mut self) -> io::Result<()> {
+        let take = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
+        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
+            Ok(_) => self.real.pass(),
+            Err(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device")),
+        }
+    }
+}

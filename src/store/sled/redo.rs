@@ -1,0 +1,144 @@
+//! A redo log for changes of many entries.
+//!
+//! The engine keeps what a transaction takes the place of until the transaction ends: about five
+//! kilobytes an entry, hundreds of megabytes for a large feed. So a change of many entries is no
+//! transaction. It is written down whole, marked as whole, and then carried out entry by entry. A
+//! start that finds the mark carries it out again, which changes nothing where it was done; a start
+//! that finds none has nothing to do, for nothing was carried out.
+
+use super::open;
+use super::trees::{Class, PIECE, Place, Trees, Writes};
+use crate::store::StoreError;
+
+/// The most entries of a change that is one transaction.
+const TRANSACTION: usize = 4096;
+/// The key of the mark; its value is the number of blocks. Blocks have keys of four bytes.
+const WHOLE: &[u8] = b"whole";
+/// Stands for the length of a value where the entry is removed.
+const REMOVED: u32 = u32::MAX;
+
+/// Makes what was written so far durable.
+pub(super) type Pass<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
+
+/// Applies what was planned, all or nothing. What is one transaction is not durable yet.
+pub(super) fn apply(trees: &Trees, writes: &Writes, pass: Pass<'_>) -> Result<(), StoreError> {
+    if writes.len() <= TRANSACTION {
+        return trees.apply(writes);
+    }
+    write_down(trees, writes, pass)?;
+    writes.iter().try_for_each(|(place, value)| trees.set(place, value.as_deref()))?;
+    clear(trees, pass)
+}
+
+/// Writes a change down. Durable on return, with its mark.
+fn write_down(trees: &Trees, writes: &Writes, pass: Pass<'_>) -> Result<(), StoreError> {
+    let mut log = Log { trees, blocks: 0, rest: Vec::new() };
+    writes.iter().try_for_each(|(place, value)| log.entry(place, value.as_deref()))?;
+    let blocks = log.end()?;
+    // The mark must not outlive a block.
+    pass()?;
+    trees.set(&(Class::Redo, WHOLE.to_vec()), Some(&blocks.to_be_bytes()))?;
+    pass()
+}
+
+/// Carries out the change that is written down, where one is; not durable yet.
+pub(super) fn carry_out(trees: &Trees) -> Result<(), StoreError> {
+    let tree = trees.tree(Class::Redo);
+    let get = |key: &[u8]| tree.get(key).map_err(|error| trees.failed("read", error));
+    let Some(mark) = get(WHOLE)? else { return Ok(()) };
+    let damaged = |what: &str| trees.damaged(Class::Redo, WHOLE, what);
+    // A store of a newer program is left as it is.
+    open::identity(trees, None)?;
+    let blocks = mark.as_ref().try_into().map(u32::from_be_bytes);
+    let mut rest = Vec::new();
+    for block in 0..blocks.map_err(|_| damaged("the mark is no number"))? {
+        let block = get(&block.to_be_bytes())?.ok_or_else(|| damaged("a block is missing"))?;
+        rest.extend_from_slice(&block);
+        let mut unread = rest.as_slice();
+        while let Some((class, key, value, after)) = entry(unread) {
+            let class = Class::numbered(class).ok_or_else(|| damaged("there is no such class"))?;
+            trees.set(&(class, key.to_vec()), value)?;
+            unread = after;
+        }
+        let read = rest.len() - unread.len();
+        rest.drain(..read);
+    }
+    if rest.is_empty() { Ok(()) } else { Err(damaged("the last entry is cut")) }
+}
+
+/// Forgets the change that was carried out, or what was written down of one that was not.
+pub(super) fn clear(trees: &Trees, pass: Pass<'_>) -> Result<(), StoreError> {
+    if trees.tree(Class::Redo).is_empty() {
+        return Ok(());
+    }
+    // What is carried out must not need the mark any more, and no block goes before the mark.
+    pass()?;
+    trees.set(&(Class::Redo, WHOLE.to_vec()), None)?;
+    pass()?;
+    for key in trees.tree(Class::Redo).iter().keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?;
+        trees.set(&(Class::Redo, key.to_vec()), None)?;
+    }
+    Ok(())
+}
+
+/// A change that is being written down.
+struct Log<'a> {
+    trees: &'a Trees,
+    blocks: u32,
+    rest: Vec<u8>,
+}
+
+impl Log<'_> {
+    fn entry(&mut self, place: &Place, value: Option<&[u8]>) -> Result<(), StoreError> {
+        let (class, key) = place;
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(REMOVED);
+        self.rest.push(*class as u8);
+        self.rest.extend_from_slice(&length(key).to_be_bytes());
+        self.rest.extend_from_slice(key);
+        self.rest.extend_from_slice(&value.map_or(REMOVED, length).to_be_bytes());
+        self.rest.extend_from_slice(value.unwrap_or_default());
+        while self.rest.len() >= PIECE {
+            self.block(PIECE)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the first bytes of what was not written yet.
+    fn block(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let block: Vec<u8> = self.rest.drain(..bytes).collect();
+        self.trees.set(&(Class::Redo, self.blocks.to_be_bytes().to_vec()), Some(&block))?;
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Writes the rest. Answers the number of blocks.
+    fn end(mut self) -> Result<u32, StoreError> {
+        if !self.rest.is_empty() {
+            self.block(self.rest.len())?;
+        }
+        Ok(self.blocks)
+    }
+}
+
+/// The class, key and value of the first entry, and what follows it; `None` where it is not whole.
+fn entry(bytes: &[u8]) -> Option<(u8, &[u8], Option<&[u8]>, &[u8])> {
+    let (class, rest) = bytes.split_first()?;
+    let (key, rest) = field(rest)?;
+    let (value, rest) = field(rest)?;
+    Some((*class, key?, value, rest))
+}
+
+/// The first field, and what follows it; the field is `None` where it stands for what is removed.
+fn field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    match u32::from_be_bytes(*length) {
+        REMOVED => Some((None, rest)),
+        length => rest
+            .split_at_checked(usize::try_from(length).ok()?)
+            .map(|(field, rest)| (Some(field), rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
