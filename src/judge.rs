@@ -17,7 +17,7 @@ pub use brake::{
 };
 pub use confirm::Conclusion;
 pub use explain::{
-    PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, character_words, hold_words, pending, quiet,
+    PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, absent, character_words, hold_words, pending, quiet,
 };
 pub use objections::objection_names;
 pub mod probe;

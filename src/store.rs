@@ -268,6 +268,12 @@ pub trait Store: Send + Sync + 'static {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
     /// The state, ledger and order, at one revision.
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError>;
+    /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
+    /// without reading the ledger.
+    async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+        let conflicts = self.snapshot(feed).await?.map(|snapshot| snapshot.conflicts);
+        Ok(conflicts.unwrap_or_default().into_keys().collect())
+    }
     /// Items with their bytes, state and skeleton, at one revision.
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError>;
     /// One item with its bytes.

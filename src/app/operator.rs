@@ -5,6 +5,7 @@ mod gathered;
 mod hold;
 mod hub;
 mod local;
+mod pending;
 mod redact;
 
 pub(super) use gather::Gathered;
@@ -15,7 +16,6 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::config::{Config, Websub};
 use crate::hub::Hub;
-use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
     Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
 };
@@ -59,6 +59,8 @@ pub(super) struct Desk {
     changing: Mutex<()>,
     /// What was noted of aggregates.
     gathered: gathered::Board,
+    /// What waits for a conclusion.
+    absent: pending::Absent,
 }
 
 fn internal(error: &StoreError) -> OperatorError {
@@ -95,6 +97,7 @@ impl Desk {
             closing,
             changing,
             gathered: gathered::Board::default(),
+            absent: pending::Absent::new(),
         }
     }
 
@@ -170,14 +173,7 @@ impl Desk {
         let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
         let polled = self.poller.status(&record.name).unwrap_or_default();
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
-        let (mut pending, mut all) = (Vec::new(), 0);
-        if state.as_ref().is_some_and(|state| state.ripens.is_some()) {
-            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            if let Some(snapshot) = snapshot {
-                let same = polled.same;
-                (pending, all) = judge::pending(&snapshot, &record.options, same, PENDING_SHOWN);
-            }
-        }
+        let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
         Ok(FeedStatus {
             name: record.name,
             url: record.url,

@@ -109,13 +109,19 @@ pub fn pending(
     same: u32,
     limit: usize,
 ) -> (Vec<Pending>, usize) {
+    let (waiting, all) = absent(snapshot, options, limit);
+    (waiting.iter().filter_map(|known| Pending::of(known, options, same)).collect(), all)
+}
+
+/// The items that wait for a conclusion, what is decided first first, at most `limit`; and how many there
+/// are in all.
+pub fn absent(snapshot: &Snapshot, options: &FeedOptions, limit: usize) -> (Vec<Known>, usize) {
     let waits = |k: &&Known| k.absence.is_some() && k.standing == Standing::Current;
     let mut waiting: Vec<&Known> = snapshot.known.iter().filter(waits).collect();
     let ripe = |absence: &Absence| ripens(absence, options.deletions);
     waiting.sort_by_key(|known| known.absence.as_ref().map(ripe));
     let all = waiting.len();
-    let shown = waiting.into_iter().take(limit);
-    (shown.filter_map(|known| Pending::of(known, options, same)).collect(), all)
+    (waiting.into_iter().take(limit).cloned().collect(), all)
 }
 
 /// An item that changed without making a version, and why.

@@ -254,6 +254,14 @@ impl Store for SledStore {
         .await
     }
 
+    async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+        let feed = feed.clone();
+        let ids = self.read(move |trees, shared| {
+            shared.reading(&feed, |_| conflicts::ids(trees, &feed).map(Some))
+        });
+        Ok(ids.await?.unwrap_or_default())
+    }
+
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         let feed = feed.clone();
         self.read(move |trees, shared| {

@@ -59,6 +59,8 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(view.items, [item]);
     let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
     assert_eq!(snapshot.conflicts.get(&id("a")), Some(&whole));
+    assert_eq!(store.contested(&feed("news")).await.unwrap(), [id("a")]);
+    assert_eq!(store.contested(&feed("new")).await.unwrap(), []);
     assert_eq!(snapshot.known[0].origin, Origin::Upstream);
 
     let change = contest(&*store, 3, Vec::new()).await;
@@ -66,6 +68,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, []);
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().conflicts.is_empty());
+    assert_eq!(store.contested(&feed("news")).await.unwrap(), []);
 }
 
 async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {

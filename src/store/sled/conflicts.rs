@@ -33,6 +33,17 @@ pub(super) fn all(
     contested.map(|known| Ok((known.id.clone(), of(trees, feed, known)?))).collect()
 }
 
+/// The items that have any.
+pub(super) fn ids(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    let mut ids = Vec::new();
+    for key in trees.tree(Class::Conflicts).scan_prefix(keys::feed(feed)).keys() {
+        let key = key.map_err(|error| trees.failed("read", error))?;
+        let id = keys::item_id(feed, &key);
+        ids.push(id.ok_or_else(|| trees.damaged(Class::Conflicts, &key, "it names no item"))?);
+    }
+    Ok(ids)
+}
+
 /// Plans what a checked change says of conflicts. Comes before anything else of the change is
 /// planned that moves an item's newest bytes.
 pub(super) fn plan(trees: &Trees, change: &Change, writes: &mut Writes) -> Result<(), StoreError> {

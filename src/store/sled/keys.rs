@@ -34,6 +34,12 @@ pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
     key
 }
 
+/// The sync id in the key of what an item has one of.
+pub(super) fn item_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
+    let id = key.strip_prefix(feed(name).as_slice())?.strip_suffix(&[END])?;
+    SyncId::new(std::str::from_utf8(id).ok()?).ok()
+}
+
 /// The key of a version of an item.
 pub(super) fn version(name: &FeedName, id: &SyncId, tick: Tick) -> Vec<u8> {
     version_of(&item(name, id), tick)
