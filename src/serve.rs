@@ -24,6 +24,7 @@ mod doors;
 mod edit;
 mod explain;
 mod feeds;
+mod flight;
 mod html;
 mod hub;
 mod ignore;
@@ -56,6 +57,7 @@ mod sup;
 mod tests;
 mod topics;
 mod unnamed_proxies;
+mod unsent;
 
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
@@ -100,6 +102,7 @@ use sup::Sup;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use unnamed_proxies::UnnamedProxies;
+use unsent::Bodies;
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
@@ -163,12 +166,14 @@ struct Room {
     directory: Directory,
     admission: Arc<Admission>,
     about: about::Pages,
-    shelf: Shelf,
-    archives: Archives,
-    pasts: Pasts,
+    shelf: Arc<Shelf>,
+    archives: Arc<Archives>,
+    pasts: Arc<Pasts>,
     keeping: Keeping,
     counted: Counted,
     contested: Contested,
+    conflicts: conflicts::Pages,
+    overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     answers: items::Answers,
     pushes: Semaphore,
@@ -177,6 +182,7 @@ struct Room {
     sup: Sup,
     lists: opml::Lists,
     doors: Doors,
+    bodies: Arc<Bodies>,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -243,6 +249,8 @@ impl Room {
             links,
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             answers: items::Answers::new(&admission, &metrics),
+            conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
+            overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
             shelf,
             archives,
@@ -257,6 +265,7 @@ impl Room {
             sup,
             lists: opml::Lists::default(),
             doors: Doors::new(),
+            bodies: Bodies::new(),
             metrics,
             closing,
         })
@@ -328,7 +337,8 @@ fn routes(room: Shared) -> Router {
         .layer(from_fn_with_state(prefix, prefix::put_before))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
-        .layer(from_fn(compressed::answer))
+        .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
+        .layer(from_fn_with_state(Arc::clone(&room), unsent::count))
         .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
         .layer(from_fn_with_state(Arc::clone(&room), client::identify))
         .with_state(room)

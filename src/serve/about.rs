@@ -16,6 +16,7 @@ use super::{Shared, discarded, keeping};
 use crate::judge::{self, Pending, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
+use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -27,21 +28,19 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_secs(5);
 /// Bytes of pages kept, all feeds together.
 const BYTES: u64 = 4 * 1024 * 1024;
-/// How many are made at once.
-const AT_ONCE: usize = 4;
 
 /// The pages of feeds, as of a revision.
-pub(super) type Pages = Press<(FeedName, Option<Revision>), String>;
+pub(super) type Pages = Press<(FeedName, Option<Revision>), String, Missing>;
 
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> Pages {
     let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    Press::lasting(BYTES, FRESH, AT_ONCE, weigh, admission, metrics)
+    Press::lasting(BYTES, FRESH, weigh, admission, metrics)
 }
 
 /// Why there is no page.
 #[derive(Debug, Clone)]
-struct Missing(Problem);
+pub(super) struct Missing(pub(super) Problem);
 
 impl<E: Into<Problem>> From<E> for Missing {
     fn from(why: E) -> Self {
@@ -60,10 +59,13 @@ pub(super) async fn page(
     let state = room.store.state(&record.name).await?;
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
-    let work = Work { feed: record.name.clone(), what: What::Ledger };
+    let work = Work::of(&record.name, What::Ledger);
     let ask = Ask { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let key = (record.name.clone(), state.as_ref().map(|state| state.revision));
-    let make = async |_turn| made(&room, &record, state).await;
+    let make = || {
+        let (room, record) = (Arc::clone(&room), Arc::clone(&record));
+        async move { made(&room, &record, state).await }
+    };
     let content = room.about.get(key, ask, make).await.map_err(|missing| missing.0.clone())?;
     let content = maud::PreEscaped(content.as_str());
     Ok(html::page(&format!("About {}", record.name), &html! { (content) }))
@@ -77,10 +79,18 @@ async fn made(
     let status = room.operator.status(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
-    let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
-    let kept = match (&state, &snapshot) {
-        (Some(state), Some(snapshot)) => {
-            let kept = keeping::part(room, &record.name, state, snapshot.archives.first()).await;
+    let (is_there, name) = (snapshot.is_some(), record.name.clone());
+    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+    let looking = tokio::task::spawn_blocking(move || {
+        let snapshot = snapshot.as_ref();
+        let quiet = snapshot.map(judge::quiet).unwrap_or_default();
+        let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
+        (quiet, oldest, discarded::part(&name, snapshot))
+    });
+    let (quiet, oldest, discarded) = looking.await.map_err(|_| StoreError::Closed)?;
+    let kept = match &state {
+        Some(state) if is_there => {
+            let kept = keeping::part(room, &record.name, state, oldest.as_ref()).await;
             kept.map_err(|error| {
                 tracing::error!(feed = %record.name, %error, "what is kept could not be counted");
                 Problem::later("the gateway could not count what it keeps just now", RETRY_SOON)
@@ -88,11 +98,8 @@ async fn made(
         }
         _ => html! {},
     };
-    let kept = html! { (discarded::part(&record.name, snapshot.as_ref())) (kept) };
-    let contested = match &snapshot {
-        Some(snapshot) => room.contested.in_ledger(&record.name, snapshot).await,
-        None => 0,
-    };
+    let kept = html! { (discarded) (kept) };
+    let contested = room.contested.of(&record.name).await?;
     let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
     Ok(content.into_string())
 }

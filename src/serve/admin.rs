@@ -1,9 +1,11 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
+use super::admission::{What, Work};
+use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, Shared, discarded, explain, items, json, keeping, put};
+use super::{REQUEST_BODY_LIMIT, Shared, dashboard, discarded, explain, items, json, keeping, put};
 use crate::judge::{self, Pending};
 use crate::model::{FeedName, SyncId};
 use crate::store::EVENTS_KEPT;
@@ -25,7 +27,15 @@ const REASON_LIMIT: usize = 500;
 type Body = Result<Bytes, BytesRejection>;
 
 /// `GET /api/v1/feeds`.
-pub(super) async fn list(State(room): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn list(State(room): State<Shared>, client: Client) -> Result<Response, Problem> {
+    let (cost, _) = dashboard::cost(&room).await?;
+    let telling = Arc::clone(&room);
+    let work = Work::of_all(What::Standing);
+    let listed = async move { listed(&telling).await };
+    Ok(answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
+}
+
+async fn listed(room: &Shared) -> Result<Value, Problem> {
     let mut feeds = Vec::new();
     for status in room.operator.list().await? {
         let mut feed = json::status(&status);
@@ -34,19 +44,31 @@ pub(super) async fn list(State(room): State<Shared>) -> Result<Response, Problem
         feed.insert("conflicts".to_owned(), room.contested.of(&status.name).await?.into());
         feeds.push(Value::Object(feed));
     }
-    Ok(answer(StatusCode::OK, json!({ "feeds": feeds })))
+    Ok(json!({ "feeds": feeds }))
 }
 
 /// `GET /api/v1/feeds/NAME`.
 pub(super) async fn show(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
-    Ok(answer(StatusCode::OK, described(&room, &name).await?))
+    Ok(answer(StatusCode::OK, described(&room, client, &name).await?))
 }
 
-async fn described(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
+/// What is said of a feed, as it is when this is called: nobody shares what was made for another.
+async fn described(room: &Shared, client: Client, name: &FeedName) -> Result<Value, Problem> {
+    let state = room.store.state(name).await?;
+    let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+    let work = Work::of(name, What::Ledger);
+    let cost = room.admission.cost_of(&work, items);
+    let (telling, of) = (Arc::clone(room), name.clone());
+    let told = async move { told(&telling, &of).await };
+    room.admission.run(client, &work, cost, told).await
+}
+
+async fn told(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
@@ -119,6 +141,7 @@ pub(super) async fn item(
 /// `PUT /api/v1/feeds/NAME`.
 pub(super) async fn put(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -137,7 +160,7 @@ pub(super) async fn put(
         Put::Created => StatusCode::CREATED,
         Put::Changed => StatusCode::OK,
     };
-    let mut response = answer(status, described(&room, &name).await?);
+    let mut response = answer(status, described(&room, client, &name).await?);
     if status == StatusCode::CREATED
         && let Ok(at) = HeaderValue::from_str(&room.site.at(&format!("/api/v1/feeds/{name}")))
     {
@@ -190,6 +213,7 @@ pub(super) async fn poll(
 /// `POST /api/v1/feeds/NAME/hold`.
 pub(super) async fn hold(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -207,12 +231,13 @@ pub(super) async fn hold(
     let action = action.ok_or_else(wanted)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, described(&room, &name).await?))
+    Ok(answer(StatusCode::OK, described(&room, client, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
 pub(super) async fn backfill(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -232,7 +257,7 @@ pub(super) async fn backfill(
     }
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, described(&room, &name).await?))
+    Ok(answer(StatusCode::ACCEPTED, described(&room, client, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.

@@ -1,19 +1,24 @@
 //! Who may make what takes much to make: whatever public address is asked, what it will take is
 //! admitted before anything is read.
 //!
-//! The cost is bytes in memory. Each client and each feed has a share of them at a time, so that one
-//! client that walks through the forms of a large feed, or many that ask for it, hold up neither the
-//! readers of other feeds nor each other. What is small has a budget of its own and never waits for what
-//! is large.
+//! The cost is bytes in memory, and a turn: so much is made at a time as there are processors for it.
+//! Each client and each feed has a share of both, so that one client that walks through the forms of a
+//! large feed, or many that ask for it, hold up neither the readers of other feeds nor each other. What is
+//! small has a budget and turns of its own and never waits for what is large. What was admitted runs to
+//! its end, in a task of its own, and keeps what it was admitted with for so long.
 
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::shares::{Share, Shares};
 use crate::model::{FeedName, SyncId};
+use crate::store::StoreError;
 use moka::sync::Cache;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Bytes in memory of what is large and made at a time, and of these those of one client or one feed;
@@ -23,6 +28,12 @@ const LARGE: (u64, u64) = (128 * MIB, 64 * MIB);
 const SMALL: (u64, u64) = (64 * MIB, 16 * MIB);
 /// What costs more is large.
 const SMALL_MOST: u64 = 4 * MIB;
+/// Turns for what is small, for each processor: it waits for the disk as often as it computes.
+const SMALL_TURNS: u32 = 2;
+/// Processors that are not for what is large, so that one stays free for all else.
+const SPARED: u32 = 1;
+/// The part of all turns that one client or one feed has: a half.
+const TURNS_SHARE: u32 = 2;
 /// How long a request waits for its turn.
 const WAIT: Duration = Duration::from_secs(15);
 /// How many requests of one client wait.
@@ -35,16 +46,35 @@ const MIB: u64 = 1024 * 1024;
 
 /// What an item takes that was never read: its page, and two versions compared.
 const UNKNOWN_ITEM: u64 = SMALL_MOST;
+/// What an item in conflict takes that was never read: its versions, and what differs between them.
+const UNKNOWN_CONTEST: u64 = MIB;
 /// What an item of a feed takes that was never rendered.
 const UNKNOWN_EACH: u64 = 2 * 1024;
 
 /// What takes something to make.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Work {
-    /// Of which feed.
-    pub(super) feed: FeedName,
+    /// Of which feed; `None`: of all of them.
+    feed: Option<FeedName>,
     /// What it is: of things of the same kind and feed the same cost is expected.
-    pub(super) what: What,
+    what: What,
+}
+
+impl Work {
+    /// Work of a feed.
+    pub(super) fn of(feed: &FeedName, what: What) -> Self {
+        Self { feed: Some(feed.clone()), what }
+    }
+
+    /// Work that is not of one feed.
+    pub(super) const fn of_all(what: What) -> Self {
+        Self { feed: None, what }
+    }
+
+    /// Whose share of what is kept it takes.
+    pub(super) const fn feed(&self) -> Option<&FeedName> {
+        self.feed.as_ref()
+    }
 }
 
 /// A kind of work.
@@ -60,6 +90,14 @@ pub(super) enum What {
     Ledger,
     /// An item.
     Item(SyncId),
+    /// Items in conflict.
+    Conflicts,
+    /// How feeds stand.
+    Standing,
+    /// The list of subscriptions.
+    Subscriptions,
+    /// An answer that is packed for one request.
+    Packing,
 }
 
 /// How much work there may be at a time.
@@ -72,50 +110,99 @@ pub(super) struct Admission {
     costs: Cache<Work, u64>,
 }
 
-/// Bytes that are shared out.
+/// Bytes and turns that are shared out.
 #[derive(Debug)]
 struct Budget {
+    bytes: Part,
+    turns: Part,
+}
+
+/// Something of which all have so much together, and each client and each feed a share of it.
+#[derive(Debug)]
+struct Part {
     all: Arc<Semaphore>,
     clients: Shares<Client>,
     feeds: Shares<FeedName>,
-    each: u64,
+    each: u32,
 }
 
-impl Budget {
-    fn new((all, each): (u64, u64)) -> Self {
+impl Part {
+    fn new(all: u32, each: u32) -> Self {
         Self {
-            all: Arc::new(Semaphore::new(usize::try_from(all / UNIT).unwrap_or(1))),
-            clients: Shares::new(units(each)),
-            feeds: Shares::new(units(each)),
+            all: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(1))),
+            clients: Shares::new(each),
+            feeds: Shares::new(each),
             each,
         }
     }
+}
 
-    async fn enter(&self, client: Client, feed: &FeedName, bytes: u64) -> Admitted {
-        let much = units(bytes.min(self.each));
-        // First the client's own share, so that what it asks for too much stands in nobody's way.
-        let its = self.clients.take(&client, much).await;
-        let of_feed = self.feeds.take(feed, much).await;
+impl Budget {
+    fn new((all, each): (u64, u64), turns: u32) -> Self {
+        let turns = turns.max(1);
+        Self {
+            bytes: Part::new(units(all), units(each)),
+            turns: Part::new(turns, (turns / TURNS_SHARE).max(1)),
+        }
+    }
+
+    /// First the client's own share, so that what it asks for too much stands in nobody's way; then that
+    /// of the feed. Everybody takes them in this order, so that nobody waits for who waits for them.
+    async fn enter(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
+        let much = units(bytes).min(self.bytes.each);
+        let its = (
+            self.bytes.clients.take(&client, much).await,
+            self.turns.clients.take(&client, 1).await,
+        );
+        let of_feed = match feed {
+            Some(feed) => Some((
+                self.bytes.feeds.take(feed, much).await,
+                self.turns.feeds.take(feed, 1).await,
+            )),
+            None => None,
+        };
         // Never closed.
-        let permit = Arc::clone(&self.all).acquire_many_owned(much).await.ok();
-        Admitted { _permit: permit, _client: its, _feed: of_feed }
+        let turn = Arc::clone(&self.turns.all).acquire_owned().await.ok();
+        let permit = Arc::clone(&self.bytes.all).acquire_many_owned(much).await.ok();
+        Admitted { _permits: (turn, permit), _client: its, _feed: of_feed }
     }
 }
 
 /// Leave to make something, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    _permit: Option<OwnedSemaphorePermit>,
-    _client: Share<Client>,
-    _feed: Share<FeedName>,
+    _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+    _client: (Share<Client>, Share<Client>),
+    _feed: Option<(Share<FeedName>, Share<FeedName>)>,
+}
+
+impl Admitted {
+    /// Does the work that was admitted, to its end: a client that leaves stops neither what is read nor
+    /// what is rendered, so it is given back by nobody but the work.
+    pub(super) fn spawn<T: Send + 'static>(
+        self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        tokio::spawn(async move {
+            let done = work.await;
+            drop(self);
+            done
+        })
+    }
 }
 
 impl Admission {
     /// Nobody makes anything.
     pub(super) fn new() -> Self {
+        Self::on(available_parallelism().map_or(1, NonZero::get))
+    }
+
+    /// The same on a machine with so many processors.
+    pub(super) fn on(processors: usize) -> Self {
+        let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
         Self {
-            large: Budget::new(LARGE),
-            small: Budget::new(SMALL),
+            large: Budget::new(LARGE, processors.saturating_sub(SPARED)),
+            small: Budget::new(SMALL, processors.saturating_mul(SMALL_TURNS)),
             waiting: Shares::new(WAITING_EACH),
             costs: Cache::new(REMEMBERED),
         }
@@ -126,6 +213,7 @@ impl Admission {
     pub(super) fn cost_of(&self, work: &Work, items: u64) -> u64 {
         let unknown = || match &work.what {
             What::Item(_) => UNKNOWN_ITEM,
+            What::Conflicts => items.saturating_mul(UNKNOWN_CONTEST),
             _ => items.saturating_mul(UNKNOWN_EACH),
         };
         self.costs.get(work).unwrap_or_else(unknown)
@@ -145,9 +233,25 @@ impl Admission {
     ) -> Result<Admitted, Overloaded> {
         let waits = self.waiting.try_take(&client, 1).ok_or(Overloaded::Client)?;
         let budget = if bytes > SMALL_MOST { &self.large } else { &self.small };
-        let admitted = timeout(WAIT, budget.enter(client, &work.feed, bytes)).await;
+        let admitted = timeout(WAIT, budget.enter(client, work.feed(), bytes)).await;
         drop(waits);
         admitted.map_err(|_| Overloaded::All)
+    }
+
+    /// Does what takes so many bytes when it is admitted, to its end.
+    pub(super) async fn run<T, E>(
+        &self,
+        client: Client,
+        work: &Work,
+        bytes: u64,
+        doing: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + From<Overloaded> + Send + 'static,
+    {
+        let admitted = self.admit(client, work, bytes).await?;
+        admitted.spawn(doing).await.map_err(|_| StoreError::Closed)?
     }
 }
 
@@ -179,7 +283,7 @@ mod tests {
     use super::*;
 
     fn work(feed: &str) -> Work {
-        Work { feed: FeedName::new(feed).unwrap(), what: What::Ledger }
+        Work::of(&FeedName::new(feed).unwrap(), What::Ledger)
     }
 
     fn client(last: u8) -> Client {
@@ -188,7 +292,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_client_and_one_feed_hold_up_no_other() {
-        let admission = Admission::new();
+        let admission = Admission::on(3);
         let (huge, large) = (10_000 * MIB, SMALL_MOST + 1);
         let first = admission.admit(client(1), &work("large"), huge).await.unwrap();
         // The same client of another feed, and another client of the same feed.
@@ -203,7 +307,9 @@ mod tests {
         drop((first, second));
         assert!(admission.admit(client(3), &work("third"), huge).await.is_ok());
         for budget in [&admission.large, &admission.small] {
-            assert_eq!((budget.clients.keys(), budget.feeds.keys()), (0, 0));
+            for part in [&budget.bytes, &budget.turns] {
+                assert_eq!((part.clients.keys(), part.feeds.keys()), (0, 0));
+            }
         }
     }
 
@@ -227,6 +333,57 @@ mod tests {
         for waited in waiting {
             assert_eq!(waited.await.unwrap(), Ok(()));
         }
+    }
+
+    /// However little it takes in memory, and whoever asks.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_small_has_turns_and_what_is_large_leaves_a_processor() {
+        for processors in [1, 2, 3, 8] {
+            let admission = Admission::on(processors);
+            let mut turns = [0, 0];
+            for (turns, cost) in turns.iter_mut().zip([1, SMALL_MOST + 1]) {
+                let mut held = Vec::new();
+                for number in 0..64 {
+                    // Clients and feeds of their own: what bounds them is the turns alone.
+                    let work = work(&format!("feed-{number}"));
+                    if let Ok(admitted) = admission.admit(client(number), &work, cost).await {
+                        held.push(admitted);
+                    }
+                }
+                *turns = held.len();
+            }
+            assert_eq!(turns, [2 * processors, (processors - 1).max(1)], "{processors}");
+        }
+        let admission = Admission::on(2);
+        let mut held = Vec::new();
+        for feed in ["a", "b"] {
+            held.push(admission.admit(client(1), &work(feed), 1).await.unwrap());
+        }
+        assert!(admission.admit(client(1), &work("c"), 1).await.is_err(), "a half is one client's");
+        assert!(admission.admit(client(2), &work("c"), 1).await.is_ok());
+    }
+
+    /// Work that was begun is not stopped by who leaves, and counts until it is over.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_admitted_is_given_back_by_the_work_alone() {
+        let admission = Arc::new(Admission::on(2));
+        let gate = Arc::new(Semaphore::new(0));
+        let run = |number| {
+            let (admission, gate) = (Arc::clone(&admission), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let doing =
+                    async move { gate.acquire_owned().await.map_err(|_| StoreError::Closed) };
+                let doing = async move { doing.await.map(drop).map_err(Problem::from) };
+                admission.run(client(number), &work("a"), u64::MAX, doing).await
+            })
+        };
+        let first = run(1);
+        tokio::task::yield_now().await;
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        assert!(admission.admit(client(2), &work("b"), u64::MAX).await.is_err(), "it goes on");
+        gate.add_permits(1);
+        assert!(admission.admit(client(2), &work("b"), u64::MAX).await.is_ok());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::admission::{Admission, Overloaded, What, Work};
 use super::client::Client;
 use super::feeds::{Which, answer, unreadable};
 use super::metrics::Metrics;
-use super::press::{Ask, Press, Turn};
+use super::press::{Ask, Press};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Asked;
 use super::rendition::{About, Rendition, made};
@@ -27,10 +27,6 @@ use std::sync::Arc;
 
 /// Bytes of renditions of archives kept, all feeds together.
 const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
-/// How many archives are read, rendered and compressed at once; apart from the views, so that who
-/// walks back through a feed's history cannot crowd out who reads it.
-const RENDERS_AT_ONCE: usize = 4;
-
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
 const TIMES_ON_DISK: u64 = 8;
 
@@ -61,7 +57,7 @@ pub(super) struct Archives {
     store: Arc<dyn Store>,
     site: Site,
     renderer: Renderer,
-    renditions: Press<Key, Rendition>,
+    renditions: Press<Key, Rendition, Missing>,
 }
 
 impl Archives {
@@ -72,28 +68,30 @@ impl Archives {
         renderer: Renderer,
         admission: Arc<Admission>,
         metrics: Metrics,
-    ) -> Self {
-        let weigh = Rendition::weight;
-        let renditions = Press::new(ARCHIVE_BYTES, RENDERS_AT_ONCE, weigh, admission, metrics);
-        Self { store, site, renderer, renditions }
+    ) -> Arc<Self> {
+        let renditions = Press::new(ARCHIVE_BYTES, Rendition::weight, admission, metrics);
+        Arc::new(Self { store, site, renderer, renditions })
     }
 
     async fn rendition(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         place: &ArchivePlace,
         form: Form,
         client: Client,
     ) -> Result<Arc<Rendition>, Arc<Missing>> {
         let key = Key { place: place.clone(), form, secret: record.options.secret };
-        let make = async |turn| {
-            let archive = self.store.archive(&record.name, &place.note.id).await?;
-            let archive = archive.ok_or(Missing::Dropped)?;
-            self.build(record, place.clone(), form, archive, turn).await
+        let make = || {
+            let (archives, record, place) = (Arc::clone(self), record.clone(), place.clone());
+            async move {
+                let archive = archives.store.archive(&record.name, &place.note.id).await?;
+                let archive = archive.ok_or(Missing::Dropped)?;
+                archives.build(&record, place, form, archive).await
+            }
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
-        let work = Work { feed: record.name.clone(), what: What::Archive };
+        let work = Work::of(&record.name, What::Archive);
         self.renditions.get(key, Ask { client, work, cost, tells: false }, make).await
     }
 
@@ -103,7 +101,6 @@ impl Archives {
         place: ArchivePlace,
         form: Form,
         archive: Archive,
-        turn: Turn,
     ) -> Result<Rendition, Missing> {
         let format = archive.skeleton.format;
         let form = form.within(format);
@@ -136,7 +133,7 @@ impl Archives {
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
-        made(turn, make).await.map_err(Missing::Render)
+        made(make).await.map_err(Missing::Render)
     }
 }
 

@@ -2,10 +2,15 @@
 //! problem documents), compressed where the client asks for it. Documents that are kept are packed
 //! once, where they are made (`rendition`), each encoding with a tag of its own.
 
+use super::Shared;
+use super::admission::{What, Work};
+use super::client::Client;
 use super::negotiate::encoding;
+use super::problem::Problem;
 use super::rendition;
+use crate::store::StoreError;
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -20,8 +25,10 @@ const AT_ONCE: usize = 32 << 10;
 /// Kinds of text; an event stream is none of them, and is never held up.
 const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"];
 
-/// Answers, and packs the answer where that is worth it.
-pub(super) async fn answer(request: Request, next: Next) -> Response {
+/// Answers, and packs the answer where that is worth it. Where there is no room for that just now, the
+/// answer goes out as it is.
+pub(super) async fn answer(State(room): State<Shared>, request: Request, next: Next) -> Response {
+    let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let is_head = request.method() == Method::HEAD;
     let wanted = encoding(request.headers());
     let response = next.run(request).await;
@@ -42,8 +49,12 @@ pub(super) async fn answer(request: Request, next: Next) -> Response {
         rendition::quickly(&plain, wanted).ok()
     } else {
         let whole = plain.clone();
-        let blocking = tokio::task::spawn_blocking(move || rendition::quickly(&whole, wanted));
-        blocking.await.ok().and_then(Result::ok)
+        let packing = async move {
+            let blocking = tokio::task::spawn_blocking(move || rendition::quickly(&whole, wanted));
+            blocking.await.ok().and_then(Result::ok).ok_or(Problem::from(StoreError::Closed))
+        };
+        let work = Work::of_all(What::Packing);
+        room.admission.run(client, &work, size, packing).await.ok()
     };
     let Some(packed) = packed else { return Response::from_parts(parts, Body::from(plain)) };
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));

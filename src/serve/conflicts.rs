@@ -7,22 +7,25 @@ mod page;
 
 pub(super) use form::resolve;
 
+use super::admission::{Admission, What, Work};
+use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, Budget, Differences};
+use super::metrics::Metrics;
 use super::negotiate::wants_json;
+use super::press::{Ask, Press};
 use super::problem::Problem;
 use super::{Room, Shared, html};
-use crate::model::{FeedName, Item, Revision, Snapshot, SyncId};
+use crate::model::{FeedName, Item, Revision, SyncId};
 use crate::record::local;
 use crate::store::{Store, StoreError};
-use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use moka::future::Cache;
-use serde_json::Value;
-use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How many items in conflict one answer shows.
 const ITEMS_SHOWN: usize = 20;
@@ -32,6 +35,11 @@ const LOSERS_SHOWN: usize = 12;
 const COMPARED: usize = 40;
 /// Of how many feeds it is remembered how many items are in conflict.
 const COUNTED_FEEDS: u64 = 100_000;
+
+/// Bytes of pages kept, all feeds together.
+const BYTES: u64 = 4 * 1024 * 1024;
+/// How long a page is shown again, unless the feed changes.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// What forms may do: be sent to this gateway. Everything else is as on any page.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -61,6 +69,24 @@ struct Contests {
     more: Option<SyncId>,
 }
 
+/// What an answer is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    feed: FeedName,
+    revision: Option<Revision>,
+    after: Option<SyncId>,
+    is_json: bool,
+}
+
+/// Pages of conflicts, and the same as data.
+pub(super) type Pages = Press<Key, Bytes, Problem>;
+
+/// No page yet.
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> Pages {
+    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
+    Press::lasting(BYTES, FRESH, weigh, admission, metrics)
+}
+
 /// How many items of feeds are in conflict.
 pub(super) struct Contested {
     store: Arc<dyn Store>,
@@ -73,29 +99,23 @@ impl Contested {
         Self { store, counted: Cache::builder().max_capacity(COUNTED_FEEDS).build() }
     }
 
-    /// How many items of a feed are in conflict. Its ledger is looked at once for each revision.
+    /// How many items of a feed are in conflict. They are looked for once for each revision.
     pub(super) async fn of(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let Some(state) = self.store.state(feed).await? else { return Ok(0) };
         let key = (feed.clone(), state.revision);
         if let Some(counted) = self.counted.get(&key).await {
             return Ok(counted);
         }
-        let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(0) };
-        Ok(self.in_ledger(feed, &snapshot).await)
-    }
-
-    /// The same where the ledger was read already.
-    pub(super) async fn in_ledger(&self, feed: &FeedName, snapshot: &Snapshot) -> u32 {
-        let count = u32::try_from(snapshot.conflicts.len()).unwrap_or(u32::MAX);
-        let key = (feed.clone(), snapshot.state.revision);
+        let count = u32::try_from(self.store.contested(feed).await?.len()).unwrap_or(u32::MAX);
         self.counted.insert(key, count).await;
-        count
+        Ok(count)
     }
 }
 
 /// `GET /feeds/NAME/conflicts`.
 pub(super) async fn show(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -103,27 +123,57 @@ pub(super) async fn show(
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
     let asked = Asked::read(query.as_deref().unwrap_or_default());
-    let contests = gather(&room, &record.name, asked.after.as_ref()).await?;
-    if wants_json(&headers) {
-        let keep = [
+    let is_json = wants_json(&headers);
+    let answer = answered(&room, client, &record.name, (asked.after, is_json)).await?;
+    if is_json {
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (header::VARY, HeaderValue::from_static("Accept")),
         ];
-        return Ok((keep, Json(described::contests(&room.site.at(""), &contests))).into_response());
+        return Ok((headers, Bytes::clone(&answer)).into_response());
     }
-    let content = page::contests(&contests, asked.resolved.as_ref());
+    let content = page::around(&record.name, asked.resolved.as_ref(), &answer);
     Ok(page(&format!("Conflicts in {}", record.name), &content))
 }
 
 /// The same for the administration.
 pub(super) async fn listed(
-    room: &Room,
+    room: &Shared,
+    client: Client,
     feed: &FeedName,
     query: Option<&str>,
-) -> Result<Value, Problem> {
+) -> Result<Bytes, Problem> {
     let asked = Asked::read(query.unwrap_or_default());
-    let contests = gather(room, feed, asked.after.as_ref()).await?;
-    Ok(described::contests(&room.site.at(""), &contests))
+    Ok(Bytes::clone(&*answered(room, client, feed, (asked.after, true)).await?))
+}
+
+/// What is told of a feed's conflicts, made once for each revision and all who ask.
+async fn answered(
+    room: &Shared,
+    client: Client,
+    feed: &FeedName,
+    (after, is_json): (Option<SyncId>, bool),
+) -> Result<Arc<Bytes>, Problem> {
+    let revision = room.store.state(feed).await?.map(|state| state.revision);
+    let shown = usize::try_from(room.contested.of(feed).await?).unwrap_or(usize::MAX);
+    let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
+    let work = Work::of(feed, What::Conflicts);
+    let ask = Ask { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
+    let key = Key { feed: feed.clone(), revision, after, is_json };
+    let make = || {
+        let (room, key) = (Arc::clone(room), key.clone());
+        async move { made(&room, &key).await }
+    };
+    room.conflicts.get(key.clone(), ask, make).await.map_err(|problem| (*problem).clone())
+}
+
+async fn made(room: &Room, key: &Key) -> Result<Bytes, Problem> {
+    let contests = gather(room, &key.feed, key.after.as_ref()).await?;
+    Ok(match key.is_json {
+        true => described::contests(&room.site.at(""), &contests).to_string().into(),
+        false => page::contests(&contests).into_string().into(),
+    })
 }
 
 /// A page whose forms may be sent here.
@@ -161,11 +211,10 @@ impl Asked {
 
 async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<Contests, Problem> {
     let mut contests = Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None };
-    let Some(snapshot) = room.store.snapshot(feed).await? else { return Ok(contests) };
-    contests.all = snapshot.conflicts.len();
-    let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-    let behind = snapshot.conflicts.range::<SyncId, _>((from, Bound::Unbounded));
-    let ids: Vec<&SyncId> = behind.map(|(id, _)| id).take(ITEMS_SHOWN + 1).collect();
+    let all = room.store.contested(feed).await?;
+    contests.all = all.len();
+    let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
+    let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
     let (mut compared, mut budget) = (0, Budget::whole());
     for id in ids.iter().take(ITEMS_SHOWN) {
         let Some(item) = room.store.item(feed, id).await? else { continue };

@@ -264,6 +264,45 @@ impl Connections {
     }
 }
 
+/// A connection, as its requests know it.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    id: u64,
+    cut: CancellationToken,
+}
+
+impl Connection {
+    /// Ends it.
+    pub(super) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// One of a test.
+    #[cfg(test)]
+    pub(super) fn new(id: u64) -> Self {
+        Self { id, cut: CancellationToken::new() }
+    }
+
+    /// Whether it was ended.
+    #[cfg(test)]
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_cancelled()
+    }
+}
+
+impl PartialEq for Connection {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Place {
+    /// The connection that has this place.
+    pub(super) fn connection(&self) -> Connection {
+        Connection { id: self.id, cut: self.cut.clone() }
+    }
+}
+
 /// A connection's place.
 #[derive(Debug)]
 pub(super) struct Place {

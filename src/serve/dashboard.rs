@@ -1,22 +1,82 @@
 //! `/`: what the gateway does, at a glance.
 
-use super::Shared;
+use super::about::Missing;
 use super::address::shown;
-use super::explain::{SOURCES_SHOWN, made};
+use super::admission::{Admission, What, Work};
+use super::client::Client;
+use super::explain::{self, SOURCES_SHOWN};
+use super::flight::{Ask, SingleFlight};
 use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
-use super::{json, keeping};
-use crate::model::{FeedStanding, FeedState, HubTrust, ShownAddress, counted};
+use super::{Room, Shared, json, keeping};
+use crate::model::{FeedName, FeedStanding, FeedState, HubTrust, Revision, ShownAddress, counted};
 use axum::extract::State;
 use axum::response::Response;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many feeds the dashboard shows; the API lists all of them.
 const FEEDS_SHOWN: usize = 500;
+/// What a feed takes that is listed, in bytes.
+const ROW: u64 = 4 * 1024;
+
+/// The dashboard, which is made once for all who ask for it at the same time, and one ledger after the
+/// other.
+pub(super) struct Overview {
+    pages: SingleFlight<(), String, Missing>,
+    /// The revisions of which it was made last: what it takes of their ledgers is remembered.
+    seen: Mutex<HashMap<FeedName, Revision>>,
+}
+
+impl Overview {
+    /// Not made yet.
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
+        Self { pages: SingleFlight::new(admission), seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<FeedName, Revision>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What telling how these feeds stand takes: a row of each, and the largest of the ledgers that are to be
+/// read, those that something waits in and that changed. Answers their revisions as well.
+pub(super) async fn cost(room: &Room) -> Result<(u64, HashMap<FeedName, Revision>), Problem> {
+    let (mut rows, mut ledger, mut revisions) = (0_u64, 0_u64, HashMap::new());
+    for record in room.directory.listing().await?.values() {
+        rows = rows.saturating_add(ROW);
+        let Some(state) = room.store.state(&record.name).await? else { continue };
+        let is_read = room.overview.seen().get(&record.name) != Some(&state.revision);
+        if is_read && state.ripens.is_some() {
+            let items = u64::from(state.living) + u64::from(state.tombstones);
+            let work = Work::of(&record.name, What::Ledger);
+            ledger = ledger.max(room.admission.cost_of(&work, items));
+        }
+        revisions.insert(record.name.clone(), state.revision);
+    }
+    Ok((rows.saturating_add(ledger), revisions))
+}
 
 /// `GET /`.
-pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn page(State(room): State<Shared>, client: Client) -> Result<Response, Problem> {
+    let (cost, revisions) = cost(&room).await?;
+    let ask = Ask { client, work: Work::of_all(What::Standing), cost, tells: false };
+    let make = || {
+        let room = Arc::clone(&room);
+        async move {
+            let page = made(&room).await.map_err(Arc::new)?;
+            *room.overview.seen() = revisions;
+            Ok(Arc::new(page))
+        }
+    };
+    let page = room.overview.pages.get(&(), ask, make).await;
+    let page = page.map_err(|missing| missing.0.clone())?;
+    Ok(html::page("Feeds", &html! { (PreEscaped(page.as_str())) }))
+}
+
+async fn made(room: &Room) -> Result<String, Missing> {
     let mut feeds = room.operator.list().await?;
     let all = feeds.len();
     feeds.truncate(FEEDS_SHOWN);
@@ -26,7 +86,7 @@ pub(super) async fn page(State(room): State<Shared>) -> Result<Response, Problem
         let contested = room.contested.of(&status.name).await?;
         rows.push(Row { status, state, contested });
     }
-    Ok(html::page("Feeds", &table(&rows, all, room.operator.ready())))
+    Ok(table(&rows, all, room.operator.ready()).into_string())
 }
 
 /// A feed with what is said of it.
@@ -88,7 +148,7 @@ fn row(row: &Row) -> Markup {
             }
         }
         @if status.url.is_empty() {
-            td colspan="2" { @if let Some(words) = made(status) { span.quiet { (text(&words)) } } }
+            td colspan="2" { @if let Some(words) = explain::made(status) { span.quiet { (text(&words)) } } }
         } @else {
             td { @match status.last_polls.first() {
                 Some(note) => (last(note)),

@@ -4,6 +4,7 @@
 mod entry;
 
 use self::entry::{Body, Posted};
+use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
 use super::{Shared, admin, conflicts, json, plain, put};
@@ -138,13 +139,18 @@ pub(super) async fn resolve(
 /// `GET /api/v1/feeds/NAME/conflicts`.
 pub(super) async fn conflicts(
     State(room): State<Shared>,
+    client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let feed = admin::feed(name)?;
     room.operator.status(&feed).await?;
-    let listed = conflicts::listed(&room, &feed, query.as_deref()).await?;
-    Ok(admin::answer(StatusCode::OK, listed))
+    let listed = conflicts::listed(&room, client, &feed, query.as_deref()).await?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((headers, listed).into_response())
 }
 
 /// Has it done to its end, whoever waits for it.

@@ -104,10 +104,14 @@ pub(super) async fn item(
     let (id, revision) = addressed(&room, &record.name, &id).await?;
     let is_json = wants_json(&headers);
     // What an item takes is known once it was read.
-    let work = Work { feed: record.name.clone(), what: What::Item(id.clone()) };
+    let work = Work::of(&record.name, What::Item(id.clone()));
     let ask = Ask { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
     let key = Key { feed: record.name.clone(), id, revision, asked, is_json };
-    let answer = room.answers.get(key.clone(), ask, async || made(&room, &key).await).await?;
+    let make = || {
+        let (room, key) = (Arc::clone(&room), key.clone());
+        async move { made(&room, &key).await }
+    };
+    let answer = room.answers.get(key.clone(), ask, make).await?;
     Ok(answer.response(&headers))
 }
 
@@ -161,7 +165,7 @@ async fn subject(room: &Room, feed: &FeedName, id: &SyncId) -> Result<Subject, P
         let text = std::mem::take(&mut version.data.xml);
         bytes = bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
     }
-    let work = Work { feed: feed.clone(), what: What::Item(id.clone()) };
+    let work = Work::of(feed, What::Item(id.clone()));
     room.admission.took(work, bytes.saturating_mul(TIMES));
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }

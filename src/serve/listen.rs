@@ -27,6 +27,8 @@ pub(super) struct Limits {
     pub(super) head: Duration,
     /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
     pub(super) stall: Duration,
+    /// How long a client may take nothing of one body (streams of HTTP/2 as well).
+    pub(super) untaken: Duration,
     /// After which a connection is asked to end; a client opens a new one.
     pub(super) lifetime: Duration,
     /// How long a connection that was asked to end may take for the answers in flight.
@@ -39,6 +41,7 @@ impl Limits {
         first_request: Duration::from_secs(15),
         head: Duration::from_secs(30),
         stall: Duration::from_secs(30),
+        untaken: Duration::from_secs(60),
         lifetime: Duration::from_secs(15 * 60),
         drain: Duration::from_secs(10),
     };
@@ -52,6 +55,10 @@ const HEAD_BYTES: usize = 32 * 1024;
 const HEADER_LIST_BYTES: u32 = 16 * 1024;
 /// Requests at once on one HTTP/2 connection.
 const STREAMS: u32 = 64;
+/// How many bytes of a stream of HTTP/2 are handed over before it takes them.
+const STREAM_BUFFER: usize = 64 * 1024;
+/// How many times bodies are looked at within the time in which something of them must be taken.
+const LOOKS: u32 = 4;
 /// How often an HTTP/2 connection that is silent is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to answer that.
@@ -103,6 +110,16 @@ pub(super) async fn serve(
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
     connections.spawn(async move { following.sup.keep(&ending).await });
+    let (looking, ending) = (Arc::clone(&room), shutdown.clone());
+    connections.spawn(async move {
+        loop {
+            tokio::select! {
+                () = ending.cancelled() => return,
+                () = tokio::time::sleep(limits.untaken / LOOKS) => {}
+            }
+            looking.bodies.cut_untaken(limits.untaken);
+        }
+    });
     let ended = loop {
         let accepted = tokio::select! {
             biased;
@@ -174,11 +191,13 @@ async fn connection(
     }
     let asked = Arc::new(AtomicBool::new(false));
     let (seen, activity) = (Arc::clone(&asked), Arc::clone(&place.activity));
+    let own = place.connection();
     let service =
         hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             seen.store(true, Ordering::Release);
             let busy = activity.begin();
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(own.clone());
             let answer = router.clone().oneshot(request);
             async move { answer.await.map(|answer| answer.map(|body| busy.until_sent(body))) }
         });
@@ -237,6 +256,7 @@ fn builder(limits: Limits) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_header_list_size(HEADER_LIST_BYTES)
         .max_concurrent_streams(STREAMS)
+        .max_send_buf_size(STREAM_BUFFER)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
     builder

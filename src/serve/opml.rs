@@ -10,6 +10,8 @@
 
 use super::Shared;
 use super::address::{Form, followable};
+use super::admission::{What, Work};
+use super::client::Client;
 use super::conditional::{http_date, not_modified};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
@@ -32,6 +34,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MEDIA_TYPE: &str = Container::Opml.media_type();
 /// The bytes of a hash that an id is made of.
 const ID_BYTES: usize = 20;
+/// How often a list is in memory while it is packed.
+const TIMES: u64 = 4;
 /// The prefix of sharing markup.
 const PREFIX: &str = "sx";
 
@@ -108,6 +112,7 @@ impl Lists {
 /// `GET /subscriptions.opml`.
 pub(super) async fn document(
     State(room): State<Shared>,
+    client: Client,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -151,7 +156,10 @@ pub(super) async fn document(
     let rendition = match standing {
         Some(rendition) => rendition,
         None => {
-            let rendition = Arc::new(pack(text, shown).await?);
+            let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
+            let work = Work::of_all(What::Subscriptions);
+            let packing = room.admission.run(client, &work, bytes, pack(text, shown));
+            let rendition = Arc::new(packing.await?);
             if kept {
                 room.lists.keep(asked.kind, print, &rendition);
             }

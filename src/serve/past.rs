@@ -14,7 +14,7 @@ use super::client::Client;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
-use super::press::{Ask, Press, Turn};
+use super::press::{Ask, Press};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::shelf::{Renderer, Wish};
@@ -29,9 +29,6 @@ use window::Shown;
 
 /// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
 const PAST_BYTES: u64 = 8 * 1024 * 1024;
-/// How many are read, rendered and compressed at once; apart from the views, so that who looks back
-/// cannot crowd out who reads.
-const RENDERS_AT_ONCE: usize = 4;
 /// Until a time is so far back, a change that was seen before it may still be on its way into the
 /// store.
 const SETTLED: Duration = Duration::from_secs(300);
@@ -84,7 +81,7 @@ pub(super) struct Pasts {
     window: Duration,
     renderer: Renderer,
     admission: Arc<Admission>,
-    mementos: Press<Key, Memento>,
+    mementos: Press<Key, Memento, Missing>,
 }
 
 impl Pasts {
@@ -96,15 +93,14 @@ impl Pasts {
         renderer: Renderer,
         admission: Arc<Admission>,
         metrics: Metrics,
-    ) -> Self {
+    ) -> Arc<Self> {
         let weigh = |memento: &Memento| memento.rendition.weight();
-        let mementos =
-            Press::new(PAST_BYTES, RENDERS_AT_ONCE, weigh, Arc::clone(&admission), metrics);
-        Self { store, site, window, renderer, admission, mementos }
+        let mementos = Press::new(PAST_BYTES, weigh, Arc::clone(&admission), metrics);
+        Arc::new(Self { store, site, window, renderer, admission, mementos })
     }
 
     async fn memento(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         (wish, client): (Wish, Client),
         at: Time,
@@ -124,23 +120,28 @@ impl Pasts {
             at,
             revision: state.revision,
         };
-        let make = async |turn| {
-            let select = match wish.kind {
-                ViewKind::Complete | ViewKind::Sync => PastSelect::All,
-                ViewKind::Reader => PastSelect::Current,
-            };
-            match self.store.past(&record.name, select, at).await? {
-                Some(Past::Then(view)) => self.build(record, wish, at, *view, turn).await,
-                Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
-                None => Err(Missing::Told(unknown(at, None))),
-            }
+        let make = || {
+            let (pasts, record) = (Arc::clone(self), record.clone());
+            async move { pasts.made(&record, wish, at).await }
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
-        let work = Work { feed: record.name.clone(), what: What::Past(wish.kind) };
+        let work = Work::of(&record.name, What::Past(wish.kind));
         let cost = self.admission.cost_of(&work, items);
         let ask = Ask { client, work, cost, tells: true };
         self.mementos.get(key, ask, make).await
+    }
+
+    async fn made(&self, record: &FeedRecord, wish: Wish, at: Time) -> Result<Memento, Missing> {
+        let select = match wish.kind {
+            ViewKind::Complete | ViewKind::Sync => PastSelect::All,
+            ViewKind::Reader => PastSelect::Current,
+        };
+        match self.store.past(&record.name, select, at).await? {
+            Some(Past::Then(view)) => self.build(record, wish, at, *view).await,
+            Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
+            None => Err(Missing::Told(unknown(at, None))),
+        }
     }
 
     async fn build(
@@ -149,7 +150,6 @@ impl Pasts {
         wish: Wish,
         at: Time,
         view: View,
-        turn: Turn,
     ) -> Result<Memento, Missing> {
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
@@ -199,7 +199,7 @@ impl Pasts {
             };
             Rendition::build(renderer(&page), about)
         };
-        let rendition = made(turn, make).await.map_err(Missing::Render)?;
+        let rendition = made(make).await.map_err(Missing::Render)?;
         Ok(Memento { rendition, own, form })
     }
 }

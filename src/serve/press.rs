@@ -1,113 +1,75 @@
 //! Documents that are made when they are asked for and kept for a while: of many who ask for the
-//! same at once, one makes it; only so many are made at a time, and only for who is admitted.
+//! same at once, one has it made, when it is admitted; and each feed has a share of what is kept.
 
-use super::admission::{Admission, Admitted, Overloaded, Work};
-use super::client::Client;
+mod share;
+
+pub(super) use super::flight::Ask;
+
+use super::admission::{Admission, Overloaded, Work};
+use super::flight::SingleFlight;
 use super::metrics::Metrics;
 use crate::store::StoreError;
 use moka::future::Cache;
-use std::collections::HashMap;
+use moka::notification::RemovalCause;
+use share::FeedShares;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How often what is made is in memory beside itself: what is read, what is written, what is compressed.
 const TIMES: u64 = 4;
-
-/// Leave to make something, until it is dropped: whatever goes on after a visitor left holds on to it.
-pub(super) struct Turn {
-    _admitted: Admitted,
-    _permit: OwnedSemaphorePermit,
-}
-
-/// Who asks, for what, and what that may take.
-pub(super) struct Ask {
-    /// Who asks.
-    pub(super) client: Client,
-    /// What is made.
-    pub(super) work: Work,
-    /// The bytes in memory that it takes.
-    pub(super) cost: u64,
-    /// Whether what it weighs says what work of the kind takes.
-    pub(super) tells: bool,
-}
-
-/// What somebody else is making, as soon as it is there.
-type Made<V> = watch::Sender<Option<Arc<V>>>;
-/// Each with how many take part in it.
-type Flights<K, V> = Arc<Mutex<HashMap<K, (Arc<Made<V>>, usize)>>>;
-
-/// A part in making something that several wait for.
-struct Flight<K: Eq + Hash, V> {
-    key: K,
-    made: Arc<Made<V>>,
-    all: Flights<K, V>,
-}
-
-impl<K: Clone + Eq + Hash, V> Flight<K, V> {
-    fn join(all: &Flights<K, V>, key: &K) -> Self {
-        let mut flights = all.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || (Arc::new(watch::channel(None).0), 0);
-        let (made, parts) = flights.entry(key.clone()).or_insert_with(new);
-        *parts += 1;
-        Self { key: key.clone(), made: Arc::clone(made), all: Arc::clone(all) }
-    }
-}
-
-impl<K: Eq + Hash, V> Drop for Flight<K, V> {
-    fn drop(&mut self) {
-        let mut flights = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, parts)) = flights.get_mut(&self.key) else { return };
-        *parts = parts.saturating_sub(1);
-        if *parts == 0 {
-            flights.remove(&self.key);
-        }
-    }
-}
+/// The part of what is kept that is one feed's: a half. Where the views of a feed are more, those that
+/// were asked for longest ago go, and those of other feeds stay.
+const FEED_SHARE: u64 = 2;
 
 /// What is kept, and what it takes to make more of it.
-pub(super) struct Press<K, V> {
+pub(super) struct Press<K, V, E> {
     kept: Cache<K, Arc<V>>,
-    flights: Flights<K, V>,
+    shares: Arc<FeedShares<K>>,
+    flights: SingleFlight<K, V, E>,
     weigh: fn(&V) -> u32,
-    turns: Arc<Semaphore>,
-    admission: Arc<Admission>,
     metrics: Metrics,
 }
 
-impl<K, V> Press<K, V>
+impl<K, V, E> Press<K, V, E>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
+    E: From<StoreError> + From<Overloaded> + Send + Sync + 'static,
 {
-    /// Keeps at most `bytes`, as `weigh` has it, and makes at most `at_once` at a time.
+    /// Keeps at most `bytes`, as `weigh` has it.
     pub(super) fn new(
         bytes: u64,
-        at_once: usize,
         weigh: fn(&V) -> u32,
         admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Self {
-        Self::lasting(bytes, Duration::MAX, at_once, weigh, admission, metrics)
+        Self::lasting(bytes, Duration::MAX, weigh, admission, metrics)
     }
 
     /// The same, and nothing for longer than `age`.
     pub(super) fn lasting(
         bytes: u64,
         age: Duration,
-        at_once: usize,
         weigh: fn(&V) -> u32,
         admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Self {
+        let shares: Arc<FeedShares<K>> = Arc::new(FeedShares::new(bytes / FEED_SHARE));
+        let of = Arc::clone(&shares);
         let kept = Cache::builder()
             .max_capacity(bytes)
             .weigher(move |_: &K, value: &Arc<V>| weigh(value))
+            .eviction_listener(move |key: Arc<K>, _, cause| {
+                // What takes the place of another under its key stands in the shares itself.
+                if cause != RemovalCause::Replaced {
+                    of.left(key.as_ref());
+                }
+            })
             .support_invalidation_closures();
         let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
-        let (flights, turns) = (Flights::default(), Arc::new(Semaphore::new(at_once)));
-        Self { kept: kept.build(), flights, weigh, turns, admission, metrics }
+        let flights = SingleFlight::new(admission);
+        Self { kept: kept.build(), shares, flights, weigh, metrics }
     }
 
     /// Lets go of what is kept under some keys.
@@ -121,54 +83,68 @@ where
         self.kept.get(key).await
     }
 
-    /// What is kept under a key, or what `make` answers when its turn has come. A failure is not
-    /// kept.
-    ///
-    /// Who is admitted first makes it for all who wait, so that nobody waits for the turn of a client
-    /// that asks for too much.
-    pub(super) async fn get<E>(
+    /// What is kept under a key, or what `make` answers: begun when it is admitted, and kept whoever
+    /// leaves meanwhile. A failure is not kept.
+    pub(super) async fn get<F>(
         &self,
         key: K,
         ask: Ask,
-        make: impl AsyncFnOnce(Turn) -> Result<V, E>,
+        make: impl FnOnce() -> F,
     ) -> Result<Arc<V>, Arc<E>>
     where
-        E: From<StoreError> + From<Overloaded> + Send + Sync + 'static,
+        F: Future<Output = Result<V, E>> + Send + 'static,
     {
         if let Some(hit) = self.kept.get(&key).await {
+            self.shares.used(&key);
             self.metrics.cache_hit();
             return Ok(hit);
         }
-        let flight = Flight::join(&self.flights, &key);
-        let mut made = flight.made.subscribe();
-        let admitted = tokio::select! {
-            biased;
-            // The sender is in `flight`.
-            Ok(made) = made.wait_for(Option::is_some) => {
-                if let Some(made) = made.as_ref() {
-                    self.metrics.cache_hit();
-                    return Ok(Arc::clone(made));
+        let (work, tells) = (ask.work.clone(), ask.tells);
+        let mut is_hit = true;
+        let made = self.flights.get(&key, ask, || {
+            is_hit = false;
+            self.keeping(key.clone(), (work, tells), make())
+        });
+        let made = made.await;
+        if is_hit && made.is_ok() {
+            self.metrics.cache_hit();
+        }
+        made
+    }
+
+    /// Makes something and keeps it.
+    fn keeping<F>(
+        &self,
+        key: K,
+        (work, tells): (Work, bool),
+        make: F,
+    ) -> impl Future<Output = Result<Arc<V>, Arc<E>>> + Send + 'static
+    where
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        let (kept, shares) = (self.kept.clone(), Arc::clone(&self.shares));
+        let (admission, metrics) = (Arc::clone(self.flights.admission()), self.metrics.clone());
+        let weigh = self.weigh;
+        async move {
+            // Who made it may have ended just before this began.
+            if let Some(hit) = kept.get(&key).await {
+                metrics.cache_hit();
+                return Ok(hit);
+            }
+            metrics.cache_miss();
+            let value = Arc::new(make.await.map_err(Arc::new)?);
+            let weight = u64::from(weigh(&value));
+            if let Some(feed) = work.feed() {
+                for gone in shares.came(feed, &key, weight) {
+                    kept.invalidate(&gone).await;
                 }
-                return Err(Arc::new(StoreError::Closed.into()));
             }
-            admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
-                admitted.map_err(|error| Arc::new(error.into()))?
+            if tells {
+                admission.took(work, weight.saturating_mul(TIMES));
             }
-        };
-        let build = async {
-            self.metrics.cache_miss();
-            let turn = Arc::clone(&self.turns).acquire_owned().await;
-            let permit = turn.map_err(|_| StoreError::Closed)?;
-            let value = make(Turn { _admitted: admitted, _permit: permit }).await?;
-            if ask.tells {
-                let weight = u64::from((self.weigh)(&value));
-                self.admission.took(ask.work, weight.saturating_mul(TIMES));
-            }
-            Ok(Arc::new(value))
-        };
-        let value = self.kept.try_get_with(key, build).await?;
-        flight.made.send_replace(Some(Arc::clone(&value)));
-        Ok(value)
+            kept.insert(key, Arc::clone(&value)).await;
+            Ok(value)
+        }
     }
 }
 
@@ -177,6 +153,7 @@ mod tests {
     use super::*;
     use crate::model::FeedName;
     use crate::serve::admission::What;
+    use crate::serve::client::Client;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[derive(Debug, PartialEq, Eq)]
@@ -197,58 +174,83 @@ mod tests {
     fn ask(client: u8, cost: u64) -> Ask {
         let feed = FeedName::new("news").unwrap();
         let client = Client::at([192, 0, 2, client].into());
-        Ask { client, work: Work { feed, what: What::Ledger }, cost, tells: false }
+        Ask { client, work: Work::of(&feed, What::Ledger), cost, tells: false }
     }
 
-    fn press() -> Press<u8, u32> {
-        Press::new(1024, 1, |_| 1, Arc::new(Admission::new()), Metrics::new())
+    fn press() -> Press<u8, u32, Failed> {
+        Press::new(1024, |_| 1, Arc::new(Admission::on(4)), Metrics::new())
     }
 
     #[tokio::test]
     async fn of_many_who_ask_one_makes_it_and_failures_are_not_kept() {
         let press = press();
-        let made = AtomicU32::new(0);
-        let make = async |_turn| Ok::<u32, Failed>(made.fetch_add(1, Ordering::SeqCst));
+        let made = Arc::new(AtomicU32::new(0));
+        let make = || {
+            let made = Arc::clone(&made);
+            async move { Ok::<u32, Failed>(made.fetch_add(1, Ordering::SeqCst)) }
+        };
         let (one, other) =
-            tokio::join!(press.get(7, ask(1, 1), &make), press.get(7, ask(2, 1), &make));
+            tokio::join!(press.get(7, ask(1, 1), make), press.get(7, ask(2, 1), make));
         assert_eq!((*one.unwrap(), *other.unwrap()), (0, 0));
-        assert_eq!(*press.get(8, ask(1, 1), &make).await.unwrap(), 1);
-        let fail = async |_turn| Err::<u32, Failed>(Failed);
+        assert_eq!(*press.get(8, ask(1, 1), make).await.unwrap(), 1);
+        let fail = || async { Err::<u32, Failed>(Failed) };
         assert!(press.get(9, ask(1, 1), fail).await.is_err());
-        assert_eq!(*press.get(9, ask(1, 1), &make).await.unwrap(), 2);
-        assert!(press.flights.lock().unwrap().is_empty());
+        assert_eq!(*press.get(9, ask(1, 1), make).await.unwrap(), 2);
+        assert_eq!(press.flights.keys(), 0);
     }
 
-    /// A key that lets go of another part in the same flight while its own is let go of.
-    #[derive(Clone)]
-    struct Last(Arc<Mutex<Option<Flight<Last, u32>>>>);
-
-    impl PartialEq for Last {
-        fn eq(&self, _: &Self) -> bool {
-            true
+    /// A client that asks and leaves has as much made as one that waits, and it is there for the next.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_begun_is_kept_though_who_asked_left() {
+        let press = Arc::new(press());
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (begun, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let make = move |gate: Arc<tokio::sync::Semaphore>| {
+            let (begun, most) = (Arc::clone(&begun), Arc::clone(&most));
+            async move {
+                let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                let _passed = gate.acquire().await.map_err(|_| Failed)?;
+                begun.fetch_sub(1, Ordering::SeqCst);
+                Ok(most.load(Ordering::SeqCst))
+            }
+        };
+        for key in 0..100 {
+            let (press, gate, make) = (Arc::clone(&press), Arc::clone(&gate), make.clone());
+            // One client, and one that costs a whole share each time.
+            let asking = async move { press.get(key, ask(1, u64::MAX), || make(gate)).await };
+            let asked = tokio::spawn(asking);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            asked.abort();
         }
+        gate.add_permits(1);
+        let failing = || async { Err(Failed) };
+        let first = press.get(0, ask(2, 1), failing).await.unwrap();
+        assert_eq!(*first, 1, "the first is there, and no other was begun beside it");
     }
 
-    impl Eq for Last {}
-
-    impl Hash for Last {
-        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
-    }
-
-    impl Drop for Last {
-        fn drop(&mut self) {
-            let other = self.0.lock().unwrap().take();
-            drop(other);
+    #[tokio::test]
+    async fn a_feed_with_many_views_leaves_those_of_others() {
+        let press: Press<(u8, u8), u32, Failed> =
+            Press::new(1000, |_| 100, Arc::new(Admission::new()), Metrics::new());
+        let get = async |feed: u8, number: u8| {
+            let work = Work::of(&FeedName::new(&format!("feed-{feed}")).unwrap(), What::Ledger);
+            let ask = Ask { client: Client::Own, work, cost: 1, tells: false };
+            press.get((feed, number), ask, || async { Ok(1) }).await.unwrap();
+        };
+        get(1, 0).await;
+        for number in 0..100 {
+            get(2, number).await;
+            // The one that is asked for all the time stays.
+            get(2, 0).await;
         }
-    }
-
-    #[test]
-    fn a_flight_that_two_leave_at_once_is_not_kept() {
-        let (flights, key) = (Flights::default(), Last(Arc::default()));
-        let one = Flight::join(&flights, &key);
-        *key.0.lock().unwrap() = Some(Flight::join(&flights, &key));
-        drop(one);
-        assert!(flights.lock().unwrap().is_empty());
+        press.kept.run_pending_tasks().await;
+        let mut kept: Vec<(u8, u8)> = press.kept.iter().map(|(key, _)| *key).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [(1, 0), (2, 0), (2, 96), (2, 97), (2, 98), (2, 99)]);
+        assert_eq!(press.shares.keys(), 6);
     }
 
     /// One that has its share in use already asks first, and is waited for by nobody.
@@ -256,10 +258,10 @@ mod tests {
     async fn nobody_waits_for_a_client_that_asks_for_too_much() {
         let press = press();
         let all = u64::MAX;
-        let work = Work { feed: FeedName::new("other").unwrap(), what: What::Ledger };
+        let work = Work::of(&FeedName::new("other").unwrap(), What::Ledger);
         let greedy = ask(1, all).client;
-        let held = press.admission.admit(greedy, &work, all).await.unwrap();
-        let make = async |_turn| Ok::<u32, Failed>(1);
+        let held = press.flights.admission().admit(greedy, &work, all).await.unwrap();
+        let make = || async { Ok::<u32, Failed>(1) };
         let begun = tokio::time::Instant::now();
         let first = async { press.get(7, ask(1, all), make).await.map(|_| begun.elapsed()) };
         let other = async { press.get(7, ask(2, all), make).await.map(|_| begun.elapsed()) };

@@ -4,7 +4,6 @@ use super::address::Form;
 use super::conditional::ETag;
 use super::delta::Token;
 use super::negotiate::Encoding;
-use super::press::Turn;
 use crate::model::{Revision, Time};
 use crate::render::Dialect;
 use bytes::Bytes;
@@ -73,17 +72,11 @@ pub(super) struct About {
     pub(super) token: Option<Token>,
 }
 
-/// Makes a rendition on a thread of its own; why there is none, in words. A visitor who goes away
-/// does not stop that thread, so the turn goes along with it.
+/// Makes a rendition on a thread of its own; why there is none, in words.
 pub(super) async fn made(
-    turn: Turn,
     make: impl FnOnce() -> io::Result<Rendition> + Send + 'static,
 ) -> Result<Rendition, String> {
-    let blocking = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        make()
-    });
-    match blocking.await {
+    match tokio::task::spawn_blocking(make).await {
         Ok(made) => made.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     }

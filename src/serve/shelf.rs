@@ -9,7 +9,7 @@ use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
 use super::plan::Plan;
-use super::press::{Ask, Press, Turn};
+use super::press::{Ask, Press};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use crate::model::{
@@ -32,11 +32,6 @@ const SINCE_BYTES: u64 = 8 * 1024 * 1024;
 const DELTA_BYTES: u64 = 8 * 1024 * 1024;
 /// How many keys of last good renditions are remembered.
 const LAST_KEYS: u64 = 16 * 1024;
-/// How many documents are read, rendered and compressed at once.
-const RENDERS_AT_ONCE: usize = 4;
-/// How many answers to `?since=`, and how many deltas, likewise; apart from the others, so that they
-/// cannot crowd them out.
-const SINCE_RENDERS_AT_ONCE: usize = 4;
 /// How often a view is read again because the feed changed while it was being read.
 const READS: usize = 4;
 
@@ -135,9 +130,9 @@ pub(super) struct Shelf {
     views_with_deltas: DeltaViews,
     renderer: Renderer,
     admission: Arc<Admission>,
-    renditions: Press<Key, Rendition>,
-    since: Press<Key, Rendition>,
-    deltas: Press<DeltaKey, MaybeDelta>,
+    renditions: Press<Key, Rendition, Missing>,
+    since: Press<Key, Rendition, Missing>,
+    deltas: Press<DeltaKey, MaybeDelta, Missing>,
     last: Cache<(FeedName, ViewKind, Form), Key>,
 }
 
@@ -150,29 +145,23 @@ impl Shelf {
         views_with_deltas: DeltaViews,
         renderer: Renderer,
         (admission, metrics): (&Arc<Admission>, &Metrics),
-    ) -> Self {
-        let press = |bytes, at_once| {
+    ) -> Arc<Self> {
+        let press = |bytes| {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            Press::new(bytes, at_once, Rendition::weight, admission, metrics)
+            Press::new(bytes, Rendition::weight, admission, metrics)
         };
-        Self {
+        Arc::new(Self {
             store,
             site,
             window,
             views_with_deltas,
             renderer,
             admission: Arc::clone(admission),
-            renditions: press(SHELF_BYTES, RENDERS_AT_ONCE),
-            since: press(SINCE_BYTES, SINCE_RENDERS_AT_ONCE),
-            deltas: Press::new(
-                DELTA_BYTES,
-                SINCE_RENDERS_AT_ONCE,
-                deltas::weight,
-                Arc::clone(admission),
-                metrics.clone(),
-            ),
+            renditions: press(SHELF_BYTES),
+            since: press(SINCE_BYTES),
+            deltas: Press::new(DELTA_BYTES, deltas::weight, Arc::clone(admission), metrics.clone()),
             last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
-        }
+        })
     }
 
     /// Lets go of everything that was rendered of a feed.
@@ -190,7 +179,7 @@ impl Shelf {
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
     /// the state that it has in memory. Where the store fails, the last good one is served.
     pub(super) async fn rendition(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         wish: Wish,
         client: Client,
@@ -203,7 +192,7 @@ impl Shelf {
 
     /// The rendition of a view as the feed now stands, and no stand-in: for this gateway itself.
     pub(super) async fn newest(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         wish: Wish,
     ) -> Result<Arc<Rendition>, Problem> {
@@ -214,7 +203,7 @@ impl Shelf {
     }
 
     async fn current(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         wish: Wish,
         client: Client,
@@ -226,7 +215,10 @@ impl Shelf {
         let key = Key::new(record, wish, plan, &state);
         let ask = self.ask(record, wish, &state, client, usual);
         let press = if usual { &self.renditions } else { &self.since };
-        let make = async |turn| self.build(record, wish, state, turn).await;
+        let make = || {
+            let (shelf, record) = (Arc::clone(self), record.clone());
+            async move { shelf.build(&record, wish, state).await }
+        };
         let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
             let place = (record.name.clone(), wish.kind, key.form);
@@ -235,7 +227,8 @@ impl Shelf {
         Ok(rendition)
     }
 
-    /// What making a view takes. `whole`: it is made of all that the view has.
+    /// What making a view takes: the items that it shows, and where something is told that no item says,
+    /// the ledger. `whole`: it is made of all that the view has.
     fn ask(
         &self,
         record: &FeedRecord,
@@ -244,14 +237,20 @@ impl Shelf {
         client: Client,
         whole: bool,
     ) -> Ask {
+        let all = u64::from(state.living) + u64::from(state.tombstones);
         let items = match wish.kind {
             ViewKind::Reader => u64::from(state.current),
-            ViewKind::Sync | ViewKind::Complete => {
-                u64::from(state.living) + u64::from(state.tombstones)
-            }
+            ViewKind::Sync | ViewKind::Complete => all,
         };
-        let work = Work { feed: record.name.clone(), what: What::View(wish.kind) };
-        Ask { client, cost: self.admission.cost_of(&work, items), work, tells: whole }
+        let work = Work::of(&record.name, What::View(wish.kind));
+        let shown = self.admission.cost_of(&work, items);
+        let is_read =
+            is_told_whole(wish, state) || (state.tombstones > 0 && tells_deletions(wish, state));
+        let ledger = match is_read {
+            true => self.admission.cost_of(&Work::of(&record.name, What::Ledger), all),
+            false => 0,
+        };
+        Ask { client, cost: shown.saturating_add(ledger), work, tells: whole }
     }
 
     /// What to serve when the rendition cannot be had.
@@ -293,7 +292,6 @@ impl Shelf {
         record: &FeedRecord,
         wish: Wish,
         state: FeedState,
-        turn: Turn,
     ) -> Result<Rendition, Missing> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
@@ -332,7 +330,7 @@ impl Shelf {
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
-        made(turn, make).await.map_err(Missing::Render)
+        made(make).await.map_err(Missing::Render)
     }
 
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
@@ -372,20 +370,14 @@ impl Shelf {
                 state = view.state;
                 continue;
             }
-            let container = wish.form(&state).container(state.format);
-            // Of other feeds what changed stands in nothing.
-            let is_list = state.format == Format::Opml && container == Container::Opml;
-            if is_list && wish.kind != ViewKind::Reader {
+            if is_told_whole(wish, &state) {
                 match self.listed(record, revision).await? {
                     Listed::At(items) => return Ok((plan, View { items, ..view }, Vec::new())),
                     Listed::Moved(now) => state = *now,
                 }
                 continue;
             }
-            let tells = wish.kind != ViewKind::Complete
-                && container == Container::Atom
-                && state.window_start.is_some();
-            if !tells {
+            if !tells_deletions(wish, &state) {
                 return Ok((plan, view, Vec::new()));
             }
             if wish.kind == ViewKind::Sync {
@@ -429,10 +421,14 @@ impl Shelf {
         if ledger.state.revision != revision {
             return Ok(Listed::Moved(Box::new(ledger.state)));
         }
-        let living = ledger.known.iter().filter(|known| !known.is_deleted());
-        let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
-        deleted.retain(|item| !borne.contains(item.published_id.as_str()));
-        Ok(Listed::At(deleted))
+        // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+        let looking = tokio::task::spawn_blocking(move || {
+            let living = ledger.known.iter().filter(|known| !known.is_deleted());
+            let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
+            deleted.retain(|item| !borne.contains(item.published_id.as_str()));
+            deleted
+        });
+        Ok(Listed::At(looking.await.map_err(|_| StoreError::Closed)?))
     }
 
     /// Everything that a list has, in its order, as of `revision`. What changed is told with all that it
@@ -453,6 +449,20 @@ impl Shelf {
     async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, Missing> {
         self.store.view(&record.name, select).await?.ok_or(Missing::NoDocument)
     }
+}
+
+/// Whether a view tells deletions as RFC 6721 does.
+fn tells_deletions(wish: Wish, state: &FeedState) -> bool {
+    wish.kind != ViewKind::Complete
+        && wish.form(state).container(state.format) == Container::Atom
+        && state.window_start.is_some()
+}
+
+/// Whether a view has all of a list, in its order. Of other feeds what changed stands in nothing.
+fn is_told_whole(wish: Wish, state: &FeedState) -> bool {
+    wish.kind != ViewKind::Reader
+        && state.format == Format::Opml
+        && wish.form(state).container(state.format) == Container::Opml
 }
 
 fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {

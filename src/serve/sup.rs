@@ -54,9 +54,9 @@ struct Built {
 /// The document of one period.
 struct Slot {
     period: u32,
-    built: RwLock<Option<Arc<Built>>>,
-    /// One builder at a time; whoever comes meanwhile waits for its document.
-    building: tokio::sync::Mutex<()>,
+    built: Arc<RwLock<Option<Arc<Built>>>>,
+    /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
+    building: Arc<tokio::sync::Mutex<()>>,
     asked: Mutex<Option<Instant>>,
 }
 
@@ -85,8 +85,8 @@ impl Sup {
         let windows = Windows::new(periods.last().copied().unwrap_or(USUAL));
         let slot = |period: &u32| Slot {
             period: *period,
-            built: RwLock::default(),
-            building: tokio::sync::Mutex::default(),
+            built: Arc::default(),
+            building: Arc::default(),
             asked: Mutex::default(),
         };
         Self {
@@ -131,7 +131,7 @@ impl Sup {
         if let Some(built) = self.standing(slot) {
             return Ok(built);
         }
-        let _turn = slot.building.lock().await;
+        let turn = Arc::clone(&slot.building).lock_owned().await;
         if let Some(built) = self.standing(slot) {
             return Ok(built);
         }
@@ -139,12 +139,17 @@ impl Sup {
         let begun = Instant::now();
         let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
         let (site, period) = (self.site.clone(), slot.period);
-        let made = tokio::task::spawn_blocking(move || make(&windows, &periods, &site, period));
-        let (rendition, epoch) = made.await.map_err(failed)?.map_err(failed)?;
-        let built = Built { rendition, epoch, at: Instant::now(), took: begun.elapsed() };
-        let built = Arc::new(built);
-        *slot.built.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
-        Ok(built)
+        let kept = Arc::clone(&slot.built);
+        let building = tokio::task::spawn_blocking(move || {
+            let (rendition, epoch) = make(&windows, &periods, &site, period)?;
+            let built = Built { rendition, epoch, at: Instant::now(), took: begun.elapsed() };
+            let built = Arc::new(built);
+            *kept.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
+            // A visitor who goes away stops nothing of it.
+            drop(turn);
+            Ok::<_, std::io::Error>(built)
+        });
+        building.await.map_err(failed)?.map_err(failed)
     }
 
     /// The last document, where it is new enough.

@@ -60,6 +60,11 @@ fn spell(page: &Page<'_>) -> String {
     )
 }
 
+/// More than all buffers of a connection hold, in bytes.
+const LONG_DOCUMENT: usize = 12 << 20;
+
+type Doubles = (Arc<TestStore>, Arc<TestOperator>, ManualClock, CancellationToken);
+
 /// The site and the doubles that stand behind it.
 struct Site {
     store: Arc<TestStore>,
@@ -96,7 +101,31 @@ impl Site {
             hub: None,
             settings,
         };
-        let room = Room::new(parts, spell, closing.clone());
+        Self::shown((store, operator, clock, closing), parts, spell)
+    }
+
+    /// The same with documents that are too long for what lies between two programs.
+    fn with_long_documents() -> Self {
+        let (store, operator) =
+            (Arc::new(TestStore::with_news()), Arc::new(TestOperator::default()));
+        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
+        let parts = Parts {
+            store: store.clone(),
+            clock: Arc::new(clock.clone()),
+            operator: operator.clone(),
+            hub: None,
+            settings: settings(),
+        };
+        let long = |page: &Page<'_>| format!("{}{}", spell(page), "x".repeat(LONG_DOCUMENT));
+        Self::shown((store, operator, clock, closing), parts, long)
+    }
+
+    fn shown(
+        (store, operator, clock, closing): Doubles,
+        parts: Parts,
+        renderer: fn(&Page<'_>) -> String,
+    ) -> Self {
+        let room = Room::new(parts, renderer, closing.clone());
         let router = routes(room.clone());
         Self { store, operator, clock, room, router, closing }
     }

@@ -2,19 +2,18 @@
 
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::diff::visible;
-use crate::model::{Field, Markup as Bytes, SyncId, Version};
+use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version};
 use crate::serve::html::{moment, outward, text};
 use crate::serve::{items, plain};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 /// How much of a version's text is shown, in characters.
 const EXCERPT: usize = 600;
 /// The longest text that is put into the form for a new one, in bytes.
 const PREFILLED: usize = 64 * 1024;
 
-/// All of the page but its title.
-pub(super) fn contests(contests: &Contests, resolved: Option<&SyncId>) -> Markup {
-    let feed = &contests.feed;
+/// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
+pub(super) fn around(feed: &FeedName, resolved: Option<&SyncId>, contests: &[u8]) -> Markup {
     html! {
         nav.trail aria-label="Where this is" {
             a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) } { (feed) } " / "
@@ -22,9 +21,18 @@ pub(super) fn contests(contests: &Contests, resolved: Option<&SyncId>) -> Markup
         }
         @if let Some(id) = resolved {
             p.note.done role="status" {
-                "Resolved. " a href=(item_address(contests, id)) { "What the item is now" } "."
+                "Resolved. " a href=(item_address(feed, id)) { "What the item is now" } "."
             }
         }
+        // It was written as text here.
+        (PreEscaped(String::from_utf8_lossy(contests)))
+    }
+}
+
+/// The conflicts of the page.
+pub(super) fn contests(contests: &Contests) -> Markup {
+    let feed = &contests.feed;
+    html! {
         @if contests.all == 0 {
             p { "No item of this feed is in conflict." }
         } @else {
@@ -51,7 +59,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
     html! {
         section.contest id={ "item-" (contest.tag) } {
             h2 {
-                a href=(item_address(contests, id)) { (title(&shared.winner)) } " "
+                a href=(item_address(&contests.feed, id)) { (title(&shared.winner)) } " "
                 span.badge.deleted { (counted(shared.conflicts.len(), "conflict", "conflicts")) }
             }
             div.sides {
@@ -226,8 +234,8 @@ fn title(version: &Version<Bytes>) -> String {
     }
 }
 
-fn item_address(contests: &Contests, id: &SyncId) -> String {
-    format!("/feeds/{}/items/{}", contests.feed, quoted(id))
+fn item_address(feed: &FeedName, id: &SyncId) -> String {
+    format!("/feeds/{feed}/items/{}", quoted(id))
 }
 
 fn quoted(id: &SyncId) -> String {

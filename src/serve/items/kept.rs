@@ -19,10 +19,6 @@ use std::time::Duration;
 const KEPT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long an answer is kept: what goes from the past of an item does not raise its feed's revision.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// How many pages of items are made at once; each reads the newest bytes of its item.
-const PAGES_AT_ONCE: usize = 4;
-/// How many versions are read or compared at once.
-const VERSIONS_AT_ONCE: usize = 2;
 
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,32 +66,33 @@ impl Answer {
     }
 }
 
-/// The answers that are kept, and the turns in which they are made.
+/// The answers that are kept.
 pub(in crate::serve) struct Answers {
-    pages: Press<Key, Answer>,
-    versions: Press<Key, Answer>,
+    pages: Press<Key, Answer, Problem>,
+    versions: Press<Key, Answer, Problem>,
 }
 
 impl Answers {
     /// Nothing answered yet.
     pub(in crate::serve) fn new(admission: &Arc<Admission>, metrics: &Metrics) -> Self {
-        let press = |at_once| {
+        let press = || {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            let bytes = KEPT_BYTES / 2;
-            Press::lasting(bytes, KEPT_FOR, at_once, Answer::weight, admission, metrics)
+            Press::lasting(KEPT_BYTES / 2, KEPT_FOR, Answer::weight, admission, metrics)
         };
-        Self { pages: press(PAGES_AT_ONCE), versions: press(VERSIONS_AT_ONCE) }
+        Self { pages: press(), versions: press() }
     }
 
-    /// What is kept under a key, or what `make` answers when its turn has come.
-    pub(super) async fn get(
+    /// What is kept under a key, or what `make` answers when it is admitted.
+    pub(super) async fn get<F>(
         &self,
         key: Key,
         ask: Ask,
-        make: impl AsyncFnOnce() -> Result<Answer, Problem>,
-    ) -> Result<Arc<Answer>, Problem> {
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<Answer>, Problem>
+    where
+        F: Future<Output = Result<Answer, Problem>> + Send + 'static,
+    {
         let press = if key.asked == Asked::Page { &self.pages } else { &self.versions };
-        let made = press.get(key, ask, async |_turn| make().await).await;
-        made.map_err(|problem| (*problem).clone())
+        press.get(key, ask, make).await.map_err(|problem| (*problem).clone())
     }
 }

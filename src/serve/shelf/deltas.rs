@@ -6,7 +6,6 @@ use crate::render::{Page, ViewKind};
 use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, Scope};
 use crate::serve::plan::Plan;
-use crate::serve::press::Turn;
 use crate::serve::rendition::{About, Rendition, made};
 use std::sync::Arc;
 
@@ -61,7 +60,7 @@ impl Shelf {
     /// `None` where the whole document is the answer: to tags that were never given out here, where
     /// a delta cannot tell of all that changed, and where anything fails.
     pub(in crate::serve) async fn delta(
-        &self,
+        self: &Arc<Self>,
         record: &FeedRecord,
         wish: Wish,
         whole: &Rendition,
@@ -81,7 +80,10 @@ impl Shelf {
         let plan = plan(wish, &state).ok()?;
         let key = DeltaKey { of: Key::new(record, wish, plan, &state), base };
         let ask = self.ask(record, wish, &state, client, false);
-        let make = async |turn| self.build_delta(record, wish, base, (state, turn)).await;
+        let make = || {
+            let (shelf, record) = (Arc::clone(self), record.clone());
+            async move { shelf.build_delta(&record, wish, base, state).await }
+        };
         let kept = self.deltas.get(key, ask, make).await;
         let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
         Some(Delta { rendition: Option::clone(&kept)?, base: tag.to_owned() })
@@ -92,7 +94,7 @@ impl Shelf {
         record: &FeedRecord,
         wish: Wish,
         base: Point,
-        (state, turn): (FeedState, Turn),
+        state: FeedState,
     ) -> Result<MaybeDelta, Missing> {
         let revision = state.revision;
         let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
@@ -142,7 +144,7 @@ impl Shelf {
             let about = About { media_type, shown, revision, token: None };
             Rendition::build(renderer(&page), about)
         };
-        let rendition = made(turn, make).await.map_err(Missing::Render)?;
+        let rendition = made(make).await.map_err(Missing::Render)?;
         Ok(Some(Arc::new(rendition)))
     }
 }

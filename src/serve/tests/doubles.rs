@@ -16,8 +16,8 @@ use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -40,7 +40,12 @@ pub(super) struct TestStore {
     pub(super) snapshots: AtomicUsize,
     pub(super) broken: AtomicBool,
     /// A view waits here; closed: nobody waits.
-    pub(super) gate: Semaphore,
+    pub(super) gate: Arc<Semaphore>,
+    /// The only feed whose views wait, where it is not every one.
+    pub(super) gated: Option<&'static str>,
+    /// How many views wait, and how many waited at once at most. As in a real store, who leaves stops
+    /// no read.
+    pub(super) reading: Arc<(AtomicUsize, AtomicUsize)>,
     /// Raises the revision behind the reader's back this many times.
     pub(super) restless: AtomicUsize,
     /// The change log.
@@ -229,7 +234,9 @@ impl TestStore {
             items: AtomicUsize::new(0),
             snapshots: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
-            gate,
+            gate: Arc::new(gate),
+            gated: None,
+            reading: Arc::default(),
             restless: AtomicUsize::new(0),
             log: TestLog::default(),
         }
@@ -320,10 +327,26 @@ impl Store for TestStore {
             conflicts: contested.collect(),
         }))
     }
+    async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+        let items = self.feed(feed)?.map(|feed| feed.items).unwrap_or_default();
+        let contested = items.iter().filter(|item| !item.shared.conflicts.is_empty());
+        let mut ids: Vec<SyncId> = contested.map(|item| item.shared.winner.id.clone()).collect();
+        ids.sort();
+        Ok(ids)
+    }
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
-        if let Ok(permit) = self.gate.acquire().await {
-            permit.forget();
+        if !self.gate.is_closed() && self.gated.is_none_or(|gated| gated == feed.as_str()) {
+            let (gate, reading) = (Arc::clone(&self.gate), Arc::clone(&self.reading));
+            let read = tokio::spawn(async move {
+                let now = reading.0.fetch_add(1, Ordering::SeqCst) + 1;
+                reading.1.fetch_max(now, Ordering::SeqCst);
+                if let Ok(permit) = gate.acquire().await {
+                    permit.forget();
+                }
+                reading.0.fetch_sub(1, Ordering::SeqCst);
+            });
+            read.await.unwrap();
         }
         let still =
             self.restless.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));

@@ -224,7 +224,7 @@ async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
 #[tokio::test]
 async fn of_many_who_miss_at_once_one_renders() {
     let mut store = TestStore::with_news();
-    store.gate = tokio::sync::Semaphore::new(0);
+    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
     let site = Arc::new(Site::over(store));
     let visitors: Vec<_> = (0..20)
         .map(|_| {

@@ -19,7 +19,7 @@ fn of(client: Client, path: &str) -> Request<Body> {
 /// A site whose feed `news` is large, and whose reads wait.
 fn large() -> Arc<Site> {
     let mut store = TestStore::with_news();
-    store.gate = tokio::sync::Semaphore::new(0);
+    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
     store.edit("news", |feed| (feed.state.current, feed.state.living) = (145_000, 145_000));
     Arc::new(Site::over(store))
 }
@@ -52,6 +52,76 @@ async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
     reads(&site, 1).await;
     asked.push(ask(client(2), "/feeds/radio"));
     reads(&site, 2).await;
+    site.store.gate.add_permits(100);
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), 200);
+    }
+}
+
+/// A read goes on when its client leaves, so it counts until it is over.
+#[tokio::test]
+async fn who_asks_and_leaves_has_no_more_done_than_who_waits() {
+    let site = large();
+    for number in 0..60 {
+        let asking = Arc::clone(&site);
+        let path = format!("/feeds/news/complete?as={}", ["rss", "pox", "json"][number % 3]);
+        let asked = tokio::spawn(async move { asking.ask(of(client(1), &path)).await.status() });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        asked.abort();
+    }
+    assert_eq!(site.store.reading.1.load(Ordering::SeqCst), 1, "reads at once");
+    assert_eq!(
+        site.store.views.load(Ordering::SeqCst),
+        1,
+        "who left while waiting has nothing read"
+    );
+    site.store.gate.add_permits(1);
+    let answer = site.ask(of(client(2), "/feeds/news/complete?as=rss")).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(site.store.views.load(Ordering::SeqCst), 1, "what was made is kept for the next");
+}
+
+#[tokio::test]
+async fn who_reads_a_small_feed_waits_behind_no_large_one() {
+    let mut store = TestStore::with_news();
+    (store.gate, store.gated) = (Arc::new(tokio::sync::Semaphore::new(0)), Some("news"));
+    // Large, and of the budget so little that many would be made at once.
+    store.edit("news", |feed| (feed.state.current, feed.state.living) = (3000, 3000));
+    let site = Arc::new(Site::over(store));
+    let mut asked = Vec::new();
+    for number in 0..12 {
+        let site = Arc::clone(&site);
+        let path = format!("/feeds/news?as={}", ["rss", "pox", "json", "jsonfeed"][number % 4]);
+        let client = client(u8::try_from(number).unwrap());
+        asked.push(tokio::spawn(async move { site.ask(of(client, &path)).await.status() }));
+    }
+    while site.store.reading.0.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let small = tokio::time::timeout(Duration::from_secs(10), site.get("/feeds/radio?as=atom"));
+    assert_eq!(small.await.unwrap().status(), 200);
+    assert!(asked.iter().all(|asked| !asked.is_finished()), "all of the large ones wait still");
+    site.store.gate.add_permits(100);
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), 200);
+    }
+}
+
+/// The views that tell deletions look into the ledger, however little they show.
+#[tokio::test]
+async fn the_ledger_counts_where_it_is_read() {
+    let site = large();
+    site.store.edit("news", |feed| (feed.state.current, feed.state.tombstones) = (2, 1));
+    site.store.gate.add_permits(2);
+    // What it weighs is known from here on, and is next to nothing.
+    assert_eq!(site.ask(of(client(1), "/feeds/news")).await.status(), 200);
+    let before = site.store.views.load(Ordering::SeqCst);
+    let mut asked = Vec::new();
+    for (number, path) in [(2, "/feeds/news?sx=feedsync"), (3, "/feeds/news?sx=sse-0.91")] {
+        let site = Arc::clone(&site);
+        asked.push(tokio::spawn(async move { site.ask(of(client(number), path)).await.status() }));
+    }
+    reads(&site, before + 1).await;
     site.store.gate.add_permits(100);
     for answer in asked {
         assert_eq!(answer.await.unwrap(), 200);
@@ -93,6 +163,52 @@ async fn one_client_takes_not_every_stream_and_comes_back() {
     let first = other.frame().await.unwrap().unwrap();
     assert!(first.data_ref().unwrap().starts_with(b"retry: 2000\n"));
     const { assert!(32 * 4 < STREAMS_AT_ONCE) };
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave() {
+    let site = Arc::new(Site::new());
+    *site.operator.list_takes.lock().unwrap() = Duration::from_secs(1);
+    let ask = |number| {
+        let site = Arc::clone(&site);
+        tokio::spawn(async move { site.ask(of(client(number), "/")).await.status() })
+    };
+    let asked: Vec<_> = (0..100).map(ask).collect();
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), 200);
+    }
+    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 1);
+    for number in 0..50 {
+        let asked = ask(number);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        asked.abort();
+    }
+    assert_eq!(site.operator.most_listing.load(Ordering::SeqCst), 1);
+    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 2);
+    // It is not kept: the next one is told how things are then.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(ask(1).await.unwrap(), 200);
+    assert_eq!(site.operator.lists.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn conflicts_are_told_once_for_each_revision_and_without_the_ledger() {
+    let site = Site::new();
+    site.store.edit("news", |feed| {
+        let item = &mut feed.items[3];
+        item.shared.conflicts = vec![item.shared.winner.clone()];
+    });
+    let json = [("accept", "application/json")];
+    for _ in 0..5 {
+        assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
+        assert_eq!(site.get_with("/feeds/news/conflicts", &json).await.status(), 200);
+        assert_eq!(site.call("GET", "/feeds/news/conflicts", "").await.status(), 200);
+    }
+    assert_eq!(site.store.items.load(Ordering::SeqCst), 2, "once for people and once as data");
+    assert_eq!(site.store.snapshots.load(Ordering::SeqCst), 0);
+    site.store.edit("news", |_| {});
+    assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
+    assert_eq!(site.store.items.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]

@@ -14,8 +14,14 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Nothing is cut within the time that a test takes.
-const PATIENT: Limits =
-    Limits { first_request: LONG, head: LONG, stall: LONG, lifetime: LONG, drain: LONG };
+const PATIENT: Limits = Limits {
+    first_request: LONG,
+    head: LONG,
+    stall: LONG,
+    untaken: LONG,
+    lifetime: LONG,
+    drain: LONG,
+};
 
 async fn serving(site: &Site, limits: Limits) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -93,6 +99,65 @@ async fn whoever_asks_and_does_not_read_is_cut() {
     while stream.write_all(asked.as_bytes()).await.is_ok() {}
 }
 
+/// Streams without a window: nothing of an answer is taken, and the connection itself is not stalled.
+#[tokio::test]
+async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
+    let site = Site::new();
+    let (at, _server) = serving(&site, Limits { untaken: SHORT * 10, ..PATIENT }).await;
+    let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
+    let mut client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    client.initial_stream_window_size(0);
+    let (mut sender, connection) = client.handshake::<_, Body>(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut answers = Vec::new();
+    let mut length = 0;
+    for _ in 0..40 {
+        let path = format!("http://{at}/feeds/news");
+        let answer = sender.send_request(request("GET", &path, &[], "")).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        length = answer.headers()["content-length"].to_str().unwrap().parse().unwrap();
+        answers.push(answer);
+    }
+    assert_eq!(site.room.bodies.held(), (40, length), "a document counts once");
+    let path = format!("http://{at}/feeds/radio");
+    answers.push(sender.send_request(request("GET", &path, &[], "")).await.unwrap());
+    let (bodies, bytes) = site.room.bodies.held();
+    assert!(bodies == 41 && bytes > length, "{bodies} {bytes}");
+    // It ends though the client is there, and answers pings.
+    let _ = connection.await.unwrap();
+    while site.room.bodies.held() != (0, 0) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_nobody_reads_count_until_their_connection_is_cut() {
+    let site = Site::with_long_documents();
+    let (at, _server) = serving(&site, Limits { untaken: SHORT * 10, ..PATIENT }).await;
+    let mut open = Vec::new();
+    for last in [2, 3, 3] {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+        let mut stream = socket.connect(at).await.unwrap();
+        let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    while site.room.bodies.held().0 < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (_, bytes) = site.room.bodies.held();
+    assert!((LONG_DOCUMENT as u64..2 * LONG_DOCUMENT as u64).contains(&bytes), "{bytes}");
+    while site.room.bodies.held() != (0, 0) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // One that reads gets all of it.
+    let (_, answer) =
+        raw(at, "GET /feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.len() > LONG_DOCUMENT);
+}
+
 #[tokio::test]
 async fn heads_have_limits() {
     let site = Site::new();
@@ -116,7 +181,7 @@ async fn a_connection_does_not_live_for_ever() {
 #[tokio::test]
 async fn shutting_down_lets_answers_in_flight_finish() {
     let mut store = TestStore::with_news();
-    store.gate = tokio::sync::Semaphore::new(0);
+    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
     let site = Site::over(store);
     let (at, server) = serving(&site, PATIENT).await;
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -140,7 +205,7 @@ async fn shutting_down_lets_answers_in_flight_finish() {
 #[tokio::test]
 async fn shutting_down_does_not_wait_for_ever() {
     let mut store = TestStore::with_news();
-    store.gate = tokio::sync::Semaphore::new(0);
+    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
     let site = Site::over(store);
     let (at, server) = serving(&site, Limits { drain: SHORT, ..PATIENT }).await;
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";

@@ -9,6 +9,12 @@ pub(in crate::serve::tests) struct TestOperator {
     pub(in crate::serve::tests) idle: AtomicBool,
     /// An action gives way this often before it is done.
     pub(in crate::serve::tests) slow: AtomicUsize,
+    /// How long it takes to tell how all feeds are, how often it was asked, and by how many at once at
+    /// most.
+    pub(in crate::serve::tests) list_takes: Mutex<Duration>,
+    pub(in crate::serve::tests) lists: AtomicUsize,
+    pub(in crate::serve::tests) most_listing: AtomicUsize,
+    listing: AtomicUsize,
     /// What is said of `news`, where that is not the usual.
     pub(in crate::serve::tests) said: Mutex<Option<FeedStatus>>,
 }
@@ -131,6 +137,12 @@ impl Operator for TestOperator {
         Totals { failed: 11, commits: 12, ..Totals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
+        let now = self.listing.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_listing.fetch_max(now, Ordering::SeqCst);
+        self.lists.fetch_add(1, Ordering::SeqCst);
+        let takes = *self.list_takes.lock().unwrap();
+        tokio::time::sleep(takes).await;
+        self.listing.fetch_sub(1, Ordering::SeqCst);
         Ok(vec![self.of("news")])
     }
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {

@@ -1,0 +1,230 @@
+//! Work that is done once for all who ask for it at the same time. It runs in a task of its own, so that
+//! it keeps what it was admitted with until it is really over, whoever leaves meanwhile.
+
+use super::admission::{Admission, Admitted, Overloaded, Work};
+use super::client::Client;
+use crate::store::StoreError;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// Who asks, for what, and what that may take.
+pub(super) struct Ask {
+    /// Who asks.
+    pub(super) client: Client,
+    /// What is made.
+    pub(super) work: Work,
+    /// The bytes in memory that it takes.
+    pub(super) cost: u64,
+    /// Whether what it weighs says what work of the kind takes.
+    pub(super) tells: bool,
+}
+
+/// What came of work: all who waited share it.
+type Outcome<V, E> = Result<Arc<V>, Arc<E>>;
+
+/// How far work is.
+enum Stage<V, E> {
+    /// Those who want it wait for leave to begin.
+    Waiting,
+    /// Somebody was admitted, and it is being done.
+    Begun,
+    /// It is over.
+    Done(Outcome<V, E>),
+}
+
+type Progress<V, E> = watch::Sender<Stage<V, E>>;
+/// Each with how many take part in it.
+type Flights<K, V, E> = Arc<Mutex<HashMap<K, (Arc<Progress<V, E>>, usize)>>>;
+
+/// A part in work that several wait for.
+struct Part<K: Eq + Hash, V, E> {
+    key: K,
+    progress: Arc<Progress<V, E>>,
+    all: Flights<K, V, E>,
+}
+
+fn table<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<K: Clone + Eq + Hash, V, E> Part<K, V, E> {
+    fn join(all: &Flights<K, V, E>, key: &K) -> Self {
+        let mut flights = table(all);
+        let new = || (Arc::new(watch::channel(Stage::Waiting).0), 0);
+        let (progress, parts) = flights.entry(key.clone()).or_insert_with(new);
+        *parts += 1;
+        Self { key: key.clone(), progress: Arc::clone(progress), all: Arc::clone(all) }
+    }
+}
+
+impl<K: Eq + Hash, V, E> Drop for Part<K, V, E> {
+    fn drop(&mut self) {
+        let mut flights = table(&self.all);
+        let Some((progress, parts)) = flights.get_mut(&self.key) else { return };
+        // What is over has been taken out, and another may have begun under the same key.
+        if !Arc::ptr_eq(progress, &self.progress) {
+            return;
+        }
+        *parts = parts.saturating_sub(1);
+        if *parts == 0 {
+            flights.remove(&self.key);
+        }
+    }
+}
+
+/// Work that is being done. Where its task ends without a result, those who wait are told.
+struct Doing<K: Clone + Eq + Hash, V, E: From<StoreError>> {
+    part: Part<K, V, E>,
+    is_over: bool,
+}
+
+impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Doing<K, V, E> {
+    fn done(mut self, outcome: Outcome<V, E>) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: Outcome<V, E>) {
+        self.is_over = true;
+        let mut flights = table(&self.part.all);
+        let its = flights.get(&self.part.key);
+        if its.is_some_and(|(progress, _)| Arc::ptr_eq(progress, &self.part.progress)) {
+            flights.remove(&self.part.key);
+        }
+        drop(flights);
+        self.part.progress.send_replace(Stage::Done(outcome));
+    }
+}
+
+impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Drop for Doing<K, V, E> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.tell(Err(Arc::new(StoreError::Closed.into())));
+        }
+    }
+}
+
+/// Work by key, each done once at a time.
+pub(super) struct SingleFlight<K, V, E> {
+    flights: Flights<K, V, E>,
+    admission: Arc<Admission>,
+}
+
+impl<K, V, E> SingleFlight<K, V, E>
+where
+    K: Clone + Eq + Hash + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: From<StoreError> + From<Overloaded> + Send + Sync + 'static,
+{
+    /// Nothing is being done.
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
+        Self { flights: Flights::default(), admission }
+    }
+
+    /// How much work may be done.
+    pub(super) const fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    /// What the work `begin` answers, or that of somebody else who asked for the same.
+    ///
+    /// Who is admitted first does it for all who wait, so that nobody waits for the turn of a client
+    /// that asks for too much. Who comes while it is being done needs no leave.
+    pub(super) async fn get<F>(&self, key: &K, ask: Ask, begin: impl FnOnce() -> F) -> Outcome<V, E>
+    where
+        F: Future<Output = Outcome<V, E>> + Send + 'static,
+    {
+        let part = Part::join(&self.flights, key);
+        let mut progress = part.progress.subscribe();
+        // The sender is in `part`, so that waiting ends with what is waited for.
+        tokio::select! {
+            biased;
+            _ = progress.wait_for(|stage| !matches!(stage, Stage::Waiting)) => {}
+            admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
+                let admitted = admitted.map_err(|error| Arc::new(error.into()))?;
+                self.start(&part, admitted, begin);
+            }
+        }
+        let done = progress.wait_for(|stage| matches!(stage, Stage::Done(_))).await;
+        match done.as_deref() {
+            Ok(Stage::Done(outcome)) => outcome.clone(),
+            _ => Err(Arc::new(StoreError::Closed.into())),
+        }
+    }
+
+    /// Begins, unless somebody else did so while this one was being admitted.
+    fn start<F>(&self, part: &Part<K, V, E>, admitted: Admitted, begin: impl FnOnce() -> F)
+    where
+        F: Future<Output = Outcome<V, E>> + Send + 'static,
+    {
+        let is_first = part.progress.send_if_modified(|stage| {
+            let is_first = matches!(stage, Stage::Waiting);
+            if is_first {
+                *stage = Stage::Begun;
+            }
+            is_first
+        });
+        if !is_first {
+            return;
+        }
+        let part = Part::join(&self.flights, &part.key);
+        let doing = Doing { part, is_over: false };
+        let work = begin();
+        drop(admitted.spawn(async move { doing.done(work.await) }));
+    }
+
+    /// How many keys are remembered.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> usize {
+        table(&self.flights).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key that lets go of another part in the same flight while its own is let go of.
+    #[derive(Clone)]
+    struct Last(Arc<Mutex<Option<Part<Last, u32, StoreError>>>>);
+
+    impl PartialEq for Last {
+        fn eq(&self, _: &Self) -> bool {
+            true
+        }
+    }
+
+    impl Eq for Last {}
+
+    impl Hash for Last {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+    }
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let other = self.0.lock().unwrap().take();
+            drop(other);
+        }
+    }
+
+    #[test]
+    fn a_flight_that_two_leave_at_once_is_not_kept() {
+        let (flights, key) = (Flights::default(), Last(Arc::default()));
+        let one = Part::join(&flights, &key);
+        *key.0.lock().unwrap() = Some(Part::join(&flights, &key));
+        drop(one);
+        assert!(flights.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_told_when_the_work_breaks_off() {
+        let flights: SingleFlight<u8, u32, crate::serve::problem::Problem> =
+            SingleFlight::new(Arc::new(Admission::new()));
+        let work = Work::of_all(crate::serve::admission::What::Ledger);
+        let ask = Ask { client: Client::Own, work, cost: 1, tells: false };
+        let broken = async { panic!("it breaks off") };
+        assert!(flights.get(&1, ask, || broken).await.is_err());
+        assert_eq!(flights.keys(), 0);
+    }
+}
