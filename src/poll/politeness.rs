@@ -172,6 +172,8 @@ struct Line {
     waiting: VecDeque<Waiting>,
     /// What an announcement lists, which goes first.
     listed: VecDeque<Waiting>,
+    /// How many of these went in a row while others waited.
+    in_a_row: u32,
     /// When a request last began or ended.
     last: Option<Instant>,
     /// Its place in `Politeness::free`, while there is room.
@@ -180,11 +182,31 @@ struct Line {
     pace: Option<Host>,
 }
 
+/// How many errands that an announcement lists go before one that waits longer: a publisher who always
+/// announces something must not keep all else from being asked.
+const LISTED_IN_A_ROW: u32 = 16;
+
 impl Line {
+    /// Whether the next one is what an announcement lists.
+    fn takes_listed(&self) -> bool {
+        let is_turn = self.waiting.is_empty() || self.in_a_row < LISTED_IN_A_ROW;
+        !self.listed.is_empty() && is_turn
+    }
+
+    /// Takes the next one out of the line.
+    fn pop(&mut self) -> Option<Waiting> {
+        if self.takes_listed() {
+            self.in_a_row = self.in_a_row.saturating_add(1);
+            return self.listed.pop_front();
+        }
+        self.in_a_row = 0;
+        self.waiting.pop_front()
+    }
+
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pace = self.pace.as_ref()?;
-        let pause = if self.listed.is_empty() { pace.spacing } else { pace.listed };
+        let pause = if self.takes_listed() { pace.listed } else { pace.spacing };
         let room = self.running < pace.parallel;
         room.then(|| self.last.map_or(now, |last| last + pause))
     }
@@ -316,7 +338,7 @@ impl Politeness {
                 self.settle(&name, now);
                 continue;
             }
-            match line.listed.pop_front().or_else(|| line.waiting.pop_front()) {
+            match line.pop() {
                 Some(Waiting { errand, .. }) => {
                     line.running += 1;
                     line.last = Some(now);

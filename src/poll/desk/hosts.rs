@@ -137,7 +137,7 @@ impl Desk {
     /// Takes in that a host asks to be left alone, in answer to whatever request.
     pub(super) fn pause(&mut self, pause: &PauseRequest) {
         let (host, now) = (self.settings.host(&pause.address), Instant::now());
-        tracing::info!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
+        tracing::debug!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
         self.polite.pause(&host, pause.wait, now);
         // A round of asking for missing items is more than one request.
         for (name, host) in self.probe_names.values() {

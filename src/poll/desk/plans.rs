@@ -50,9 +50,9 @@ impl Desk {
                 reason: "polling has just begun".to_owned(),
             });
             let mut offset = Duration::ZERO;
+            let later = Duration::from_millis(phase(&record.name) % spread);
+            let seconds = Duration::from_secs(later.as_secs());
             if next.at <= now {
-                let later = Duration::from_millis(phase(&record.name) % spread);
-                let seconds = Duration::from_secs(later.as_secs());
                 (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
                 if known {
                     "it was due when polling began".clone_into(&mut next.reason);
@@ -60,6 +60,7 @@ impl Desk {
             }
             let (name, failures) = (record.name.clone(), memory.poll.failures);
             self.insert(Arc::new(record), memory, next.at, &next.reason);
+            self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
             }

@@ -75,6 +75,15 @@ impl Desk {
         Ok(())
     }
 
+    /// Has the next step of a walk, where one is due, begin so much later.
+    pub(super) fn delay_step(&mut self, name: &FeedName, by: Duration) {
+        let Some(feed) = self.feeds.get(name) else { return };
+        if let Walking::Due(at) = feed.walking {
+            self.steps_due.remove(&(at, name.clone()));
+            self.next_step(name, at.plus(by));
+        }
+    }
+
     /// A walk that waits for its feed's first document needs wait no longer.
     pub(super) fn hurry_walk(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };

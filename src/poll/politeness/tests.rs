@@ -283,3 +283,23 @@ fn lines_take_another_pace_while_they_wait() {
     assert_eq!(next(&mut polite, start + 30 * SECOND), None);
     assert_eq!((polite.lines.len(), polite.free.len(), polite.running), (0, 0, 0));
 }
+
+#[test]
+fn what_is_always_announced_keeps_nothing_from_its_turn() {
+    let (mut polite, mut now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
+    let a = host("a");
+    polite.enqueue(poll("plain"), &a, now);
+    let mut listed = 0;
+    loop {
+        polite.enqueue_listed(poll("listed"), &a, now);
+        now = polite.wake_at().unwrap();
+        let errand = next(&mut polite, now);
+        polite.finish(&a, now);
+        if errand == Some(poll("plain")) {
+            break;
+        }
+        listed += 1;
+        assert!(listed <= 1000, "it never has its turn");
+    }
+    assert_eq!(listed, LISTED_IN_A_ROW);
+}

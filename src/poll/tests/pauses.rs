@@ -174,3 +174,39 @@ async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
     publisher.gate.as_ref().unwrap().add_permits(2);
     eventually(|| gateway.poller.totals().polls() == 3).await;
 }
+
+/// Documents that tell of changes are asked for out of turn, but not during a pause.
+#[tokio::test(start_paused = true)]
+async fn a_sup_document_waits_for_its_host() {
+    const SUP: &str = "http://all.example/sup.json";
+    let publisher = Publisher::new("one");
+    let (feeds, looks) = (Arc::clone(&publisher), Arc::new(std::sync::Mutex::new(0)));
+    let counted = Arc::clone(&looks);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let (publisher, counted) = (Arc::clone(&feeds), Arc::clone(&counted));
+        async move {
+            if request.url == SUP {
+                *counted.lock().unwrap() += 1;
+                return Err(busy(3600));
+            }
+            publisher.asked.lock().unwrap().push(request.clone());
+            let announced = crate::sup::in_header(&format!("{SUP}#news"));
+            publisher.reply(&request).map(|fetched| Fetched { announced, ..fetched })
+        }
+    }));
+    let services = Services { fetch, ..publisher.services() };
+    let gateway = Gateway::with_client(&store(&["news"]), &publisher, services).await;
+    gateway.polls("news", 1).await;
+    // It speaks for its host,
+    eventually(|| *looks.lock().unwrap() == 1).await;
+    gateway.clock.set(next(&gateway, "news").at);
+    eventually(|| is_put_off(&gateway, "news", 3600)).await;
+    // and another answer of that host for it.
+    tokio::time::sleep(Duration::from_secs(1800)).await;
+    publisher.fails(busy(7200));
+    gateway.poll().await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!((*looks.lock().unwrap(), publisher.requests()), (1, 2));
+    tokio::time::sleep(Duration::from_secs(3700)).await;
+    assert_eq!(*looks.lock().unwrap(), 2);
+}

@@ -93,6 +93,7 @@ fn document(feed: &str, whole: bool) -> String {
 struct Stage {
     store: Arc<MemoryStore>,
     whole: Arc<Mutex<bool>>,
+    fails: Arc<Mutex<Option<FetchError>>>,
     clock: ManualClock,
     poller: Poller,
     cancel: CancellationToken,
@@ -111,18 +112,22 @@ impl Stage {
             let asking = FeedRecord { url, options, ..record(feed) };
             store.put_feed(&asking).await.unwrap();
         }
-        let whole = Arc::new(Mutex::new(true));
+        let (whole, fails) = (Arc::new(Mutex::new(true)), Arc::default());
         let cancel = CancellationToken::new();
         let parts = Parts {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
             store: Arc::clone(&store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
-            services: Services { fetch: fetch(&whole), ask: pages.service(), call: no_calls() },
+            services: Services {
+                fetch: fetch(&whole, &fails),
+                ask: pages.service(),
+                call: no_calls(),
+            },
             judge: Arc::new(ParseAndRecord::default()),
             cancel: cancel.clone(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
-        let stage = Self { store, whole, clock, poller, cancel, task };
+        let stage = Self { store, whole, fails, clock, poller, cancel, task };
         for feed in feeds {
             stage.poll(feed).await;
         }
@@ -151,13 +156,17 @@ impl Stage {
     }
 }
 
-fn fetch(whole: &Arc<Mutex<bool>>) -> Fetch {
-    let whole = Arc::clone(whole);
+fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fetch {
+    let (whole, fails) = (Arc::clone(whole), Arc::clone(fails));
     Fetch::new(tower::service_fn(move |request: FetchRequest| {
         let feed = request.url.split('/').nth(3).unwrap().to_owned();
         let text = document(&feed, *whole.lock().unwrap());
         let print = xxh3_128(text.as_bytes());
+        let failure = fails.lock().unwrap().clone();
         async move {
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
             let document = Document {
                 bytes: text.into(),
                 content_type: None,
@@ -298,4 +307,21 @@ async fn a_page_speaks_for_its_host() {
     assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
     assert_eq!((note.requests, pages.asked.lock().unwrap().len()), (0, asked));
     assert!(!stage.status("two").probing);
+}
+
+/// A round of asking is more than one request: it is given up when its host asks to be left alone.
+#[tokio::test]
+async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
+    let pages = Pages::new(Some(Semaphore::new(0)));
+    let stage = Stage::new(&["one", "two"], &pages).await;
+    stage.poll("one").await;
+    eventually(|| pages.asked.lock().unwrap().len() == 1).await;
+    let retry_after = Some(Duration::from_secs(1800));
+    let busy = FetchError::Status { code: 429, retry_after, redirected_to: None };
+    *stage.fails.lock().unwrap() = Some(busy);
+    stage.poller.poll_now(&name("two")).await.unwrap();
+    stage.asked("one").await;
+    let note = stage.status("one").probes.pop_front().unwrap();
+    assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
+    assert_eq!(pages.asked.lock().unwrap().len(), 1);
 }

@@ -223,3 +223,24 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     assert!(gateway.status().next.is_none() && gateway.status().failure.is_some());
 }
+
+/// What goes on through older documents is spread like polls.
+#[tokio::test(start_paused = true)]
+async fn walks_that_go_on_after_a_start_are_spread() {
+    let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();
+    let store = StoreDouble::new(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    gateway.clock.set(later(600));
+    eventually(|| gateway.poller.totals().polls() == 300).await;
+    gateway.stop().await;
+    for feed in &mut store.shelf.lock().unwrap().feeds {
+        feed.options.backfill = true;
+    }
+    let publisher = Publisher::new("one");
+    let gateway = Gateway::start_later(&store, &publisher, 660).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let at_once = publisher.requests();
+    assert!(at_once < 60, "{at_once} of them in the second of the start");
+    gateway.clock.set(later(700));
+    eventually(|| publisher.requests() == 300).await;
+}
