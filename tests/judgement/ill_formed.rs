@@ -3,6 +3,9 @@
 
 use super::support::{Gate, kinds};
 use tidegate::model::EventKind::*;
+use tidegate::model::Flaw;
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, BodyPrints, Peers};
 use tidegate::store::Select;
 
 /// Bytes that a broken upload left in the field.
@@ -236,4 +239,32 @@ async fn a_feed_that_shares_and_is_always_ill_formed_is_believed_at_once() {
     gate.later(1);
     let edited = sharing(&[("one, edited", 2), ("fish & chips", 1)], 2);
     assert_eq!(kinds(&gate.take(&edited).await), [Updated]);
+}
+
+#[tokio::test]
+async fn what_an_ill_formed_complete_feed_says_waits() {
+    let mut gate = Gate::new().await;
+    gate.take(&sharing(&[("one", 1), ("two", 1)], 1)).await;
+    let edited = sharing(&[("one", 1), ("two, edited", 2)], 2);
+    for (until, expected) in [(2, vec![]), (3, vec![Updated])] {
+        gate.later(1);
+        let limits = Limits::default();
+        let text = sharing(&[("one", 1), ("two", 1)], until);
+        let mut document = parse::document(&text, None, &limits).unwrap();
+        document.charset = Some("UTF-8");
+        let mut complete = parse::document(&edited, None, &limits).unwrap();
+        complete.flaws.insert(Flaw::Bytes);
+        let snapshot = gate.snapshot().await;
+        let body = u128::from(until);
+        let verdict = gate.with_round(Some(&snapshot), |round| {
+            let peers = Peers { complete: Some(&complete), issued: None };
+            let prints = BodyPrints { wire: body, body };
+            record::take_in_shared(round, &document, &peers, prints).unwrap()
+        });
+        gate.commit(&verdict).await;
+        assert_eq!(kinds(&verdict), expected);
+        assert_eq!(verdict.doubt.is_some(), expected.is_empty());
+        // It must be read again, for its publisher is not known up to here.
+        assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("001"));
+    }
 }

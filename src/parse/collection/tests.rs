@@ -281,3 +281,28 @@ fn an_item_may_have_a_child_that_is_called_entry() {
         assert_eq!(document.completeness, crate::model::Completeness::Full, "{atom}");
     }
 }
+
+/// Each item stands twice in what it is read as: as an entry, and in its own shape. That is no reason to
+/// refuse a collection that is no larger than any other document may be.
+#[test]
+fn a_collection_may_be_as_large_as_any_document() {
+    let words = "w ".repeat(400);
+    let item = |n: usize| format!("{{\"id\":\"urn:{n}\",\"title\":\"t\",\"content\":\"{words}\"}}");
+    let items: Vec<String> = (0..50).map(item).collect();
+    let json = format!("{{\"sharing\":{{}},\"items\":[{}]}}", items.join(","));
+    let item = |n: usize| {
+        format!("<item><id>urn:{n}</id><title>t</title><content>{words}</content></item>")
+    };
+    let items: Vec<String> = (0..50).map(item).collect();
+    let pox = format!(
+        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing/>{}</collection>",
+        items.concat()
+    );
+    for text in [json, pox] {
+        let limits = Limits { decoded: text.len() * 5 / 4, ..Limits::default() };
+        let read = super::within(&text, &limits).unwrap().unwrap();
+        assert_eq!(read.matches("<shape:").count(), 50);
+        let limits = Limits { decoded: text.len() / 2, ..Limits::default() };
+        assert!(matches!(super::within(&text, &limits), Err(ParseError::TooLarge { .. })));
+    }
+}
