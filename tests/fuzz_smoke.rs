@@ -29,18 +29,16 @@ fn tokens() -> Vec<Vec<u8>> {
 
 /// A token without a dictionary's escapes: `\\`, `\"` and `\xAB`.
 fn unescaped(token: &str) -> Vec<u8> {
-    let (mut bytes, mut rest) = (Vec::new(), token);
-    while let Some((before, escape)) = rest.split_once('\\') {
-        bytes.extend(before.bytes());
-        rest = if let Some(digits) = escape.strip_prefix('x') {
-            bytes.push(u8::from_str_radix(&digits[..2], 16).unwrap());
-            &digits[2..]
-        } else {
-            bytes.push(escape.as_bytes()[0]);
-            &escape[1..]
-        };
+    let (mut bytes, mut rest) = (Vec::new(), token.chars());
+    while let Some(character) = rest.next() {
+        match (character, if character == '\\' { rest.next() } else { None }) {
+            ('\\', Some('x')) => {
+                let digits: String = rest.by_ref().take(2).collect();
+                bytes.push(u8::from_str_radix(&digits, 16).unwrap());
+            }
+            (_, escaped) => bytes.extend(escaped.unwrap_or(character).to_string().bytes()),
+        }
     }
-    bytes.extend(rest.bytes());
     bytes
 }
 

@@ -410,7 +410,7 @@ impl Committer {
         round.wrote = true;
         let (trees, barrier) = (&*self.trees, &mut *self.barrier);
         match redo::apply(trees, writes, &mut || {
-            barrier.pass().map_err(|error| undurable(trees, error))
+            barrier.pass().map_err(|error| undurable(trees, &error))
         }) {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -426,7 +426,7 @@ impl Committer {
         match self.barrier.pass() {
             Ok(()) => true,
             Err(source) => {
-                self.shared.fail(&undurable(&self.trees, source));
+                self.shared.fail(&undurable(&self.trees, &source));
                 false
             }
         }
@@ -451,7 +451,7 @@ impl Committer {
 }
 
 /// The error of a barrier that failed.
-fn undurable(trees: &Trees, source: std::io::Error) -> StoreError {
+fn undurable(trees: &Trees, source: &std::io::Error) -> StoreError {
     let source = std::io::Error::new(source.kind(), format!("{}: {source}", trees.path()));
     StoreError::Io { doing: "make a write durable", source }
 }

@@ -55,7 +55,7 @@ pub(super) fn carry_out(trees: &Trees) -> Result<(), StoreError> {
         let block = get(&block.to_be_bytes())?.ok_or_else(|| damaged("a block is missing"))?;
         rest.extend_from_slice(&block);
         let mut unread = rest.as_slice();
-        while let Some((class, key, value, after)) = entry(unread) {
+        while let Some((Entry { class, key, value }, after)) = entry(unread) {
             let class = Class::numbered(class).ok_or_else(|| damaged("there is no such class"))?;
             trees.set(&(class, key.to_vec()), value)?;
             unread = after;
@@ -121,12 +121,19 @@ impl Log<'_> {
     }
 }
 
-/// The class, key and value of the first entry, and what follows it; `None` where it is not whole.
-fn entry(bytes: &[u8]) -> Option<(u8, &[u8], Option<&[u8]>, &[u8])> {
+/// An entry as it was written down.
+struct Entry<'a> {
+    class: u8,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+}
+
+/// The first entry and what follows it; `None` where it is not whole.
+fn entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (class, rest) = bytes.split_first()?;
     let (key, rest) = field(rest)?;
     let (value, rest) = field(rest)?;
-    Some((*class, key?, value, rest))
+    Some((Entry { class: *class, key: key?, value }, rest))
 }
 
 /// The first field, and what follows it; the field is `None` where it stands for what is removed.

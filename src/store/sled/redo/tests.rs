@@ -13,7 +13,7 @@ fn writes(entries: usize, turn: u8) -> Writes {
             _ => number % 400,
         };
         let value = vec![turn; length];
-        let gone = turn > 0 && number % 7 == 0;
+        let gone = turn > 0 && number.is_multiple_of(7);
         ((class, format!("news\0{number:06}").into_bytes()), (!gone).then_some(value))
     };
     (0..entries).map(one).collect()
@@ -23,8 +23,10 @@ fn open(path: &Path) -> Trees {
     open::engine(path, path).unwrap()
 }
 
-/// Everything that stands in the store but the redo log.
-fn content(trees: &Trees) -> BTreeMap<Place, Vec<u8>> {
+/// Everything that stands in a store but the redo log.
+type Content = BTreeMap<Place, Vec<u8>>;
+
+fn content(trees: &Trees) -> Content {
     let classes = Class::ALL.iter().filter(|class| **class != Class::Redo);
     let all = classes.flat_map(|class| {
         let entries = trees.tree(*class).iter().map(Result::unwrap);
@@ -34,7 +36,7 @@ fn content(trees: &Trees) -> BTreeMap<Place, Vec<u8>> {
 }
 
 /// A store with a first change, which is small, and what it looks like before and after the second.
-fn before_and_after(path: &Path) -> (Trees, BTreeMap<Place, Vec<u8>>, BTreeMap<Place, Vec<u8>>) {
+fn before_and_after(path: &Path) -> (Trees, Content, Content) {
     let trees = open(path);
     let first = writes(TRANSACTION, 0);
     trees.apply(&first).unwrap();
