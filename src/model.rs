@@ -22,6 +22,7 @@ mod ignore;
 mod incoming;
 mod kept;
 mod lineage;
+mod list_place;
 mod markup;
 mod noise;
 mod outline;
@@ -57,6 +58,7 @@ pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};
 pub use kept::Kept;
 pub use lineage::{Lineage, Stretch};
+pub use list_place::{ListFolder, ListPlace, OutlineLabel, listed, shown_text};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,

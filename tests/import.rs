@@ -6,12 +6,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use assert_cmd::Command;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tidegate::app::{Gateway, Outside};
 use tidegate::clock::SystemClock;
-use tidegate::model::{FeedRecord, FeedSource};
-use tidegate::parse::opml::{OpmlLimits, OutlineKind, read};
-use tidegate::parse::{Limits, decode};
+use tidegate::config;
+use tidegate::model::{FeedRecord, FeedSource, FeedStanding, ListPlace};
+use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate::parse::{Limits, characters, decode};
 use tidegate::store::{SledStore, Store};
 
 fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
@@ -194,11 +197,213 @@ fn every_address_of_real_lists_is_added_or_named() {
             let what = line.split_once("not taken: ").map(|(_, what)| what);
             what.is_some_and(|what| !what.starts_with("the outline "))
         };
+        let again = said.split(", ").find_map(|part| part.strip_suffix(" in a further folder"));
+        let again: usize = again.map_or(0, |number| number.parse().unwrap());
         let links = |line: &&str| line.contains("another list") || line.contains("no feed");
         let not = err.lines().filter(with_address).filter(|line| !links(line)).count();
-        assert_eq!(new + not, addresses, "{path}: {said}\n{err}");
+        assert_eq!(new + again + not, addresses, "{path}: {said}\n{err}");
         assert_eq!(records(&folder.path().join(&data)).len(), new);
         (added, refused) = (added + new, refused + not);
     }
     println!("{added} feeds added, {refused} addresses named that could not be");
+}
+
+/// What a gateway over a store answers at `/subscriptions.opml`. Its feeds are paused first: nobody is
+/// polled.
+fn proxied(folder: &Path, query: &str) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = SledStore::open(folder, None, Arc::new(SystemClock)).unwrap();
+        for mut record in store.feeds().await.unwrap() {
+            record.standing = FeedStanding::Paused;
+            store.put_feed(&record).await.unwrap();
+        }
+        store.close().await.unwrap();
+        drop(store);
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"sled\"\npath = {folder:?}\n\
+             [websub]\nhub = false\nsubscribe = false\n"
+        );
+        let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}"));
+        let gateway = Gateway::start(&config.config, Outside::default()).await.unwrap();
+        let address = format!("http://{}/subscriptions.opml{query}", gateway.address());
+        let list = reqwest::get(address).await.unwrap().text().await.unwrap();
+        gateway.stop().await.unwrap();
+        list
+    })
+}
+
+/// A line for each outline: how deep it stands, what it is called, and what else is kept of it.
+fn shape(list: &OutlineList, keep: impl Fn(usize) -> bool) -> Vec<String> {
+    // A folder stands where a feed stands in it.
+    let mut kept = vec![false; list.outlines.len()];
+    for at in (0..list.outlines.len()).rev() {
+        let is_feed = matches!(list.outlines[at].kind(), OutlineKind::Feed(_)) && keep(at);
+        kept[at] = kept[at] || is_feed;
+        if let (true, Some(parent)) = (kept[at], list.outlines[at].parent) {
+            kept[parent] = true;
+        }
+    }
+    let line = |outline: &tidegate::parse::opml::Outline| {
+        // Names are cut at a limit, and the space around them goes.
+        let said = |name: &str| {
+            let said = outline.attribute(name).map(str::trim).filter(|said| said.len() < 400);
+            said.filter(|said| !said.is_empty()).map(str::to_owned)
+        };
+        let text = outline.text().unwrap_or_default();
+        let named = (text.len() < 400).then_some(text);
+        let is_feed = matches!(outline.kind(), OutlineKind::Feed(_));
+        let site = outline.site().filter(|site| site.starts_with("http") && !site.contains('?'));
+        let title = is_feed.then(|| outline.title().unwrap_or_default().to_owned());
+        format!(
+            "{}{is_feed} {named:?} {:?} {:?} {:?} {:?}",
+            " ".repeat(list.folder(outline).len()),
+            title.filter(|title| title.len() < 400),
+            said("category"),
+            said("description"),
+            site.map(|site| site.trim_end_matches('/').to_owned()),
+        )
+    };
+    let all = list.outlines.iter().zip(kept).filter(|(_, kept)| *kept);
+    all.map(|(outline, _)| line(outline)).collect()
+}
+
+/// A list goes in and comes out in its shape, and so does what came out at another gateway.
+fn comes_out_as_it_went_in(folder: &Path, path: &Path) -> usize {
+    let data = |name: &str| {
+        let data = folder.join(name);
+        let _ = std::fs::remove_dir_all(&data);
+        data
+    };
+    let (first, second) = (data("first"), data("second"));
+    let into = first.to_str().unwrap();
+    let (status, _, err) = tidegate(folder, &["import", path.to_str().unwrap(), "-d", into]);
+    assert_eq!(status, 0, "{err}");
+    let bytes = std::fs::read(path).unwrap();
+    let text = characters(&bytes, None, &Limits::default()).unwrap().text.into_owned();
+    let own = read(&text, &OpmlLimits::default()).unwrap();
+    let stored = records(&first);
+    let refused = err.lines().filter(|line| line.contains("not taken: "));
+    let refused: Vec<&str> = refused.collect();
+    let address = |at: usize| match own.outlines[at].kind() {
+        OutlineKind::Feed(written) => url::Url::parse(written.trim()).ok().map(|mut url| {
+            url.set_fragment(None);
+            url.to_string()
+        }),
+        _ => None,
+    };
+    // What stands twice in a folder is taken once, and the rest of what is not taken is named.
+    let mut seen = HashSet::new();
+    let was_taken: Vec<bool> = (0..own.outlines.len())
+        .map(|at| {
+            let address = address(at).filter(|a| stored.iter().any(|record| record.url == *a));
+            address.is_some_and(|address| seen.insert((own.outlines[at].parent, address)))
+        })
+        .collect();
+    let listed = proxied(&first, "");
+    let out = read(&listed, &OpmlLimits::default()).unwrap();
+    assert!(out.problems.is_empty(), "{:?}", out.problems);
+    let outlines = shape(&out, |_| true);
+    assert_eq!(outlines, shape(&own, |at| was_taken[at]), "{path:?}: {refused:?}");
+    // And on from there.
+    std::fs::write(folder.join("out.opml"), &listed).unwrap();
+    let into = second.to_str().unwrap();
+    let (status, _, err) = tidegate(folder, &["import", "out.opml", "-d", into]);
+    assert!(status == 0 && err.is_empty(), "{err}");
+    let again = read(&proxied(&second, ""), &OpmlLimits::default()).unwrap();
+    let said = |list: &OutlineList| {
+        let own = |name: &str| name != "xmlUrl" && !name.contains(':');
+        let line = |outline: &tidegate::parse::opml::Outline| {
+            let attributes: Vec<_> =
+                outline.attributes.iter().filter(|(name, _)| own(name)).cloned().collect();
+            (list.folder(outline).len(), attributes)
+        };
+        list.outlines.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&again), said(&out), "{path:?}");
+    outlines.len()
+}
+
+#[test]
+fn the_proxied_list_has_the_shape_of_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.opml");
+    std::fs::write(
+        &path,
+        "<?xml version='1.0'?>\n<opml version='2.0'><body>\n\
+         <outline text='Zebra' xmlUrl='https://z.example/feed' type='rss' description='All &lt;of&gt; it'/>\n\
+         <outline text='News' title='The news'><outline text='B' title='My B' category='/a/b,c'\n\
+         xmlUrl='https://b.example/' htmlUrl='https://b.example/page'/><outline text='Empty'/>\n\
+         <outline text='Deep'><outline title='Only a title' xmlUrl='https://c.example/'/></outline>\n\
+         <outline text='A' xmlUrl='https://a.example/'/></outline>\n\
+         <outline text='News'><outline text='B elsewhere' xmlUrl='https://b.example/'/></outline>\n\
+         <outline text='Parent' xmlUrl='https://p.example/'><outline text='Child'\n\
+         xmlUrl='https://q.example/'/></outline>\n</body></opml>",
+    )
+    .unwrap();
+    assert_eq!(comes_out_as_it_went_in(folder.path(), &path), 10);
+}
+
+#[test]
+fn a_second_list_comes_behind_the_first_and_export_keeps_the_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let feed = |name: &str, host: &str| {
+        format!("<outline text='{name}' xmlUrl='https://{host}.example/'/>")
+    };
+    let write = |file: &str, outlines: &str| {
+        let text = format!("<opml version='2.0'><body>{outlines}</body></opml>");
+        std::fs::write(at.join(file), text).unwrap();
+    };
+    let (a, b, c) = (feed("A", "a"), feed("B", "b"), feed("C", "c"));
+    write("1.opml", &format!("<outline text='F'>{a}</outline>{b}"));
+    write(
+        "2.opml",
+        &format!(
+            "<outline text='G'>{}{c}</outline><outline text='F'>{}</outline>",
+            feed("My A", "a"),
+            feed("D", "d")
+        ),
+    );
+    assert_eq!(tidegate(at, &["import", "1.opml", "-d", "data"]).0, 0);
+    let (_, out, _) = tidegate(at, &["import", "2.opml", "-d", "data"]);
+    assert!(out.ends_with("2 feeds added, 1 known already, 0 not taken\n"), "{out}");
+    let texts = |data: &str| {
+        let text = proxied(&at.join(data), "?upstream=1");
+        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let line = |o: &tidegate::parse::opml::Outline| {
+            format!("{}{}", " ".repeat(list.folder(o).len()), o.text().unwrap())
+        };
+        list.outlines.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(texts("data"), ["F", " A", " D", "B", "G", " C"]);
+    assert_eq!(tidegate(at, &["export", "state.tg", "-d", "data"]).0, 0);
+    assert_eq!(tidegate(at, &["import", "state.tg", "-d", "other"]).0, 0);
+    assert_eq!(texts("other"), texts("data"));
+    let (_, out, _) = tidegate(at, &["import", "2.opml", "--rearrange", "-d", "data"]);
+    assert!(
+        out.contains("0 feeds added, 3 known already") && out.contains("given another place"),
+        "{out}"
+    );
+    assert_eq!(texts("data"), ["G", " My A", " C", "F", " D", "B"]);
+}
+
+#[test]
+fn real_lists_keep_their_shape() {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return;
+    };
+    let entries = std::fs::read_dir(PathBuf::from(corpus).join("opml")).unwrap();
+    let lists = entries.map(|entry| entry.unwrap().path());
+    let mut lists: Vec<_> = lists.filter(|p| p.extension().is_some_and(|e| e == "opml")).collect();
+    lists.sort();
+    let folder = tempfile::tempdir().unwrap();
+    let outlines: usize =
+        lists.iter().map(|list| comes_out_as_it_went_in(folder.path(), list)).sum();
+    println!(
+        "{outlines} outlines of {} lists, at most {} folders deep",
+        lists.len(),
+        ListPlace::DEPTH
+    );
 }

@@ -9,6 +9,7 @@ pub use plan::{Plan, Refused};
 use super::{AppError, Settings};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
+use crate::model::FeedRecord;
 use crate::parse::opml::{self, OpmlLimits, Problem};
 use crate::parse::{self, Limits};
 use crate::store::{SledStore, Store, StoreError};
@@ -29,6 +30,8 @@ pub struct ImportOptions {
     pub file: PathBuf,
     /// Where the configuration comes from.
     pub settings: Settings,
+    /// Whether the list says where its feeds stand, also where they have a place already.
+    pub rearrange: bool,
 }
 
 /// What an import did.
@@ -70,7 +73,7 @@ pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
     if head == crate::store::portable::MAGIC {
         return state::bring_in(file, &config).await.map(Imported::State);
     }
-    list(file, &config).await
+    list(file, &config, options.rearrange).await
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
@@ -107,7 +110,7 @@ pub(super) async fn open(config: &Config) -> Result<Arc<SledStore>, AppError> {
     opened.map(Arc::new).map_err(unopened)
 }
 
-async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
+async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported, AppError> {
     let limits = OpmlLimits::default();
     let mut bytes = Vec::new();
     // One byte more than is taken, so that what is too long is seen to be.
@@ -133,7 +136,8 @@ async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
     let stored = store.feeds().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
     let now = SystemClock.now();
-    let before = Before { stored: &stored, config, endpoint: store.endpoint(), now };
+    let endpoint = store.endpoint();
+    let before = Before { stored: &stored, config, endpoint, now, rearrange };
     let plan = plan(&list, &before);
     let written = write(&store, &plan).await;
     let closed = store.close().await;
@@ -143,11 +147,12 @@ async fn list(file: &Path, config: &Config) -> Result<Imported, AppError> {
 }
 
 async fn write(store: &Arc<SledStore>, plan: &Plan) -> Result<(), AppError> {
-    let bar = progress(plan.new.len());
-    for records in plan.new.chunks(AT_ONCE) {
+    let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
+    let bar = progress(records.len());
+    for records in records.chunks(AT_ONCE) {
         let mut writing = JoinSet::new();
         for record in records {
-            let (store, record) = (Arc::clone(store), record.clone());
+            let (store, record) = (Arc::clone(store), (*record).clone());
             writing.spawn(async move { store.put_feed(&record).await });
         }
         while let Some(written) = writing.join_next().await {

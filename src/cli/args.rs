@@ -42,7 +42,7 @@ pub enum Command {
     /// Watch a SUP document and print which feeds change
     Sup(SupArgs),
     /// Add the feeds of a subscription list, or bring in the state of a gateway; none may be running
-    Import(StoreArgs),
+    Import(ImportArgs),
     /// Write the whole state of a gateway that is not running to one file
     Export(StoreArgs),
     /// Merge two SSE feeds and print the result in the format of the first
@@ -243,7 +243,26 @@ impl SupArgs {
     }
 }
 
-/// `tidegate import` and `tidegate export`.
+/// `tidegate import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
+    /// have a place already
+    #[arg(long)]
+    pub rearrange: bool,
+}
+
+impl ImportArgs {
+    /// What an import is asked to do.
+    pub fn import(self) -> ImportOptions {
+        let (file, settings) = self.store.parts();
+        ImportOptions { file, settings, rearrange: self.rearrange }
+    }
+}
+
+/// `tidegate export`, and what is the same of `tidegate import`.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// The subscription list (OPML), or the file with the state
@@ -262,12 +281,6 @@ impl StoreArgs {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data, ..Overrides::default() };
         (self.file, Settings::File { path, overrides })
-    }
-
-    /// What an import is asked to do.
-    pub fn import(self) -> ImportOptions {
-        let (file, settings) = self.parts();
-        ImportOptions { file, settings }
     }
 
     /// What an export is asked to do.

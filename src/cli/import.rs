@@ -2,7 +2,7 @@
 //! summary.
 
 use crate::app::{AppError, Carried, Imported};
-use crate::model::counted;
+use crate::model::{ListPlace, counted};
 use std::io::Write;
 use std::path::Path;
 
@@ -47,6 +47,16 @@ pub(super) fn print(
                 format!("{} known already", plan.known),
                 format!("{} not taken", plan.refused.len()),
             ];
+            if plan.again > 0 {
+                said.push(format!("{} in a further folder", plan.again));
+            }
+            if !plan.placed.is_empty() {
+                said.push(format!("{} given another place", plan.placed.len()));
+            }
+            if plan.deeper > 0 {
+                let most = ListPlace::DEPTH;
+                said.push(format!("{} deeper than {most} folders are kept", plan.deeper));
+            }
             if plan.deleted > 0 {
                 said.push(format!("{} deleted in the list", plan.deleted));
             }

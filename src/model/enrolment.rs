@@ -1,9 +1,10 @@
 //! What the list of subscriptions says of a feed, with its history (SSE 0.91 sections 2.3 to 2.5).
 
-use super::{Count, EndpointId, FeedRecord, FeedStanding, Stamp, Time};
+use super::list_place::shortened;
+use super::{Count, EndpointId, FeedRecord, FeedStanding, ListPlace, Stamp, Time};
 use std::time::Duration;
 
-/// A feed's place in the list of subscriptions: its title, and who changed that place when.
+/// What the list of subscriptions has of a feed: its title, its places, and who changed that when.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Enrolment {
     /// The feed's own title as its documents last had it, or as the list that it came from did.
@@ -13,11 +14,17 @@ pub struct Enrolment {
     /// When and by whom, newest first, at most [`Enrolment::KEPT`]. Empty where an earlier program
     /// did not note it.
     pub history: Vec<Stamp>,
+    /// Where it stands in the reader's own list, in the order in which it got there, at most
+    /// [`ListPlace::MOST`]; empty where it stands in none.
+    pub places: Vec<ListPlace>,
+    /// The number of the next place. Those below that are no place any more were taken away.
+    pub next_place: u32,
 }
 
 impl Default for Enrolment {
     fn default() -> Self {
-        Self { title: None, version: Count::ONE, history: Vec::new() }
+        let (history, places) = (Vec::new(), Vec::new());
+        Self { title: None, version: Count::ONE, history, places, next_place: 0 }
     }
 }
 
@@ -29,12 +36,29 @@ impl Enrolment {
 
     /// A title as it is kept; `None` where nothing is left of it.
     pub fn title(text: &str) -> Option<String> {
-        let text = text.trim();
-        let mut end = text.len().min(Self::TITLE_LIMIT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
+        shortened(text, Self::TITLE_LIMIT)
+    }
+
+    /// The numbers of its outlines, those that were taken away included. A feed without a place has one.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        0..self.next_place.max(1)
+    }
+
+    /// Whether an outline of that number is in the list.
+    pub fn has_number(&self, number: u32) -> bool {
+        let is_unplaced = self.places.is_empty() && number == 0;
+        is_unplaced || self.places.iter().any(|place| place.number == number)
+    }
+
+    /// Takes these places instead of those that it has. The numbers of the latter are given again, the
+    /// lowest first, so that an outline that is moved stays the outline that it is.
+    pub fn set_places(&mut self, places: Vec<ListPlace>) {
+        self.places = places;
+        self.places.truncate(ListPlace::MOST);
+        for (place, number) in self.places.iter_mut().zip(0..) {
+            place.number = number;
+            self.next_place = self.next_place.max(number.saturating_add(1));
         }
-        text.get(..end).filter(|kept| !kept.is_empty()).map(str::to_owned)
     }
 
     /// When it was last changed, where that is known.
@@ -66,11 +90,22 @@ impl FeedRecord {
             self.enrolment.create(when, by);
             return true;
         };
-        let title = self.enrolment.title.take();
-        self.enrolment = before.enrolment.clone();
-        self.enrolment.title = title.or_else(|| before.enrolment.title.clone());
-        let listed =
-            |record: &Self| (record.url.clone(), record.standing, record.enrolment.title.clone());
+        let said = std::mem::replace(&mut self.enrolment, before.enrolment.clone());
+        if said.title.is_some() {
+            self.enrolment.title = said.title;
+        }
+        // No place is said by whoever changes something else.
+        if !said.places.is_empty() {
+            self.enrolment.places = said.places;
+            self.enrolment.next_place = said.next_place.max(before.enrolment.next_place);
+        }
+        let listed = |record: &Self| {
+            let Enrolment { places, .. } = &record.enrolment;
+            let is_unnamed = places.iter().all(|place| place.label.name().is_none());
+            // A title that the reader's own name stands before is not shown.
+            let title = record.enrolment.title.clone().filter(|_| is_unnamed);
+            (record.url.clone(), record.standing, title, places.clone())
+        };
         if self.enrolment.history.is_empty() {
             self.enrolment.create(when, by);
         } else if listed(self) != listed(before) {

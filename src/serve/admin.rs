@@ -37,8 +37,11 @@ pub(super) async fn list(State(room): State<Shared>, client: Client) -> Result<R
 
 async fn listed(room: &Shared) -> Result<Value, Problem> {
     let mut feeds = Vec::new();
+    let listing = room.directory.listing().await?;
     for status in room.operator.list().await? {
         let mut feed = json::status(&status);
+        let listed = listing.get(&status.name).map(|record| json::listed(record));
+        feed.insert("listed".to_owned(), listed.into());
         let state = room.store.state(&status.name).await?;
         feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
         feed.insert("conflicts".to_owned(), room.contested.of(&status.name).await?.into());
@@ -77,6 +80,9 @@ async fn told(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let newest = state.as_ref().and_then(|state| state.archives.newest.as_ref());
     let newest = newest.map(|id| at(&format!("/archive/{id}")));
     let mut feed = json::status(&status);
+    let listing = room.directory.listing().await?;
+    let listed = listing.get(name).map(|record| json::listed(record));
+    feed.insert("listed".to_owned(), listed.into());
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
     feed.insert("conflicts".to_owned(), room.contested.of(name).await?.into());

@@ -10,15 +10,21 @@ use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
 use super::{Room, Shared, json, keeping};
-use crate::model::{FeedName, FeedStanding, FeedState, HubTrust, Revision, ShownAddress, counted};
+use crate::model::{
+    FeedName, FeedRecord, FeedStanding, FeedState, HubTrust, ListPlace, Revision, ShownAddress,
+    counted, listed, shown_text,
+};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many feeds the dashboard shows; the API lists all of them.
 const FEEDS_SHOWN: usize = 500;
+/// How many further folders of a feed it shows.
+const PLACES_SHOWN: usize = 4;
 /// What a feed takes that is listed, in bytes.
 const ROW: u64 = 4 * 1024;
 
@@ -77,14 +83,15 @@ pub(super) async fn page(State(room): State<Shared>, client: Client) -> Result<R
 }
 
 async fn made(room: &Room) -> Result<String, Missing> {
-    let mut feeds = room.operator.list().await?;
+    let feeds = room.operator.list().await?;
     let all = feeds.len();
-    feeds.truncate(FEEDS_SHOWN);
-    let mut rows = Vec::with_capacity(feeds.len());
-    for status in feeds {
+    let listing = room.directory.listing().await?;
+    let feeds = in_order(feeds, listing.values().map(|record| &**record));
+    let mut rows = Vec::with_capacity(all.min(FEEDS_SHOWN));
+    for (status, place) in feeds.into_iter().take(FEEDS_SHOWN) {
         let state = room.store.state(&status.name).await?;
         let contested = room.contested.of(&status.name).await?;
-        rows.push(Row { status, state, contested });
+        rows.push(Row { status, state, contested, place });
     }
     Ok(table(&rows, all, room.operator.ready()).into_string())
 }
@@ -95,6 +102,61 @@ struct Row {
     state: Option<FeedState>,
     /// How many of its items are in conflict.
     contested: u32,
+    place: Listed,
+}
+
+/// Where the reader's own list has a feed, and what it calls it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Listed {
+    /// What it is called there.
+    label: Option<String>,
+    /// The folder that it stands in first.
+    folder: String,
+    /// The others.
+    also: Vec<String>,
+}
+
+/// Feeds in the order of the list of subscriptions, each where it comes first.
+fn in_order<'a>(
+    feeds: Vec<FeedStatus>,
+    records: impl Iterator<Item = &'a FeedRecord>,
+) -> Vec<(FeedStatus, Listed)> {
+    let mut places: HashMap<&FeedName, (usize, Listed)> = HashMap::new();
+    for (at, (record, place)) in listed(records).into_iter().enumerate() {
+        let folder = place.map(folder).unwrap_or_default();
+        match places.entry(&record.name) {
+            Entry::Vacant(first) => {
+                let label = place.and_then(|place| place.label.name());
+                let label = label.and_then(|_| record.shown_label(place).title);
+                first.insert((at, Listed { label, folder, also: Vec::new() }));
+            }
+            Entry::Occupied(mut known) => known.get_mut().1.also.push(folder),
+        }
+    }
+    // What the list does not know yet comes last.
+    let placed = feeds.into_iter().map(|status| {
+        let (at, place) = places.remove(&status.name).unwrap_or((usize::MAX, Listed::default()));
+        (at, status, place)
+    });
+    let mut placed: Vec<_> = placed.collect();
+    placed.sort_by_key(|(at, _, _)| *at);
+    placed.into_iter().map(|(_, status, place)| (status, place)).collect()
+}
+
+/// The folders around a place, as a page shows them.
+fn folder(place: &ListPlace) -> String {
+    let names = place.folders.iter().map(|folder| {
+        let name = folder.label.heading().map(|name| shown_text(name, None));
+        name.unwrap_or_else(|| "(no name)".to_owned())
+    });
+    names.collect::<Vec<_>>().join(" / ")
+}
+
+/// The heading before a row: the folder, where it is another one than that of the row before.
+fn heading<'a>(rows: &'a [Row], at: usize) -> Option<&'a str> {
+    let folder = |at: usize| rows.get(at).map(|row| row.place.folder.as_str());
+    let before = at.checked_sub(1).and_then(folder).unwrap_or_default();
+    folder(at).filter(|folder| *folder != before)
 }
 
 fn table(rows: &[Row], all: usize, ready: Result<(), String>) -> Markup {
@@ -109,7 +171,14 @@ fn table(rows: &[Row], all: usize, ready: Result<(), String>) -> Markup {
                     th { "Feed" } th { "State" } th { "Last poll" } th { "Next poll" }
                     th { "Current" } th { "Kept" } th { "Tombstones" } th { "Archives" } th { "Until" }
                 } }
-                tbody { @for one in rows { (row(one)) } }
+                tbody { @for (at, one) in rows.iter().enumerate() {
+                    @if let Some(folder) = heading(rows, at) {
+                        tr { th.folder colspan="9" {
+                            @if folder.is_empty() { "In no folder" } @else { (text(folder)) }
+                        } }
+                    }
+                    (row(one))
+                } }
             } }
         }
         @if all > rows.len() {
@@ -123,12 +192,15 @@ fn table(rows: &[Row], all: usize, ready: Result<(), String>) -> Markup {
 }
 
 fn row(row: &Row) -> Markup {
-    let Row { status, state, contested } = row;
+    let Row { status, state, contested, place } = row;
     let state = state.as_ref();
     let name = &status.name;
     html! { tr {
         td {
-            a href={ "/feeds/" (name) } { (name) } " "
+            a href={ "/feeds/" (name) } {
+                @match &place.label { Some(label) => (text(label)), None => (name) }
+            } " "
+            @if place.label.is_some() { span.quiet { (name) } " " }
             span.quiet {
                 a href={ "/feeds/" (name) "/sync" } { "sync" } " · "
                 a href={ "/feeds/" (name) "/complete" } { "complete" } " · "
@@ -137,6 +209,9 @@ fn row(row: &Row) -> Markup {
             }
             br;
             span.quiet { (origin(status)) }
+            @for folder in place.also.iter().take(PLACES_SHOWN) {
+                br; span.quiet { "also in " @if folder.is_empty() { "no folder" } @else { (text(folder)) } }
+            }
             @if let Some(moved) = &status.moved_to {
                 br; span.quiet { "moved to " (text(&shown(moved, status.options.secret))) }
             }

@@ -7,8 +7,9 @@ use super::operator::{
 };
 use crate::judge::{self, Pending, Quiet};
 use crate::model::{
-    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedSource,
-    FeedStanding, FeedState, Hold, Known, Probe, SyncId, Tick, Time, Trail,
+    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedRecord,
+    FeedSource, FeedStanding, FeedState, Hold, Known, ListFolder, ListPlace, Probe, SyncId, Tick,
+    Time, Trail,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -156,6 +157,23 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// Where the list of subscriptions has a feed, and what it is called there.
+pub(super) fn listed(record: &FeedRecord) -> Value {
+    let place = |place: &ListPlace| {
+        let name = |folder: &ListFolder| folder.label.name().unwrap_or_default().to_owned();
+        let label = record.shown_label(Some(place));
+        json!({
+            "folder": place.folders.iter().map(name).collect::<Vec<_>>(),
+            "text": label.text,
+            "title": label.title,
+        })
+    };
+    json!({
+        "title": record.enrolment.title,
+        "places": record.enrolment.places.iter().map(place).collect::<Vec<_>>(),
+    })
 }
 
 /// What an aggregate does not have of its sources.

@@ -5,39 +5,35 @@
 //! outline with its name and nothing else. It has no address, no type and no outline in it, so that
 //! a program that knows no sharing finds nothing to subscribe to and no folder to make.
 //!
+//! Feeds of a list that was imported stand where they stood in it, under its names (`model::listed`).
+//! Folders share nothing: they are there because of the feeds in them.
+//!
 //! The list with the upstreams' own addresses (`?upstream=1`) is another list: the same feed is
 //! another subscription there, and its outline has another id.
 
+mod write;
+
 use super::Shared;
-use super::address::{Form, followable};
+use super::address::Form;
 use super::admission::{What, Work};
 use super::client::Client;
 use super::conditional::{http_date, not_modified};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
-use crate::model::{
-    EndpointId, FeedName, FeedRecord, Format, Revision, ShownAddress, SyncId, Time,
-};
-use crate::render::{Container, ViewKind, sx, sx091};
-use crate::sync::Item091;
+use crate::model::{Format, Revision, Time};
+use crate::render::{Container, ViewKind};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use data_encoding::BASE32_NOPAD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use write::{Entry, until, write};
 
 /// The media type.
 const MEDIA_TYPE: &str = Container::Opml.media_type();
-/// The bytes of a hash that an id is made of.
-const ID_BYTES: usize = 20;
 /// How often a list is in memory while it is packed.
 const TIMES: u64 = 4;
-/// The prefix of sharing markup.
-const PREFIX: &str = "sx";
 
 /// Which list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -200,120 +196,14 @@ fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
     (headers, body.bytes.clone()).into_response()
 }
 
-/// A feed in the list.
-struct Entry {
-    record: Arc<FeedRecord>,
-    address: String,
-    site: Option<String>,
-}
-
-/// When the list last changed.
-fn until(entries: &[Entry]) -> Option<Time> {
-    entries.iter().filter_map(|entry| entry.record.enrolment.changed()).max()
-}
-
-fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
-    let mut opml =
-        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
-    sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
-    opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
-    let until = until(entries);
-    if let Some(until) = until {
-        // Writing to a string cannot fail.
-        let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
-    }
-    let _ = write!(opml, "<{PREFIX}:sharing");
-    if let Some(since) = asked.since {
-        sx::attribute(&mut opml, "since", &since.rfc822());
-    }
-    if let Some(until) = until {
-        sx::attribute(&mut opml, "until", &until.rfc822());
-    }
-    opml.push_str(" version=\"0.91\"");
-    if asked.since.is_some() {
-        let _ = write!(opml, "><{PREFIX}:related");
-        sx::attribute(&mut opml, "link", whole);
-        let _ = write!(opml, " type=\"complete\"/></{PREFIX}:sharing>");
-    } else {
-        opml.push_str("/>");
-    }
-    opml.push_str("\n</head>\n<body>\n");
-    let shown = |entry: &&Entry| {
-        asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
-    };
-    for gone in [false, true] {
-        for entry in entries.iter().filter(shown).filter(|e| e.record.is_unlisted() == gone) {
-            outline(&mut opml, entry, asked.kind, endpoint);
-        }
-    }
-    opml.push_str("</body>\n</opml>\n");
-    opml
-}
-
-fn outline(opml: &mut String, entry: &Entry, kind: Kind, endpoint: &EndpointId) {
-    let Entry { record, address, site } = entry;
-    let gone = record.is_unlisted();
-    let title = record.enrolment.title.as_deref().filter(|_| !gone);
-    let title = title.unwrap_or(record.name.as_str());
-    opml.push_str("<outline");
-    if !gone && followable(address).is_some() {
-        sx::attribute(opml, "type", "rss");
-        sx::attribute(opml, "text", title);
-        sx::attribute(opml, "title", title);
-        sx::attribute(opml, "xmlUrl", address);
-        // Where a feed names no page, its id stands in, which may be the address of the feed.
-        let site = site.as_deref().and_then(followable).map(|site| ShownAddress::of(site, None));
-        if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
-            sx::attribute(opml, "htmlUrl", site);
-        }
-    } else {
-        sx::attribute(opml, "text", title);
-    }
-    match shared(record, kind, endpoint) {
-        Some(item) => {
-            opml.push('>');
-            sx091::sync_element(opml, PREFIX, None, &item, &mut |_, _| {});
-            opml.push_str("</outline>\n");
-        }
-        None => opml.push_str("/>\n"),
-    }
-}
-
-/// What its outline shares.
-fn shared(record: &FeedRecord, kind: Kind, endpoint: &EndpointId) -> Option<Item091<(), ()>> {
-    let mut history = record.enrolment.history.iter().cloned();
-    Some(Item091 {
-        id: id(&record.name, kind, endpoint)?,
-        version: record.enrolment.version,
-        deleted: record.is_unlisted(),
-        conflict: false,
-        last: history.next()?,
-        updates: history.collect(),
-        conflicts: Vec::new(),
-        data: (),
-    })
-}
-
-/// The id of a subscription: the same as long as the feed has its name, and no other gateway's.
-fn id(name: &FeedName, kind: Kind, endpoint: &EndpointId) -> Option<SyncId> {
-    let list: &[u8] = match kind {
-        Kind::Here => b"subscription",
-        Kind::Upstream => b"upstream",
-    };
-    let mut hash = Sha256::new();
-    hash.update(list);
-    // No name holds a NUL, so two pairs never hash the same bytes.
-    hash.update([0]);
-    hash.update(name.as_str());
-    let digest = hash.finalize();
-    let short = BASE32_NOPAD.encode(digest.get(..ID_BYTES)?).to_ascii_lowercase();
-    SyncId::new(&format!("{endpoint}.{short}")).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::write::id;
     use super::*;
-    use crate::model::{Enrolment, FeedOptions, FeedSource, FeedStanding};
+    use crate::model::{
+        EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
+        ListFolder, ListPlace, OutlineLabel,
+    };
     use crate::parse::opml::{OpmlLimits, OutlineKind, read};
 
     fn endpoint() -> EndpointId {
@@ -367,6 +257,81 @@ mod tests {
         assert_eq!(sync.last, entries[0].record.enrolment.history[0]);
     }
 
+    /// A feed in these places: the positions of its folders, its own, and what it is called there.
+    fn placed(name: &str, places: &[(&[u32], u32, &str)]) -> Entry {
+        let mut entry = entry(name, FeedStanding::Active, -50);
+        let label = |text: &str| {
+            OutlineLabel::new(|name| match name {
+                "text" => Some(text),
+                "category" => Some("/x,y"),
+                _ => None,
+            })
+        };
+        let places = places.iter().map(|(folders, position, called)| ListPlace {
+            number: 0,
+            folders: folders
+                .iter()
+                .map(|at| ListFolder { position: *at, label: label(&format!("<F{at}>")) })
+                .collect(),
+            position: *position,
+            label: label(called),
+            site: Some("https://page.example/".to_owned()),
+        });
+        let mut record = (*entry.record).clone();
+        record.enrolment.set_places(places.collect());
+        entry.record = Arc::new(record);
+        entry
+    }
+
+    fn shape(text: &str) -> Vec<String> {
+        let list = read(text, &OpmlLimits::default()).unwrap();
+        assert!(list.problems.is_empty(), "{:?}", list.problems);
+        let line = |outline: &crate::parse::opml::Outline| {
+            let depth = list.folder(outline).len();
+            let gone = if outline.is_deleted() { "x" } else { "" };
+            format!("{}{}{gone}", " ".repeat(depth), outline.text().unwrap())
+        };
+        list.outlines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn feeds_stand_where_the_imported_list_has_them() {
+        let mut twice = placed("c", &[(&[1], 0, "C"), (&[1, 1], 0, "C too"), (&[], 3, "C3")]);
+        let mut record = (*twice.record).clone();
+        record.enrolment.places.pop();
+        twice.record = Arc::new(record);
+        let entries = [
+            placed("a", &[(&[1, 1], 1, "<A>")]),
+            placed("b", &[(&[], 0, "https://b.example/?key=0123456789abcdef0123456789abcdef")]),
+            twice,
+            placed("d", &[(&[1, 1, 1], 0, "in A")]),
+            entry("e", FeedStanding::Active, -50),
+        ];
+        let text = write(&entries, asked(""), &endpoint(), "http://x/");
+        let expected = [
+            "https://b.example/?***",
+            "<F1>",
+            " C",
+            " <F1>",
+            "  C too",
+            "  <A>",
+            "   in A",
+            "<e> & \"co\"",
+            "cx",
+        ];
+        assert_eq!(shape(&text), expected, "{text}");
+        let list = read(&text, &OpmlLimits::default()).unwrap();
+        assert_eq!(list.outlines[2].attribute("category"), Some("/x,y"));
+        assert_eq!(list.outlines[2].site(), Some("https://page.example/"));
+        let ids = list.outlines.iter().filter_map(|outline| outline.sync.as_ref());
+        let ids: std::collections::HashSet<_> = ids.map(|sync| sync.id.as_str()).collect();
+        assert_eq!(ids.len(), 7, "each outline of a feed has an id of its own");
+        // A part of the list has the folders around what changed.
+        let since =
+            write(&entries[..1], asked(&format!("since={}", at(-90))), &endpoint(), "http://x/");
+        assert_eq!(shape(&since), ["<F1>", " <F1>", "  <A>"]);
+    }
+
     #[test]
     fn since_is_inclusive_and_leads_to_the_whole() {
         let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
@@ -390,11 +355,14 @@ mod tests {
         let name = FeedName::new("news").unwrap();
         let other = EndpointId::own("there").unwrap();
         let ids = [
-            id(&name, Kind::Here, &endpoint()),
-            id(&name, Kind::Upstream, &endpoint()),
-            id(&name, Kind::Here, &other),
+            id(&name, 0, Kind::Here, &endpoint()),
+            id(&name, 1, Kind::Here, &endpoint()),
+            id(&name, 0, Kind::Upstream, &endpoint()),
+            id(&name, 0, Kind::Here, &other),
         ];
         assert!(ids.iter().all(Option::is_some));
-        assert!(ids[0] != ids[1] && ids[0] != ids[2]);
+        for (at, one) in ids.iter().enumerate() {
+            assert!(!ids[..at].contains(one));
+        }
     }
 }

@@ -20,6 +20,7 @@ mod known;
 mod log;
 mod markup;
 mod noise;
+mod place;
 mod poll;
 mod sharing;
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! What becomes of each outline of a list: a pure decision.
 
-use crate::config::{self, Config, FEED_LIMIT, feed_name};
+mod known;
+mod layout;
+
+use crate::config::Config;
 use crate::model::{
-    EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
-    ShownAddress, Time,
+    EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, ListPlace,
+    OutlineLabel, ShownAddress, Time, listed,
 };
 use crate::parse::opml::{Outline, OutlineKind, OutlineList};
-use std::collections::{HashMap, HashSet};
+use known::Known;
+use layout::{Layout, Place};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use url::Url;
 
 /// Outlines of this type are searches that a program makes over its feeds.
@@ -28,8 +33,14 @@ pub struct Refused {
 pub struct Plan {
     /// Feeds to be added, in the order of the list.
     pub new: Vec<FeedRecord>,
+    /// Feeds that are there already and have another place in the list of subscriptions now.
+    pub placed: Vec<FeedRecord>,
     /// How many of its addresses are polled already.
     pub known: usize,
+    /// How many feeds stand in a further folder.
+    pub again: usize,
+    /// How many stand deeper than folders are kept.
+    pub deeper: usize,
     /// Outlines that were deleted, by their sharing markup.
     pub deleted: usize,
     /// What could not be taken, in the order of the list.
@@ -46,150 +57,265 @@ pub(super) struct Before<'a> {
     pub(super) endpoint: &'a EndpointId,
     /// The time now.
     pub(super) now: Time,
+    /// Whether the list says where its feeds stand, also where they have a place.
+    pub(super) rearrange: bool,
 }
 
 /// Decides about each outline.
 pub(super) fn plan(list: &OutlineList, before: &Before<'_>) -> Plan {
-    let mut plan = Plan::default();
-    let mut known = Known::of(before);
     let when = FeedRecord::next_change(before.stored, before.now);
-    let parents: HashSet<usize> =
-        list.outlines.iter().filter_map(|outline| outline.parent).collect();
+    let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
+    let mut planner = Planner {
+        plan: Plan::default(),
+        known: Known::of(before),
+        layout: if before.rearrange { Layout::default() } else { Layout::of(before.stored) },
+        drafts: Vec::new(),
+        by_address: HashMap::new(),
+        around: Vec::with_capacity(list.outlines.len()),
+        rearrange: before.rearrange,
+        parents,
+    };
     for (number, outline) in list.outlines.iter().enumerate() {
-        if outline.is_deleted() {
-            plan.deleted += 1;
-            continue;
-        }
-        let refuse = |address: Option<&str>, why: String| Refused {
-            line: outline.line,
-            address: address.map(shown),
-            why,
+        let around = planner.outline(list, number, outline);
+        planner.around.push(around);
+    }
+    if before.rearrange {
+        planner.rest(before.stored);
+    }
+    planner.finish(when, before.endpoint)
+}
+
+/// A feed that the list has.
+struct Draft {
+    /// What becomes of it, its places apart.
+    record: FeedRecord,
+    /// What the store has of it.
+    before: Option<FeedRecord>,
+    /// The gateway did not have it.
+    is_new: bool,
+    /// It stays where it is.
+    keeps: bool,
+    /// The places that it is given.
+    places: Vec<ListPlace>,
+    /// What the list has it in, with the lines.
+    seen: HashMap<Place, usize>,
+}
+
+struct Planner {
+    plan: Plan,
+    known: Known,
+    layout: Layout,
+    drafts: Vec<Draft>,
+    by_address: HashMap<String, usize>,
+    /// What stands in each outline stands in this one.
+    around: Vec<Place>,
+    rearrange: bool,
+    /// The outlines that have others in them.
+    parents: HashSet<usize>,
+}
+
+impl Planner {
+    /// Decides about an outline; answers where those in it stand.
+    fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> Place {
+        let parent = self.parent(outline);
+        let label = OutlineLabel::new(|name| outline.attribute(name));
+        let node = match self.address(list, number, outline) {
+            Some(written) => self.feed(list, written, outline, &label),
+            None => None,
         };
-        let written = match outline.kind() {
-            OutlineKind::Feed(written) => written,
+        match node {
+            Some(node) => self.layout.around(node),
+            None if self.parents.contains(&number) => self.layout.folder(parent, &label),
+            None => parent,
+        }
+    }
+
+    /// Where an outline stands.
+    fn parent(&self, outline: &Outline) -> Place {
+        outline.parent.and_then(|of| self.around.get(of)).copied().flatten()
+    }
+
+    fn refuse(&mut self, outline: &Outline, address: Option<&str>, why: String) {
+        let (line, address) = (outline.line, address.map(shown));
+        self.plan.refused.push(Refused { line, address, why });
+    }
+
+    /// The address of the feed that an outline is, if it is one that can be taken.
+    fn address<'o>(
+        &mut self,
+        list: &OutlineList,
+        number: usize,
+        outline: &'o Outline,
+    ) -> Option<&'o str> {
+        if outline.is_deleted() {
+            self.plan.deleted += 1;
+            return None;
+        }
+        match outline.kind() {
+            OutlineKind::Feed(written) => {
+                if list.is_torn && number + 1 == list.outlines.len() {
+                    let why = "the list ends within it, so that its address may be a part of one";
+                    self.refuse(outline, Some(written), why.to_owned());
+                    return None;
+                }
+                return Some(written);
+            }
             OutlineKind::Include(address) => {
                 let why = "it leads to another list; import that by itself".to_owned();
-                plan.refused.push(refuse(Some(address), why));
-                continue;
+                self.refuse(outline, Some(address), why);
             }
             OutlineKind::Link(address) => {
                 let why = "it is a link to a page and no feed".to_owned();
-                plan.refused.push(refuse(Some(address), why));
-                continue;
+                self.refuse(outline, Some(address), why);
             }
-            OutlineKind::Text => {
+            OutlineKind::Text if !self.parents.contains(&number) => {
                 let is_search = outline.type_name().is_some_and(|t| t.eq_ignore_ascii_case(SEARCH));
-                if !parents.contains(&number) {
-                    let what = if is_search { "is a search" } else { "has no address" };
-                    let said = outline.text().unwrap_or_default();
-                    let why = format!("the outline {:?} {what}", short(said));
-                    plan.refused.push(refuse(None, why));
-                }
-                continue;
+                let what = if is_search { "is a search" } else { "has no address" };
+                let said = outline.text().unwrap_or_default();
+                let why = format!("the outline {:?} {what}", short(said));
+                self.refuse(outline, None, why);
             }
-        };
-        if list.is_torn && number + 1 == list.outlines.len() {
-            let why =
-                "the list ends within it, so that its address may be a part of one".to_owned();
-            plan.refused.push(refuse(Some(written), why));
-            continue;
+            OutlineKind::Text => {}
         }
-        match known.take(written, outline) {
-            Ok(Some((name, url))) => {
-                let mut record = FeedRecord {
-                    name,
-                    url: url.to_string(),
-                    source: FeedSource::Api,
-                    standing: FeedStanding::Active,
-                    options: FeedOptions::default(),
-                    enrolment: Enrolment {
-                        title: outline.title().and_then(Enrolment::title),
-                        ..Enrolment::default()
-                    },
-                };
-                record.follow(None, when, before.endpoint);
-                plan.new.push(record);
-            }
-            Ok(None) => plan.known += 1,
-            Err(why) => plan.refused.push(refuse(Some(written), why)),
-        }
-    }
-    plan
-}
-
-/// Names and addresses that are taken.
-struct Known {
-    names: HashSet<FeedName>,
-    /// Addresses that the gateway has; `true` where the feed was removed.
-    addresses: HashMap<String, bool>,
-    /// Addresses of the list, with their lines.
-    lines: HashMap<String, usize>,
-    /// What the addresses of this gateway's own feeds begin with.
-    own: Option<String>,
-}
-
-impl Known {
-    fn of(before: &Before<'_>) -> Self {
-        let config = before.config;
-        let stored = || before.stored.iter();
-        let mut names: HashSet<FeedName> = stored().map(|record| record.name.clone()).collect();
-        names.extend(config.feeds.iter().map(|feed| feed.name.clone()));
-        names.extend(config.aggregates.iter().map(|aggregate| aggregate.name.clone()));
-        let gone = |record: &FeedRecord| record.standing == FeedStanding::Gone;
-        let mut addresses: HashMap<String, bool> = HashMap::new();
-        for record in stored() {
-            let removed = addresses.entry(record.url.clone()).or_insert(true);
-            *removed &= gone(record);
-        }
-        let polled = config.feeds.iter().filter_map(|feed| feed.url.as_ref());
-        addresses.extend(polled.map(|url| (url.to_string(), false)));
-        let own = config.server.public_url.as_ref().map(|url| format!("{url}/feeds/"));
-        Self { names, addresses, lines: HashMap::new(), own }
+        None
     }
 
-    /// A name for the feed at an address; `None` where the gateway has it.
-    fn take(
+    /// Takes a feed; answers its outline.
+    fn feed(
         &mut self,
+        list: &OutlineList,
         written: &str,
         outline: &Outline,
-    ) -> Result<Option<(FeedName, Url)>, String> {
-        let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
-        let text = url.to_string();
-        if self.own.as_ref().is_some_and(|own| text.starts_with(own)) {
-            return Err("it is a feed of this gateway itself".to_owned());
-        }
-        if let Some(line) = self.lines.get(&text) {
-            return Err(format!("it stands in line {line} already"));
-        }
-        self.lines.insert(text.clone(), outline.line);
-        match self.addresses.get(&text) {
-            Some(false) => return Ok(None),
-            Some(true) => {
-                return Err("it was removed from this gateway; add it by the API".to_owned());
+        label: &OutlineLabel,
+    ) -> Option<usize> {
+        let parent = self.parent(outline);
+        let taken = self.draft(written, outline, parent);
+        let at = match taken {
+            Ok(at) => at,
+            Err(why) => {
+                self.refuse(outline, Some(written), why);
+                return None;
             }
-            None => {}
+        };
+        let draft = self.drafts.get_mut(at)?;
+        let is_again = !draft.seen.is_empty();
+        draft.seen.insert(parent, outline.line);
+        if !draft.is_new && (draft.keeps || !is_again) {
+            self.plan.known += 1;
         }
-        if self.names.len() >= FEED_LIMIT {
-            return Err(format!("there are {FEED_LIMIT} feeds, which is the limit"));
+        if draft.keeps {
+            return self.layout.own(parent, &draft.record.enrolment.places);
         }
-        let name = feed_name(&url, |name| self.names.contains(name));
-        let name = name.ok_or("no name is left for it")?;
-        self.names.insert(name.clone());
-        Ok(Some((name, url)))
+        if is_again {
+            self.plan.again += 1;
+        }
+        if list.folder(outline).len() > ListPlace::DEPTH {
+            self.plan.deeper += 1;
+        }
+        let site = outline.site().and_then(ListPlace::site);
+        let (place, node) = self.layout.place(parent, label.clone(), site);
+        draft.places.push(place);
+        Some(node)
+    }
+
+    /// The feed at an address, by its number; why it is not taken otherwise.
+    fn draft(&mut self, written: &str, outline: &Outline, parent: Place) -> Result<usize, String> {
+        let url = self.known.address(written)?;
+        if let Some(at) = self.by_address.get(url.as_str()).copied() {
+            let draft = self.drafts.get(at).ok_or("it cannot be told from another")?;
+            if let Some(line) = draft.seen.get(&parent) {
+                return Err(format!("it stands in line {line} already"));
+            }
+            if !draft.keeps && draft.places.len() >= ListPlace::MOST {
+                let most = ListPlace::MOST;
+                return Err(format!("it stands in {most} folders already, which is the limit"));
+            }
+            return Ok(at);
+        }
+        let (record, before) = match self.known.record(&url)? {
+            Some(known) => known,
+            None => (new(self.known.name(&url)?, &url, outline), None),
+        };
+        let is_new = before.is_none() && record.source == FeedSource::Api;
+        let keeps = !self.rearrange && !record.enrolment.places.is_empty();
+        let (places, seen) = (Vec::new(), HashMap::new());
+        self.by_address.insert(url.to_string(), self.drafts.len());
+        self.drafts.push(Draft { record, before, is_new, keeps, places, seen });
+        Ok(self.drafts.len() - 1)
+    }
+
+    /// Feeds that the list does not have come behind those that it has, as they stood.
+    fn rest(&mut self, stored: &[FeedRecord]) {
+        self.layout.begin_another_list();
+        let mentioned: HashSet<FeedName> =
+            self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
+        let mut moved: HashMap<Vec<u32>, Place> = HashMap::new();
+        let mut drafts: BTreeMap<&FeedName, Draft> = BTreeMap::new();
+        for (record, place) in listed(stored) {
+            let Some(place) = place.filter(|_| !mentioned.contains(&record.name)) else { continue };
+            let (mut parent, mut way) = (None, Vec::new());
+            for folder in &place.folders {
+                way.push(folder.position);
+                parent = match moved.get(&way) {
+                    Some(known) => *known,
+                    None => self.layout.folder(parent, &folder.label),
+                };
+                moved.insert(way.clone(), parent);
+            }
+            let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
+            way.push(place.position);
+            moved.insert(way, self.layout.around(node));
+            let draft = drafts.entry(&record.name).or_insert_with(|| Draft {
+                record: record.clone(),
+                before: Some(record.clone()),
+                is_new: false,
+                keeps: false,
+                places: Vec::new(),
+                seen: HashMap::new(),
+            });
+            draft.places.push(ListPlace { number: place.number, ..new });
+        }
+        for mut draft in drafts.into_values() {
+            // Each keeps the number that it had.
+            draft.places.sort_by_key(|place| place.number);
+            self.drafts.push(draft);
+        }
+    }
+
+    fn finish(self, when: Time, endpoint: &EndpointId) -> Plan {
+        let mut plan = self.plan;
+        for Draft { mut record, before, is_new, places, .. } in self.drafts {
+            // One without a new place stays as it is.
+            if places.is_empty() {
+                continue;
+            }
+            record.enrolment.set_places(places);
+            if !record.follow(before.as_ref(), when, endpoint) {
+                continue;
+            }
+            if is_new {
+                plan.new.push(record);
+            } else {
+                plan.placed.push(record);
+            }
+        }
+        plan
     }
 }
 
-/// An address with the scheme of the web: `feed:` stands in front of such an address, or in its
-/// place.
-fn of_the_web(written: &str) -> String {
-    let begins = |prefix: &str| {
-        let head = written.get(..prefix.len())?;
-        head.eq_ignore_ascii_case(prefix).then(|| written.get(prefix.len()..)).flatten()
-    };
-    if let Some(rest) = begins("feed://") {
-        return format!("http://{rest}");
+/// A feed that the gateway does not have.
+fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
+    FeedRecord {
+        name,
+        url: url.to_string(),
+        source: FeedSource::Api,
+        standing: FeedStanding::Active,
+        options: FeedOptions::default(),
+        enrolment: Enrolment {
+            title: outline.title().and_then(Enrolment::title),
+            ..Enrolment::default()
+        },
     }
-    begins("feed:").unwrap_or(written).to_owned()
 }
 
 /// How much of an address or a text is shown, in characters.
@@ -214,101 +340,4 @@ fn shown(address: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parse::opml::{OpmlLimits, read};
-
-    fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> Plan {
-        let text = format!("<opml><body>\n{outlines}</body></opml>");
-        let list = read(&text, &OpmlLimits::default()).unwrap();
-        let endpoint = EndpointId::own("here").unwrap();
-        let now = Time::from_unix(1_795_191_605);
-        plan(&list, &Before { stored, config, endpoint: &endpoint, now })
-    }
-
-    fn refused(plan: &Plan) -> Vec<String> {
-        let said = |r: &Refused| format!("{} {:?} {}", r.line, r.address.as_deref(), r.why);
-        plan.refused.iter().map(said).collect()
-    }
-
-    #[test]
-    fn feeds_are_named_and_everything_else_is_said() {
-        let plan = planned(
-            "<outline text='F'><outline title=' The A ' xmlUrl='https://a.example/feed#x'/>\n\
-             <outline xmlUrl='https://a.example/feed?b'/>\n<outline xmlUrl='https://a.example/feed'/>\n\
-             <outline xmlUrl='feed://b.example/'/><outline xmlUrl='FEED:https://c.example/'/>\n\
-             <outline xmlUrl='ftp://d.example/'/><outline xmlUrl='d.example/feed'/>\n\
-             <outline xmlUrl='https://me:secret@'/><outline xmlUrl='http://a b/'/></outline>\n\
-             <outline text='alone'/><outline type='include' url='http://l/'/>\n\
-             <outline type='link' url='http://p/'/><outline type='vfolder' text='new'/>\n\
-             <outline xmlUrl='https://gone.example/'><sx:sync id='x' version='2' deleted='true'>\
-             <sx:history by='A'/></sx:sync></outline>",
-            &[],
-            &Config::default(),
-        );
-        let new: Vec<_> = plan.new.iter().map(|r| (r.name.as_str(), r.url.as_str())).collect();
-        assert_eq!(
-            new,
-            [
-                ("a-example-feed", "https://a.example/feed"),
-                ("a-example-feed-d532orrb", "https://a.example/feed?b"),
-                ("b-example", "http://b.example/"),
-                ("c-example", "https://c.example/"),
-            ]
-        );
-        assert_eq!(plan.new[0].enrolment.title.as_deref(), Some("The A"));
-        assert_eq!(plan.new[0].enrolment.history.len(), 1);
-        assert_eq!(plan.deleted, 1);
-        let said = refused(&plan);
-        for (line, part) in [
-            (4, "it stands in line 2 already"),
-            (6, "the scheme \"ftp\""),
-            (6, "is not a web address"),
-            (7, "is not a web address"),
-            (7, "white space"),
-            (8, "\"alone\" has no address"),
-            (8, "another list"),
-            (9, "no feed"),
-            (9, "\"new\" is a search"),
-        ] {
-            let found = said.iter().any(|s| s.starts_with(&format!("{line} ")) && s.contains(part));
-            assert!(found, "{line} {part}: {said:#?}");
-        }
-        assert_eq!(said.len(), 9, "{said:#?}");
-        assert!(!said.concat().contains("secret"), "{said:#?}");
-    }
-
-    #[test]
-    fn an_address_that_is_cut_is_none() {
-        let text = "<opml><body><outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
-        let list = read(text, &OpmlLimits::default()).unwrap();
-        let endpoint = EndpointId::own("here").unwrap();
-        let (stored, config) = (&[][..], &Config::default());
-        let now = Time::from_unix(1_795_191_605);
-        let plan = plan(&list, &Before { stored, config, endpoint: &endpoint, now });
-        assert_eq!(plan.new.len(), 1, "{plan:?}");
-        assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
-    }
-
-    #[test]
-    fn what_the_gateway_has_is_left() {
-        let config = "[server]\npublic_url=\"https://gate.example\"\n[[feed]]\nname=\"b-example\"\n\
-            url=\"https://other.example/\"\n";
-        let config = config::check("f", config).unwrap().config;
-        let mut stored = planned("<outline xmlUrl='https://a.example/'/>", &[], &config).new;
-        let again = "<outline xmlUrl='https://a.example/'/><outline xmlUrl='https://other.example/'/>\
-            <outline xmlUrl='https://b.example/'/><outline xmlUrl='https://gate.example/feeds/x'/>";
-        let plan = planned(again, &stored, &config);
-        assert_eq!(plan.known, 2);
-        assert_eq!(plan.new.len(), 1);
-        assert_eq!(
-            plan.new[0].name.as_str(),
-            "b-example-luo5tbey",
-            "the configuration has that name"
-        );
-        assert!(refused(&plan)[0].contains("this gateway itself"));
-        assert!(plan.new[0].enrolment.changed() > stored[0].enrolment.changed());
-        stored[0].standing = FeedStanding::Gone;
-        assert!(refused(&planned(again, &stored, &config))[0].contains("was removed"));
-    }
-}
+mod tests;

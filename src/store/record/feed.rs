@@ -1,5 +1,6 @@
 //! Feeds as operators configure them, on disk.
 
+use super::place::PlacesRecord;
 use super::sharing::StampRecord;
 use super::{Record, RecordError, fields_and, newest};
 use crate::model::{
@@ -27,6 +28,7 @@ pub(in crate::store) struct FeedRow {
     enrolment: EnrolmentRecord,
     sharing: SharingRow,
     secret: Option<bool>,
+    places: PlacesRecord,
 }
 
 /// The [`SharingOptions`] of a feed.
@@ -86,24 +88,28 @@ const NOTHING: Vec<(String, Option<String>)> = Vec::new();
 /// Nothing said of whether the address is secret.
 const UNSAID: Option<bool> = None;
 
+/// No place in a list.
+const UNPLACED: PlacesRecord = PlacesRecord::NONE;
+
 /// A feed that takes no part in sharing.
 fn unshared() -> SharingRow {
     SharingRow::from(&SharingOptions::default())
 }
 
 impl Record for FeedRow {
-    const VERSION: u8 = 6;
+    const VERSION: u8 = 7;
 
     fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
         match version {
             1 => {
-                let rest = (OrderWord::Auto, false, NOTHING, false, UNLISTED, unshared(), UNSAID);
-                fields_and(payload, &rest)
+                let listed = (UNLISTED, unshared(), UNSAID, UNPLACED);
+                fields_and(payload, &(OrderWord::Auto, false, NOTHING, false, listed))
             }
-            2 => fields_and(payload, &(false, UNLISTED, unshared(), UNSAID)),
-            3 => fields_and(payload, &(UNLISTED, unshared(), UNSAID)),
-            4 => fields_and(payload, &(unshared(), UNSAID)),
-            5 => fields_and(payload, &UNSAID),
+            2 => fields_and(payload, &(false, UNLISTED, unshared(), UNSAID, UNPLACED)),
+            3 => fields_and(payload, &(UNLISTED, unshared(), UNSAID, UNPLACED)),
+            4 => fields_and(payload, &(unshared(), UNSAID, UNPLACED)),
+            5 => fields_and(payload, &(UNSAID, UNPLACED)),
+            6 => fields_and(payload, &UNPLACED),
             _ => newest(version, payload),
         }
     }
@@ -181,6 +187,7 @@ impl From<&FeedRecord> for FeedRow {
                 version: feed.enrolment.version.value(),
                 history: feed.enrolment.history.iter().map(StampRecord::from).collect(),
             },
+            places: PlacesRecord::of(&feed.enrolment),
         }
     }
 }
@@ -189,6 +196,7 @@ impl TryFrom<FeedRow> for FeedRecord {
     type Error = RecordError;
 
     fn try_from(row: FeedRow) -> Result<Self, RecordError> {
+        let (places, next_place) = row.places.read();
         Ok(Self {
             name: FeedName::new(&row.name)?,
             url: row.url,
@@ -233,6 +241,8 @@ impl TryFrom<FeedRow> for FeedRecord {
                 history: (row.enrolment.history.into_iter())
                     .map(Stamp::try_from)
                     .collect::<Result<_, _>>()?,
+                places,
+                next_place,
             },
         })
     }

@@ -10,11 +10,13 @@ use proptest::sample::select;
 use std::ops::Range;
 use std::time::Duration;
 
+mod enrolment;
 mod noise;
 mod poll;
 mod subscription;
 mod upstream_hub;
 
+use enrolment::any_enrolment;
 pub(in crate::store) use poll::any_poll;
 pub(in crate::store) use subscription::any_subscription;
 
@@ -339,15 +341,6 @@ fn any_sharing() -> impl Strategy<Value = SharingOptions> {
             conflicts: policy.parse().unwrap(),
         },
     )
-}
-
-fn any_enrolment() -> impl Strategy<Value = Enrolment> {
-    let stamps = vec(update().prop_map(|update| update.stamp), 0..4);
-    (of(text()), count(), stamps).prop_map(|(title, version, history)| Enrolment {
-        title,
-        version,
-        history,
-    })
 }
 
 pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {

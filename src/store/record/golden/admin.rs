@@ -122,8 +122,30 @@ fn noise() -> Vec<Ignore> {
     ]
 }
 
+/// The same in two places of the list of subscriptions.
+pub(super) fn placed_feed() -> FeedRow {
+    let mut record = FeedRecord::try_from(secret_feed()).unwrap();
+    let label = |text: &str| OutlineLabel {
+        text: Some(text.to_owned()),
+        title: Some("Über".to_owned()),
+        description: Some("all of it".to_owned()),
+        category: Some("/a/b,c".to_owned()),
+        language: Some("de".to_owned()),
+    };
+    let place = |number, folders: &[u32], position| ListPlace {
+        number,
+        folders: folders.iter().map(|p| ListFolder { position: *p, label: label("F") }).collect(),
+        position,
+        label: label("own"),
+        site: Some(URL.to_owned()),
+    };
+    record.enrolment.places = vec![place(0, &[300, 2], 1), place(2, &[], 0)];
+    record.enrolment.next_place = 3;
+    FeedRow::from(&record)
+}
+
 /// A feed whose address is secret.
-pub(super) fn secret_feed() -> FeedRow {
+fn secret_feed() -> FeedRow {
     let mut record = FeedRecord::try_from(shared_feed()).unwrap();
     record.options.secret = Some(true);
     FeedRow::from(&record)
@@ -144,9 +166,10 @@ pub(super) fn shared_feed() -> FeedRow {
 }
 
 #[test]
-fn feeds_of_earlier_layouts_take_no_part_in_sharing() {
+fn feeds_of_earlier_layouts_lack_what_came_later() {
     let unshared = SharingOptions::default;
     for (name, expected) in [
+        ("feed-6.hex", secret_feed()),
         ("feed-5.hex", shared_feed()),
         ("feed-4.hex", listed_feed()),
         ("feed-3.hex", feed(Order::OldestFirst, true, noise(), true, unshared())),
@@ -199,6 +222,7 @@ fn listed_feed() -> FeedRow {
                 Stamp::By(by("other:é")),
                 Stamp::When(at(-30)),
             ],
+            ..Enrolment::default()
         },
         ..FeedRecord::try_from(row).unwrap()
     })

@@ -6,7 +6,7 @@
 
 use super::super::sharing::Seconds;
 use super::admin::{
-    history_record, hub, paused_poll, poll, poll_and_hub, secret_feed, subscription, walk,
+    history_record, hub, paused_poll, placed_feed, poll, poll_and_hub, subscription, walk,
 };
 use super::*;
 use crate::store::floor::Floor;
@@ -364,7 +364,7 @@ specimens! {
     event_3: "event-3.hex", event(EventKind::Discarded), EventRecord;
     note_2: "note-2.hex", note(at(32), 770), NoteRecord;
     poll_8: "poll-8.hex", paused_poll(), PollRecord;
-    feed_6: "feed-6.hex", secret_feed(), FeedRow;
+    feed_7: "feed-7.hex", placed_feed(), FeedRow;
     subscription_2: "subscription-2.hex", subscription(Some(at(90))), SubscriptionRecord;
     log_1: "log-1.hex", log(), LogRecord;
     order_1: "order-1.hex", OrderRecord::new(&[id("b"), id("a")]), OrderRecord;

@@ -1,0 +1,100 @@
+//! The feeds that the gateway has before a list is taken.
+
+use super::Before;
+use crate::config::{self, FEED_LIMIT, feed_name};
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use std::collections::{HashMap, HashSet};
+use url::Url;
+
+/// A feed as it is to be, and what the store has of it.
+pub(super) type Record = (FeedRecord, Option<FeedRecord>);
+
+fn is_gone(record: &FeedRecord) -> bool {
+    record.standing == FeedStanding::Gone
+}
+
+/// Names and addresses that are taken.
+pub(super) struct Known {
+    names: HashSet<FeedName>,
+    /// Feeds of the gateway by their addresses, with what the store has of them.
+    records: HashMap<String, Record>,
+    /// What the addresses of this gateway's own feeds begin with.
+    own: Option<String>,
+}
+
+impl Known {
+    pub(super) fn of(before: &Before<'_>) -> Self {
+        let config = before.config;
+        let mut stored: HashMap<&FeedName, &FeedRecord> =
+            before.stored.iter().map(|record| (&record.name, record)).collect();
+        let mut names: HashSet<FeedName> = stored.keys().map(|name| (*name).clone()).collect();
+        names.extend(config.feeds.iter().map(|feed| feed.name.clone()));
+        names.extend(config.aggregates.iter().map(|aggregate| aggregate.name.clone()));
+        let mut records: HashMap<String, Record> = HashMap::new();
+        for feed in &config.feeds {
+            let before = stored.remove(&feed.name);
+            let Some(url) = feed.url.as_ref() else { continue };
+            let record = match before {
+                Some(before) if !is_gone(before) => before.clone(),
+                // The next start polls it.
+                _ => FeedRecord {
+                    enrolment: before.map(|b| b.enrolment.clone()).unwrap_or_default(),
+                    ..feed.record()
+                },
+            };
+            records.entry(url.to_string()).or_insert((record, before.cloned()));
+        }
+        for record in before.stored.iter().filter(|record| stored.contains_key(&record.name)) {
+            // Of several the first one, but none that was removed before one that was not.
+            let known = records.get(&record.url);
+            if known.is_none_or(|(known, _)| is_gone(known) && !is_gone(record)) {
+                records.insert(record.url.clone(), (record.clone(), Some(record.clone())));
+            }
+        }
+        let own = config.server.public_url.as_ref().map(|url| format!("{url}/feeds/"));
+        Self { names, records, own }
+    }
+
+    /// The address of a feed, as it is polled.
+    pub(super) fn address(&self, written: &str) -> Result<Url, String> {
+        let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
+        if self.own.as_ref().is_some_and(|own| url.as_str().starts_with(own)) {
+            return Err("it is a feed of this gateway itself".to_owned());
+        }
+        Ok(url)
+    }
+
+    /// The feed that the gateway has at an address, with what the store has of it.
+    pub(super) fn record(&self, url: &Url) -> Result<Option<Record>, String> {
+        match self.records.get(url.as_str()) {
+            Some((record, _)) if is_gone(record) => {
+                Err("it was removed from this gateway; add it by the API".to_owned())
+            }
+            found => Ok(found.cloned()),
+        }
+    }
+
+    /// A name for a feed that the gateway does not have.
+    pub(super) fn name(&mut self, url: &Url) -> Result<FeedName, String> {
+        if self.names.len() >= FEED_LIMIT {
+            return Err(format!("there are {FEED_LIMIT} feeds, which is the limit"));
+        }
+        let name = feed_name(url, |name| self.names.contains(name));
+        let name = name.ok_or("no name is left for it")?;
+        self.names.insert(name.clone());
+        Ok(name)
+    }
+}
+
+/// An address with the scheme of the web: `feed:` stands in front of such an address, or in its
+/// place.
+fn of_the_web(written: &str) -> String {
+    let begins = |prefix: &str| {
+        let head = written.get(..prefix.len())?;
+        head.eq_ignore_ascii_case(prefix).then(|| written.get(prefix.len()..)).flatten()
+    };
+    if let Some(rest) = begins("feed://") {
+        return format!("http://{rest}");
+    }
+    begins("feed:").unwrap_or(written).to_owned()
+}

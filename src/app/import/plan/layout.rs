@@ -1,0 +1,154 @@
+//! Where the feeds of a list come to stand in the list of subscriptions: the outlines that are there, and
+//! those that join them.
+//!
+//! Whoever has a place keeps it: an import adds, and what the reader arranged here is not undone by a list
+//! from elsewhere. A folder joins the one of the same name in the same folder, the second of a name the
+//! second, and everything that is new comes behind what is there.
+
+use crate::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
+use std::collections::HashMap;
+
+/// An outline, by its number in the layout; `None` is the body.
+pub(super) type Place = Option<usize>;
+
+/// The outlines of the list of subscriptions.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    nodes: Vec<Node>,
+    /// The next position in each outline.
+    next: HashMap<Place, u32>,
+    /// Outlines by what they stand in and their position there.
+    at: HashMap<(Place, u32), usize>,
+    /// Folders that were there before, by what they stand in and their names.
+    named: HashMap<(Place, String), Vec<usize>>,
+    /// How many of them the list was found to have.
+    used: HashMap<(Place, String), usize>,
+}
+
+#[derive(Debug)]
+struct Node {
+    parent: Place,
+    position: u32,
+    /// How many outlines are around what stands in it.
+    depth: usize,
+    label: OutlineLabel,
+    is_folder: bool,
+}
+
+impl Layout {
+    /// The outlines in which these feeds stand.
+    pub(super) fn of(records: &[FeedRecord]) -> Self {
+        let mut layout = Self::default();
+        for (_, place) in listed(records) {
+            let Some(place) = place else { continue };
+            let mut parent = None;
+            for folder in &place.folders {
+                let node = layout.node(parent, folder.position, &folder.label);
+                layout.make_folder(node);
+                parent = Some(node);
+            }
+            layout.node(parent, place.position, &place.label);
+        }
+        layout
+    }
+
+    /// Lets folders from now on join those that were made so far.
+    pub(super) fn begin_another_list(&mut self) {
+        self.named.clear();
+        self.used.clear();
+        for number in 0..self.nodes.len() {
+            if self.nodes.get(number).is_some_and(|node| node.is_folder) {
+                self.name(number);
+            }
+        }
+    }
+
+    fn node(&mut self, parent: Place, position: u32, label: &OutlineLabel) -> usize {
+        let number = self.nodes.len();
+        let found = *self.at.entry((parent, position)).or_insert(number);
+        if found == number {
+            let depth = self.depth(parent).saturating_add(1);
+            let (label, is_folder) = (label.clone(), false);
+            self.nodes.push(Node { parent, position, depth, label, is_folder });
+            let next = self.next.entry(parent).or_default();
+            *next = (*next).max(position.saturating_add(1));
+        }
+        found
+    }
+
+    fn make_folder(&mut self, number: usize) {
+        let Some(node) = self.nodes.get_mut(number) else { return };
+        if !std::mem::replace(&mut node.is_folder, true) {
+            self.name(number);
+        }
+    }
+
+    fn name(&mut self, number: usize) {
+        let Some(node) = self.nodes.get(number) else { return };
+        let key = (node.parent, node.label.name().unwrap_or_default().to_owned());
+        self.named.entry(key).or_default().push(number);
+    }
+
+    fn depth(&self, place: Place) -> usize {
+        place.and_then(|number| self.nodes.get(number)).map_or(0, |node| node.depth)
+    }
+
+    fn append(&mut self, parent: Place, label: &OutlineLabel) -> usize {
+        let position = self.next.get(&parent).copied().unwrap_or_default();
+        self.node(parent, position, label)
+    }
+
+    /// What stands in an outline stands in this one: itself, but where that would be too deep the one
+    /// around it.
+    pub(super) fn around(&self, number: usize) -> Place {
+        let node = self.nodes.get(number)?;
+        if node.depth > ListPlace::DEPTH { node.parent } else { Some(number) }
+    }
+
+    /// A folder of the list that is taken in.
+    pub(super) fn folder(&mut self, parent: Place, label: &OutlineLabel) -> Place {
+        if self.depth(parent) >= ListPlace::DEPTH {
+            return parent;
+        }
+        let key = (parent, label.name().unwrap_or_default().to_owned());
+        let used = self.used.entry(key.clone()).or_default();
+        let known = self.named.get(&key).and_then(|known| known.get(*used)).copied();
+        *used = used.saturating_add(1);
+        let number = known.unwrap_or_else(|| self.append(parent, label));
+        if let Some(node) = self.nodes.get_mut(number) {
+            node.is_folder = true;
+        }
+        Some(number)
+    }
+
+    /// The outline of a feed that has a place in this one.
+    pub(super) fn own(&self, parent: Place, places: &[ListPlace]) -> Option<usize> {
+        places.iter().find_map(|place| {
+            let mut around = None;
+            for folder in &place.folders {
+                around = Some(*self.at.get(&(around, folder.position))?);
+            }
+            (around == parent).then(|| self.at.get(&(parent, place.position)).copied()).flatten()
+        })
+    }
+
+    /// A new place for a feed, behind all that stands there, and its outline.
+    pub(super) fn place(
+        &mut self,
+        parent: Place,
+        label: OutlineLabel,
+        site: Option<String>,
+    ) -> (ListPlace, usize) {
+        let number = self.append(parent, &label);
+        let position = self.nodes.get(number).map_or(0, |node| node.position);
+        let mut folders = Vec::new();
+        let mut next = parent;
+        // Each stands behind the one around it, so this ends.
+        while let Some(node) = next.and_then(|number| self.nodes.get(number)) {
+            folders.push(ListFolder { position: node.position, label: node.label.clone() });
+            next = node.parent;
+        }
+        folders.reverse();
+        (ListPlace { number: 0, folders, position, label, site }, number)
+    }
+}

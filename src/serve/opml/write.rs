@@ -1,0 +1,229 @@
+//! The list as it is written.
+
+use super::{Asked, Kind};
+use crate::model::{
+    EndpointId, FeedName, FeedRecord, ListPlace, OutlineLabel, ShownAddress, SyncId, Time, listed,
+    shown_text,
+};
+use crate::render::{sx, sx091};
+use crate::serve::address::followable;
+use crate::sync::Item091;
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The bytes of a hash that an id is made of.
+const ID_BYTES: usize = 20;
+/// The prefix of sharing markup.
+const PREFIX: &str = "sx";
+
+/// A feed in the list.
+pub(super) struct Entry {
+    pub(super) record: Arc<FeedRecord>,
+    pub(super) address: String,
+    pub(super) site: Option<String>,
+}
+
+/// When the list last changed.
+pub(super) fn until(entries: &[Entry]) -> Option<Time> {
+    entries.iter().filter_map(|entry| entry.record.enrolment.changed()).max()
+}
+
+/// The list of these feeds, whose names rise.
+pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
+    let mut opml =
+        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
+    sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
+    let until = until(entries);
+    if let Some(until) = until {
+        // Writing to a string cannot fail.
+        let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
+    }
+    let _ = write!(opml, "<{PREFIX}:sharing");
+    if let Some(since) = asked.since {
+        sx::attribute(&mut opml, "since", &since.rfc822());
+    }
+    if let Some(until) = until {
+        sx::attribute(&mut opml, "until", &until.rfc822());
+    }
+    opml.push_str(" version=\"0.91\"");
+    if asked.since.is_some() {
+        let _ = write!(opml, "><{PREFIX}:related");
+        sx::attribute(&mut opml, "link", whole);
+        let _ = write!(opml, " type=\"complete\"/></{PREFIX}:sharing>");
+    } else {
+        opml.push_str("/>");
+    }
+    opml.push_str("\n</head>\n<body>\n");
+    let shown = |entry: &&Entry| {
+        asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
+    };
+    let shown: Vec<&Entry> = entries.iter().filter(shown).collect();
+    let mut body = Body { opml, kind: asked.kind, endpoint, open: Vec::new() };
+    let by_name: HashMap<&FeedName, &Entry> =
+        shown.iter().map(|entry| (&entry.record.name, *entry)).collect();
+    let living = shown.iter().map(|entry| &*entry.record).filter(|record| !record.is_unlisted());
+    for (record, place) in listed(living) {
+        if let Some(entry) = by_name.get(&record.name) {
+            body.feed(entry, place);
+        }
+    }
+    body.close(0);
+    for record in shown.iter().map(|entry| &*entry.record) {
+        body.tombstones(record);
+    }
+    body.opml.push_str("</body>\n</opml>\n");
+    body.opml
+}
+
+/// The outlines, as far as they are written.
+struct Body<'a> {
+    opml: String,
+    kind: Kind,
+    endpoint: &'a EndpointId,
+    /// The positions of the outlines that are open.
+    open: Vec<u32>,
+}
+
+impl Body<'_> {
+    fn close(&mut self, depth: usize) {
+        while self.open.len() > depth {
+            self.open.pop();
+            self.opml.push_str("</outline>\n");
+        }
+    }
+
+    /// Adds a feed, within the folders around it; it stays open for those in it.
+    fn feed(&mut self, entry: &Entry, place: Option<&ListPlace>) {
+        let folders = place.map(|place| place.folders.as_slice()).unwrap_or_default();
+        let around = folders.iter().zip(&self.open);
+        let around = around.take_while(|(folder, open)| folder.position == **open).count();
+        self.close(around);
+        for folder in folders.iter().skip(around) {
+            self.opml.push_str("<outline");
+            let shown = |text: &Option<String>| text.as_deref().map(|text| shown_text(text, None));
+            let OutlineLabel { text, title, description, category, language } = &folder.label;
+            sx::attribute(
+                &mut self.opml,
+                "text",
+                &shown(text).or(shown(title)).unwrap_or_default(),
+            );
+            for (name, value) in [
+                ("title", title),
+                ("description", description),
+                ("category", category),
+                ("language", language),
+            ] {
+                if let Some(value) = shown(value) {
+                    sx::attribute(&mut self.opml, name, &value);
+                }
+            }
+            self.opml.push_str(">\n");
+            self.open.push(folder.position);
+        }
+        self.outline(entry, place);
+        match place {
+            Some(place) => self.open.push(place.position),
+            None => self.opml.push_str("</outline>\n"),
+        }
+    }
+
+    /// Adds the start tag of a feed and what it shares.
+    fn outline(&mut self, Entry { record, address, site }: &Entry, place: Option<&ListPlace>) {
+        let label = record.shown_label(place);
+        let opml = &mut self.opml;
+        opml.push_str("<outline");
+        let is_feed = followable(address).is_some();
+        if is_feed {
+            sx::attribute(opml, "type", "rss");
+        }
+        for (name, value) in [
+            ("text", &label.text),
+            ("title", &label.title),
+            ("description", &label.description),
+            ("category", &label.category),
+            ("language", &label.language),
+        ] {
+            if let Some(value) = value {
+                sx::attribute(opml, name, value);
+            }
+        }
+        if is_feed {
+            sx::attribute(opml, "xmlUrl", address);
+        }
+        // What the reader's list says of the page goes before what the feed does. Where a feed names no
+        // page, its id stands in, which may be the address of the feed.
+        let own = place.and_then(|place| place.site.as_deref()).and_then(followable);
+        let site = own.or_else(|| site.as_deref().and_then(followable));
+        let site = site.map(|site| ShownAddress::of(site, None));
+        if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
+            sx::attribute(opml, "htmlUrl", site);
+        }
+        opml.push('>');
+        self.share(record, place.map_or(0, |place| place.number), false);
+    }
+
+    /// Adds what is left of a feed that was removed, or of places that it has no more: its name.
+    fn tombstones(&mut self, record: &FeedRecord) {
+        // A tombstone is one by its sharing markup only.
+        if record.enrolment.history.is_empty() {
+            return;
+        }
+        for number in record.enrolment.numbers() {
+            if record.is_unlisted() || !record.enrolment.has_number(number) {
+                self.opml.push_str("<outline");
+                sx::attribute(&mut self.opml, "text", record.name.as_str());
+                self.opml.push('>');
+                self.share(record, number, true);
+                self.opml.push_str("</outline>\n");
+            }
+        }
+    }
+
+    /// Adds what an outline shares.
+    fn share(&mut self, record: &FeedRecord, number: u32, deleted: bool) {
+        let mut history = record.enrolment.history.iter().cloned();
+        let Some(last) = history.next() else { return };
+        let Some(id) = id(&record.name, number, self.kind, self.endpoint) else { return };
+        let item: Item091<(), ()> = Item091 {
+            id,
+            version: record.enrolment.version,
+            deleted,
+            conflict: false,
+            last,
+            updates: history.collect(),
+            conflicts: Vec::new(),
+            data: (),
+        };
+        sx091::sync_element(&mut self.opml, PREFIX, None, &item, &mut |_, _| {});
+    }
+}
+
+/// The id of a subscription: the same as long as the feed has its name, and no other gateway's. `number`:
+/// which of the feed's places it is.
+pub(super) fn id(
+    name: &FeedName,
+    number: u32,
+    kind: Kind,
+    endpoint: &EndpointId,
+) -> Option<SyncId> {
+    let list: &[u8] = match kind {
+        Kind::Here => b"subscription",
+        Kind::Upstream => b"upstream",
+    };
+    let mut hash = Sha256::new();
+    hash.update(list);
+    // No name holds a NUL, so two pairs never hash the same bytes.
+    hash.update([0]);
+    hash.update(name.as_str());
+    if number > 0 {
+        hash.update([0]);
+        hash.update(number.to_be_bytes());
+    }
+    let digest = hash.finalize();
+    let short = BASE32_NOPAD.encode(digest.get(..ID_BYTES)?).to_ascii_lowercase();
+    SyncId::new(&format!("{endpoint}.{short}")).ok()
+}
