@@ -53,7 +53,7 @@ pub use extras::{Extra, SyncExtras, XML_NAMESPACE};
 pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
 pub use head_history::HeadHistory;
-pub use id::{EndpointId, FeedName, IdError, SupId, SyncId};
+pub use id::{EndpointId, FeedName, IdError, SupId, SupIdBasis, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};
 pub use kept::Kept;
@@ -64,7 +64,9 @@ pub use noise::{
     FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
     Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
 };
-pub use outline::{OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath};
+pub use outline::{
+    OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
+};
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Heard, Probe};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};

@@ -202,6 +202,7 @@ impl Room {
         let Parts { store, clock, operator, hub, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
+            .with_sup_ids(store.sup_ids())
             .leading_to(!settings.periods.is_empty(), settings.hub)
             .with_cloud(settings.cloud)
             .with_absolute_urls(settings.absolute_urls)

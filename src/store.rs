@@ -31,8 +31,8 @@ pub use self::sled::SledStore;
 use self::portable::Piece;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot, SyncId,
-    Tick, Time, Update,
+    FeedName, FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot,
+    SupIdBasis, SyncId, Tick, Time, Update,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -246,6 +246,11 @@ pub enum CommitError {
 pub trait Store: Send + Sync + 'static {
     /// This gateway's endpoint id: chosen when the store was made, never changed.
     fn endpoint(&self) -> &EndpointId;
+
+    /// What the SUP ids of its feeds are made of: likewise.
+    fn sup_ids(&self) -> SupIdBasis {
+        SupIdBasis::Endpoint
+    }
 
     /// The claims of this node for the next `ttl`.
     async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tidegate::app::{Gateway, Outside};
 use tidegate::clock::SystemClock;
 use tidegate::config;
-use tidegate::model::{FeedRecord, FeedSource, FeedStanding, ListPlace};
+use tidegate::model::{FeedRecord, FeedSource, FeedStanding, ListPlace, ShownAddress};
 use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
 use tidegate::parse::{Limits, characters, decode};
 use tidegate::store::{SledStore, Store};
@@ -233,28 +233,33 @@ fn proxied(folder: &Path, query: &str) -> String {
     })
 }
 
-/// A line for each outline: how deep it stands, what it is called, and what else is kept of it.
-fn shape(list: &OutlineList, keep: impl Fn(usize) -> bool) -> Vec<String> {
+/// A line for each outline: how deep it stands, what it is called, and what else is kept of it. `keep`
+/// answers of a feed whether it is there: what it is called where the list does not say.
+fn shape(list: &OutlineList, keep: impl Fn(usize) -> Option<String>) -> Vec<String> {
     // A folder stands where a feed stands in it.
     let mut kept = vec![false; list.outlines.len()];
     for at in (0..list.outlines.len()).rev() {
-        let is_feed = matches!(list.outlines[at].kind(), OutlineKind::Feed(_)) && keep(at);
+        let is_feed =
+            matches!(list.outlines[at].kind(), OutlineKind::Feed(_)) && keep(at).is_some();
         kept[at] = kept[at] || is_feed;
         if let (true, Some(parent)) = (kept[at], list.outlines[at].parent) {
             kept[parent] = true;
         }
     }
-    let line = |outline: &tidegate::parse::opml::Outline| {
+    let line = |(at, outline): (usize, &tidegate::parse::opml::Outline)| {
+        let unnamed = keep(at).unwrap_or_default();
         // Names are cut at a limit, and the space around them goes.
         let said = |name: &str| {
             let said = outline.attribute(name).map(str::trim).filter(|said| said.len() < 400);
             said.filter(|said| !said.is_empty()).map(str::to_owned)
         };
-        let text = outline.text().unwrap_or_default();
+        let text = outline.text().unwrap_or(&unnamed);
         let named = (text.len() < 400).then_some(text);
         let is_feed = matches!(outline.kind(), OutlineKind::Feed(_));
-        let site = outline.site().filter(|site| site.starts_with("http") && !site.contains('?'));
-        let title = is_feed.then(|| outline.title().unwrap_or_default().to_owned());
+        // What looks like a key in an address is masked, and a masked address is no link.
+        let site = outline.site().filter(|site| site.starts_with("http"));
+        let site = site.filter(|site| ShownAddress::of(site, None).link().is_some());
+        let title = is_feed.then(|| outline.title().unwrap_or(&unnamed).to_owned());
         format!(
             "{}{is_feed} {named:?} {:?} {:?} {:?} {:?}",
             " ".repeat(list.folder(outline).len()),
@@ -264,8 +269,8 @@ fn shape(list: &OutlineList, keep: impl Fn(usize) -> bool) -> Vec<String> {
             site.map(|site| site.trim_end_matches('/').to_owned()),
         )
     };
-    let all = list.outlines.iter().zip(kept).filter(|(_, kept)| *kept);
-    all.map(|(outline, _)| line(outline)).collect()
+    let all = list.outlines.iter().enumerate().filter(|(at, _)| kept[*at]);
+    all.map(line).collect()
 }
 
 /// A list goes in and comes out in its shape, and so does what came out at another gateway.
@@ -294,17 +299,19 @@ fn comes_out_as_it_went_in(folder: &Path, path: &Path) -> usize {
     };
     // What stands twice in a folder is taken once, and the rest of what is not taken is named.
     let mut seen = HashSet::new();
-    let was_taken: Vec<bool> = (0..own.outlines.len())
+    let taken: Vec<Option<String>> = (0..own.outlines.len())
         .map(|at| {
-            let address = address(at).filter(|a| stored.iter().any(|record| record.url == *a));
-            address.is_some_and(|address| seen.insert((own.outlines[at].parent, address)))
+            let address = address(at)?;
+            let record = stored.iter().find(|record| record.url == address)?;
+            let is_first = seen.insert((own.outlines[at].parent, address));
+            is_first.then(|| record.name.to_string())
         })
         .collect();
     let listed = proxied(&first, "");
     let out = read(&listed, &OpmlLimits::default()).unwrap();
     assert!(out.problems.is_empty(), "{:?}", out.problems);
-    let outlines = shape(&out, |_| true);
-    assert_eq!(outlines, shape(&own, |at| was_taken[at]), "{path:?}: {refused:?}");
+    let outlines = shape(&out, |_| Some(String::new()));
+    assert_eq!(outlines, shape(&own, |at| taken[at].clone()), "{path:?}: {refused:?}");
     // And on from there.
     std::fs::write(folder.join("out.opml"), &listed).unwrap();
     let into = second.to_str().unwrap();

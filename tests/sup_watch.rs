@@ -13,7 +13,9 @@ async fn publisher(documents: Arc<Mutex<Vec<String>>>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = format!("http://{}", listener.local_addr().unwrap());
     let base = own.clone();
-    let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+    let none = || async { axum::http::StatusCode::NOT_FOUND };
+    let app = axum::Router::new().route("/subscriptions.opml", axum::routing::get(none));
+    let app = app.fallback(move |uri: axum::http::Uri| {
         let mut documents = documents.lock().unwrap();
         let long = uri.query() == Some("seconds=300");
         let of = |period: u32| format!("\"period\":{period},");
@@ -64,6 +66,38 @@ async fn a_document_is_read_once_or_refused() {
     assert_eq!((out.status.code(), out.stdout.len()), (Some(1), 0));
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(said.contains("has period 71 but covers only 70 s"), "{said}");
+}
+
+/// The list beside the document says which feeds the ids of a gateway mean.
+#[tokio::test]
+async fn ids_are_named_where_a_list_says_what_they_mean() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/below/sup.json", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&asked);
+    let list = move || {
+        *count.lock().unwrap() += 1;
+        async {
+            "<opml version='2.0' xmlns:o='urn:tidegate:outline'><body><outline text='F'>\
+             <outline text='My &lt;news&gt;&#27;[2J' xmlUrl='http://gate.example/feeds/news' o:sup='a'/>\
+             <outline text='other' xmlUrl='http://gate.example/feeds/b' sup='b'/></outline></body></opml>"
+        }
+    };
+    let says = document(60, "10:00:00", "10:01:10", "[\"b\",\"2\"],[\"a\",\"1\"]");
+    let says = says.replace("BASE", "http://127.0.0.1:1");
+    let sup = move || async move { ([("content-type", "application/json")], says.clone()) };
+    let app = axum::Router::new()
+        .route("/below/subscriptions.opml", axum::routing::get(list))
+        .route("/below/sup.json", axum::routing::get(sup));
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let out = tidegate(&["--once", &address]).output().await.unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text, "2026-11-20T10:01:10Z a 1 My <news>[2J\n2026-11-20T10:01:10Z b 2\n");
+    let out = tidegate(&["--once", "--json", &address]).output().await.unwrap();
+    let first = String::from_utf8(out.stdout).unwrap().lines().next().unwrap().to_owned();
+    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(first["feed"], "http://gate.example/feeds/news");
+    assert_eq!(*asked.lock().unwrap(), 2, "once each time");
 }
 
 #[tokio::test]

@@ -72,10 +72,10 @@ fn create(path: &Path) -> std::io::Result<File> {
 async fn write(store: &dyn Store, file: &Path) -> Result<Carried, AppError> {
     let failed = |error: PortableError| AppError::run("the state could not be written", error);
     let to = create(file).map_err(|error| failed(error.into()))?;
-    let endpoint = store.endpoint().clone();
+    let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
-        let mut writer = Writer::new(BufWriter::new(to), &endpoint)?;
+        let mut writer = Writer::new(BufWriter::new(to), &endpoint, sup_ids)?;
         while let Some(piece) = pieces.blocking_recv() {
             writer.put(&piece)?;
         }

@@ -6,6 +6,7 @@ use super::{AppError, feeds, gather, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
+use crate::model::SupIdBasis;
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, Server};
 use crate::store::{MemoryStore, SledStore, Store};
@@ -227,10 +228,11 @@ async fn open_hub(
 async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
     let endpoint = config.publish.endpoint.clone();
     if config.store.kind == StoreKind::Memory {
+        let sup_ids = if endpoint.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
         let endpoint = endpoint.map_or_else(crate::store::endpoint::random, Ok);
         let endpoint =
             endpoint.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(MemoryStore::new(endpoint, clock)));
+        return Ok(Arc::new(MemoryStore::new(endpoint, clock).with_sup_ids(sup_ids)));
     }
     let path = config.store.path.clone();
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;

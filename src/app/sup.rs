@@ -1,4 +1,9 @@
 //! `tidegate sup`: watches a SUP document and prints what changes.
+//!
+//! A SUP document has ids alone. Which feeds a gateway's ids mean is said by its list of subscriptions,
+//! which stands beside the document; other publishers have none, and their ids stay ids.
+
+mod names;
 
 use super::serve::{Signals, announce};
 use super::{AppError, SupOptions};
@@ -7,6 +12,7 @@ use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings};
 use crate::model::Time;
 use crate::poll::{Question, SupError};
 use crate::sup::{Document, Follower, Standing};
+use names::Names;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -26,12 +32,13 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let fetch = client(&options.url)?;
     let mut question = Question::of(options.url.as_str());
     let mut follower = Follower::new();
+    let mut names = Names::beside(&options.url);
     let shown = fetch::shown(&options.url);
     let unread = |error: SupError| AppError::run(format!("{shown} cannot be read"), error);
     let first = question.ask(&fetch, SystemClock.now()).await.map_err(unread)?;
     let mut period = first.as_ref().map_or(60, |document| document.period);
     if let Some(document) = first {
-        take(&mut follower, document, &fetch, options.json).await?;
+        take((&mut follower, &mut names), document, &fetch, options.json).await?;
     }
     if options.once {
         return Ok(());
@@ -50,7 +57,7 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
                 failures = 0;
                 if let Some(document) = document {
                     period = document.period;
-                    take(&mut follower, document, &fetch, options.json).await?;
+                    take((&mut follower, &mut names), document, &fetch, options.json).await?;
                 }
             }
             Err(error) => {
@@ -75,7 +82,7 @@ fn client(url: &Url) -> Result<Fetch, AppError> {
 
 /// Prints what a document tells, and reads those of longer periods where it does not reach back.
 async fn take(
-    follower: &mut Follower,
+    (follower, names): (&mut Follower, &mut Names),
     document: Document,
     fetch: &Fetch,
     json: bool,
@@ -83,13 +90,22 @@ async fn take(
     let mut document = document;
     for _ in 0..LONGER {
         let news = follower.take(&document);
+        names.learn(news.updates.iter().map(|update| &update.id), fetch).await;
         for update in &news.updates {
             let (id, update, updated) = (&update.id, &*update.update, document.updated);
+            let named = names.of(id);
             announce(&if json {
-                json!({"sup_id": id.as_str(), "update_id": update, "updated_time": updated.to_string()})
-                    .to_string()
+                json!({
+                    "sup_id": id.as_str(),
+                    "update_id": update,
+                    "updated_time": updated.to_string(),
+                    "title": named.map(|named| &named.title),
+                    "feed": named.map(|named| &named.address),
+                })
+                .to_string()
             } else {
-                format!("{updated} {id} {update}")
+                let name = named.map(|named| format!(" {}", named.title)).unwrap_or_default();
+                format!("{updated} {id} {update}{name}")
             })?;
         }
         let known = match news.standing {

@@ -185,6 +185,19 @@ impl SupId {
     }
 }
 
+/// What the SUP ids of a gateway's feeds are made of: chosen when its store is made, and kept with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SupIdBasis {
+    /// The gateway's endpoint id and the feed's name. So it is in every store that does not say
+    /// otherwise, and where the operator chose the endpoint id, which a new store has as well.
+    #[default]
+    Endpoint,
+    /// The feed's name alone, where the endpoint id was chosen at random: a store that is made anew has
+    /// another one, and the feeds their names. An id counts within its document only (SUP section 4), so
+    /// those of two gateways may be the same; and a feed's name is no secret, for its address has it.
+    Name,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -65,7 +65,7 @@ pub(super) fn shortened(text: &str, limit: usize) -> Option<String> {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text.get(..end).filter(|kept| !kept.is_empty()).map(str::to_owned)
+    text.get(..end).map(str::trim_end).filter(|kept| !kept.is_empty()).map(str::to_owned)
 }
 
 /// A folder of the list.
@@ -230,6 +230,9 @@ mod tests {
     fn labels_are_cut_and_keys_in_them_masked() {
         assert_eq!(label(&"é".repeat(400)).text.map(|text| text.len()), Some(500));
         assert_eq!(label("  "), OutlineLabel::default());
+        // What is cut is cut once.
+        let cut = label(&format!("{} b", "a".repeat(499))).text.unwrap();
+        assert_eq!(label(&cut).text, Some(cut));
         let record = record("a", vec![]);
         let own = |text: &str| {
             let place = ListPlace { label: label(text), ..place(&[], 0) };

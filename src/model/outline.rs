@@ -11,6 +11,9 @@ pub const OUTLINE_NAMESPACE: &str = "urn:tidegate:outline";
 /// The prefix that is bound to it.
 pub const OUTLINE_PREFIX: &str = "outline";
 
+/// The attribute of an outline that says the SUP id of its feed, in that namespace.
+pub const OUTLINE_SUP: &str = "sup";
+
 /// What an outline is said to stand in that stands in no other. No outline bears it as its id.
 pub const OUTLINE_ROOT: &str = "body";
 

@@ -247,6 +247,11 @@ impl OutlineList {
         path
     }
 
+    /// The value of an attribute of an outline in our own namespace ([`crate::model::OUTLINE_NAMESPACE`]).
+    pub fn ours<'a>(&self, outline: &'a Outline, name: &str) -> Option<&'a str> {
+        entries::given(outline, name, &self.namespaces)
+    }
+
     /// The outlines directly in another one, or in the body.
     pub fn children(&self, of: Option<usize>) -> impl Iterator<Item = (usize, &Outline)> {
         self.outlines.iter().enumerate().filter(move |(_, outline)| outline.parent == of)

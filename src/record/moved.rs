@@ -18,6 +18,11 @@ const SORTED: usize = 3;
 /// How many may have moved whatever the list is.
 const FEW: usize = 3;
 
+/// Whether the entries of a document are outlines of a list, whatever its container.
+pub(super) fn is_list(document: &FeedDocument<'_>) -> bool {
+    document.format == Format::Opml || document.entries.iter().any(|entry| parent(entry).is_some())
+}
+
 /// The entries that were moved among those that they stand with. `compared`: what differs of each pair.
 pub(super) fn moved(
     snapshot: &Snapshot,

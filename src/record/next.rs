@@ -5,6 +5,7 @@ use super::doubt::{self, Doubt, SharedDoubt};
 use super::draft::{Draft, Said};
 use super::held::Passage;
 use super::kept::{self, Left};
+use super::moved::is_list;
 use super::newcomer::{describe, newcomer};
 use super::shared::{self, Discard, Listed, Parts, Peers};
 use super::{
@@ -421,7 +422,7 @@ impl Taken<'_> {
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
             let listed = Listed::of(parts, &self.ids);
             if document.lists_changes() && full && !self.draft.round.options.sharing.local {
-                shared::by_changes(&mut self.draft, &listed)
+                shared::by_changes(&mut self.draft, &listed, is_list(document))
             } else {
                 shared::order(&mut self.draft, &listed, full, true)
             }

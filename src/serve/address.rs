@@ -1,7 +1,8 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
 use crate::model::{
-    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, Tick, Time,
+    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, Tick,
+    Time,
 };
 use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use data_encoding::HEXLOWER;
@@ -52,6 +53,7 @@ impl From<Dialect> for Form {
 pub(super) struct Site {
     base: String,
     endpoint: EndpointId,
+    sup_ids: SupIdBasis,
     dialect: Dialect,
     history: LinkForms,
     sup: bool,
@@ -66,12 +68,19 @@ impl Site {
         let base = public_url.trim_end_matches('/').to_owned();
         let history = LinkForms::default();
         let (sup, hub, cloud, absolute) = (false, false, false, false);
-        Self { base, endpoint, dialect, history, sup, hub, cloud, absolute }
+        let sup_ids = SupIdBasis::Endpoint;
+        Self { base, endpoint, sup_ids, dialect, history, sup, hub, cloud, absolute }
     }
 
     /// Whether documents lead to the SUP document and to the hub.
     pub(super) fn leading_to(mut self, sup: bool, hub: bool) -> Self {
         (self.sup, self.hub) = (sup, hub);
+        self
+    }
+
+    /// What SUP ids are made of.
+    pub(super) const fn with_sup_ids(mut self, sup_ids: SupIdBasis) -> Self {
+        self.sup_ids = sup_ids;
         self
     }
 
@@ -175,12 +184,20 @@ impl Site {
     /// The SUP id of a feed (SUP section 4): opaque, stable, and it gives no address away.
     pub(super) fn sup_id(&self, feed: &FeedName) -> Option<SupId> {
         let mut hash = Sha256::new();
-        hash.update(self.endpoint.as_str());
+        // No endpoint id is empty, so those of the two kinds differ.
+        if self.sup_ids == SupIdBasis::Endpoint {
+            hash.update(self.endpoint.as_str());
+        }
         // An endpoint id holds no NUL, so two pairs never hash the same text.
         hash.update([0]);
         hash.update(feed.as_str());
         let digest = hash.finalize();
         digest.get(..SUP_ID_BYTES).and_then(|first| SupId::new(&HEXLOWER.encode(first)).ok())
+    }
+
+    /// The same, where there is a SUP document.
+    pub(super) fn announced_id(&self, feed: &FeedName) -> Option<SupId> {
+        self.sup.then(|| self.sup_id(feed)).flatten()
     }
 
     /// Where the feed's updates are announced: the SUP document, and the feed's id in it
@@ -313,6 +330,20 @@ mod tests {
         for (n, one) in all.iter().enumerate() {
             assert!(!all[..n].contains(one));
         }
+    }
+
+    /// Those of a store that is made anew are what they were.
+    #[test]
+    fn sup_ids_survive_another_endpoint_where_it_is_random() {
+        let id = |endpoint: &str, sup_ids| {
+            let endpoint = EndpointId::own(endpoint).unwrap();
+            let site = Site::new("http://x", endpoint, Dialect::Sse).with_sup_ids(sup_ids);
+            site.sup_id(&FeedName::new("news").unwrap()).unwrap().to_string()
+        };
+        assert_eq!(id("tg-one", SupIdBasis::Name), id("tg-two", SupIdBasis::Name));
+        // As they are published: they must never change.
+        assert_eq!(id("tg-one", SupIdBasis::Name), "c75b47ea96d36175");
+        assert_eq!(id("here", SupIdBasis::Endpoint), "e405c6250b95ea5e");
     }
 
     #[test]

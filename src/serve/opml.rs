@@ -137,7 +137,9 @@ pub(super) async fn document(
             Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
             Kind::Upstream => record.shown().text().to_owned(),
         };
-        entries.push(Entry { record: Arc::clone(record), address, site });
+        let here = (asked.kind == Kind::Here).then_some(&record.name);
+        let sup = here.and_then(|name| room.site.announced_id(name));
+        entries.push(Entry { record: Arc::clone(record), address, site, sup });
     }
     let whole = room.site.at(match asked.kind {
         Kind::Here => "/subscriptions.opml",
@@ -226,7 +228,12 @@ mod tests {
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
         let address = record.shown().text().to_owned();
-        Entry { record: Arc::new(record), address, site: Some("javascript:alert(1)".to_owned()) }
+        Entry {
+            record: Arc::new(record),
+            address,
+            site: Some("javascript:alert(1)".to_owned()),
+            sup: None,
+        }
     }
 
     fn asked(query: &str) -> Asked {

@@ -364,25 +364,28 @@ impl Shelf {
     ) -> Result<(Plan, View, Vec<Item>), Missing> {
         for _ in 0..READS {
             let plan = plan(wish, &state)?;
-            let view = self.view(record, plan.select()).await?;
+            let mut view = self.view(record, plan.select()).await?;
             let revision = state.revision;
             if view.state.revision != revision {
                 state = view.state;
                 continue;
             }
+            let tells = tells_deletions(wish, &state);
+            let deleted = view.items.iter().filter(|item| tells && item.shared.winner.deleted);
+            let deleted = deleted.cloned().collect();
             if is_told_whole(wish, &state) {
                 match self.listed(record, revision).await? {
-                    Listed::At(items) => return Ok((plan, View { items, ..view }, Vec::new())),
-                    Listed::Moved(now) => state = *now,
+                    Listed::At(items) => view.items = items,
+                    Listed::Moved(now) => {
+                        state = *now;
+                        continue;
+                    }
                 }
-                continue;
             }
-            if !tells_deletions(wish, &state) {
+            if !tells {
                 return Ok((plan, view, Vec::new()));
             }
             if wish.kind == ViewKind::Sync {
-                let deleted = view.items.iter().filter(|item| item.shared.winner.deleted);
-                let deleted = deleted.cloned().collect();
                 match self.said(record, revision, deleted).await? {
                     Listed::At(deleted) => return Ok((plan, view, deleted)),
                     Listed::Moved(now) => state = *now,
@@ -458,11 +461,11 @@ fn tells_deletions(wish: Wish, state: &FeedState) -> bool {
         && state.window_start.is_some()
 }
 
-/// Whether a view has all of a list, in its order. Of other feeds what changed stands in nothing.
+/// Whether a view has all of a list, in its order, whatever the container is: that order is in no version
+/// of its outlines, so that who reads it takes that of the document. Of other feeds what changed stands in
+/// nothing.
 fn is_told_whole(wish: Wish, state: &FeedState) -> bool {
-    wish.kind != ViewKind::Reader
-        && state.format == Format::Opml
-        && wish.form(state).container(state.format) == Container::Opml
+    wish.kind != ViewKind::Reader && state.format == Format::Opml
 }
 
 fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {

@@ -9,6 +9,7 @@ mod doors;
 mod doubles;
 mod edit;
 mod feeds;
+mod folders;
 mod headers;
 mod pages;
 mod shares;

@@ -14,7 +14,8 @@ use super::{
 use crate::clock::Clock;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, Known, PollState, Revision, Seal, Snapshot, SyncId, Time,
+    FeedRecord, FeedState, Item, Known, PollState, Revision, Seal, Snapshot, SupIdBasis, SyncId,
+    Time,
 };
 use crate::websub::{Subscription, SubscriptionId};
 use async_trait::async_trait;
@@ -39,6 +40,7 @@ struct Content {
 /// A store in memory. Nothing outlives the process, so "durable" means "applied".
 pub struct MemoryStore {
     endpoint: EndpointId,
+    sup_ids: SupIdBasis,
     clock: Arc<dyn Clock>,
     content: Arc<Mutex<Content>>,
     sealed: Arc<watch::Sender<Epoch>>,
@@ -55,6 +57,12 @@ impl MemoryStore {
         Self::open(endpoint, clock, content, Arc::new(watch::Sender::new(Epoch(0))))
     }
 
+    /// The same with SUP ids that are made of this.
+    pub fn with_sup_ids(mut self, sup_ids: SupIdBasis) -> Self {
+        self.sup_ids = sup_ids;
+        self
+    }
+
     /// Another handle on the same content, with the claim given out anew: what a restart is to a
     /// store on disk. This handle's claim is fenced from then on.
     pub fn reopen(&self) -> Self {
@@ -65,6 +73,7 @@ impl MemoryStore {
             content,
             Arc::clone(&self.sealed),
         )
+        .with_sup_ids(self.sup_ids)
     }
 
     fn open(
@@ -79,7 +88,8 @@ impl MemoryStore {
             content.fence
         };
         let closed = AtomicBool::new(false);
-        Self { endpoint, clock, content, sealed, fence, mark: lineage::mark(), closed }
+        let sup_ids = SupIdBasis::Endpoint;
+        Self { endpoint, sup_ids, clock, content, sealed, fence, mark: lineage::mark(), closed }
     }
 
     fn content(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
@@ -152,6 +162,10 @@ impl Content {
 impl Store for MemoryStore {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+
+    fn sup_ids(&self) -> SupIdBasis {
+        self.sup_ids
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {

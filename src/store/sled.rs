@@ -44,7 +44,7 @@ use super::{
 use crate::clock::Clock;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, Known, PollState, Snapshot, SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, Known, PollState, Snapshot, SupIdBasis, SyncId, Time,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -62,6 +62,7 @@ const REQUESTS: usize = 1024;
 /// A store on disk.
 pub struct SledStore {
     endpoint: EndpointId,
+    sup_ids: SupIdBasis,
     fence: u64,
     shared: Arc<Shared>,
     reads: Arc<Semaphore>,
@@ -86,7 +87,18 @@ impl SledStore {
         endpoint: Option<EndpointId>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        Self::open_with(path, endpoint, clock, |trees, folder| {
+        Self::open_as(path, endpoint, None, clock)
+    }
+
+    /// The same; `sup_ids` says what SUP ids are made of in a new store, for one that takes the place of
+    /// another.
+    pub fn open_as(
+        path: &Path,
+        endpoint: Option<EndpointId>,
+        sup_ids: Option<SupIdBasis>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(path, (endpoint, sup_ids), clock, |trees, folder| {
             let barrier = FlushAndSync::new(trees.db().clone(), folder.path())
                 .map_err(|source| StoreError::Io { doing: "open its database", source })?;
             Ok(Box::new(barrier))
@@ -95,7 +107,7 @@ impl SledStore {
 
     fn open_with(
         path: &Path,
-        endpoint: Option<EndpointId>,
+        (endpoint, sup_ids): (Option<EndpointId>, Option<SupIdBasis>),
         clock: Arc<dyn Clock>,
         barrier: impl FnOnce(&Trees, &Folder) -> Result<Box<dyn Barrier>, StoreError>,
     ) -> Result<Self, StoreError> {
@@ -109,7 +121,7 @@ impl SledStore {
         folder.restrict();
         let found = open::inspect(&trees, mark.as_ref(), noted)?;
         let mut barrier = barrier(&trees, &folder)?;
-        let opened = open::open(&folder, &trees, &mut *barrier, found, endpoint)?;
+        let opened = open::open(&folder, &trees, &mut *barrier, found, endpoint, sup_ids)?;
         let feeds = opened.held.iter().map(|(feed, held)| {
             let published = Published::new(held.state.clone());
             (feed.clone(), published)
@@ -135,6 +147,7 @@ impl SledStore {
             .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
         Ok(Self {
             endpoint: opened.endpoint,
+            sup_ids: opened.sup_ids,
             fence: opened.fence,
             shared,
             reads: Arc::new(Semaphore::new(READS as usize)),
@@ -213,6 +226,10 @@ impl From<Unanswered> for CommitError {
 impl Store for SledStore {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+
+    fn sup_ids(&self) -> SupIdBasis {
+        self.sup_ids
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {

@@ -6,7 +6,7 @@ use crate::app::AppError;
 use crate::app::export::sync_folder;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
-use crate::model::{EndpointId, Time};
+use crate::model::{EndpointId, SupIdBasis, Time};
 use crate::store::portable::{Piece, PortableError, Reader, Totals, restarted};
 use crate::store::{SledStore, Store};
 use std::fs::File;
@@ -28,8 +28,9 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, Ap
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     free(&target)?;
-    let (endpoint, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
-    if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| **wanted != endpoint) {
+    let (whose, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
+    let endpoint = &whose.0;
+    if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
         let said = format!(
             "it is the state of the endpoint {endpoint}, and publish.endpoint says {wanted}; an endpoint id cannot change once it was used"
         );
@@ -38,7 +39,7 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, Ap
     let fresh = beside(&target);
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
-    let filled = fill(file.to_owned(), &fresh, endpoint, known).await;
+    let filled = fill(file.to_owned(), &fresh, whose, known).await;
     let filled = match filled {
         Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
         Err(error) => Err(error),
@@ -75,15 +76,18 @@ fn beside(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The endpoint whose state it is, and what its SUP ids are made of.
+type Whose = (EndpointId, SupIdBasis);
+
 /// Reads a file from beginning to end: whose it is, and the last moment that it knows of.
-async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Time), PortableError>, AppError> {
+async fn proved(file: PathBuf) -> Result<Result<(Whose, Time), PortableError>, AppError> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut reader = Reader::open(File::open(file)?)?;
         let mut known = Time::from_unix(0);
         while let Some(piece) = reader.next_piece()? {
             known = piece.latest().map_or(known, |latest| known.max(latest));
         }
-        Ok((reader.endpoint().clone(), known))
+        Ok(((reader.endpoint().clone(), reader.sup_ids()), known))
     });
     reading.await.map_err(|error| AppError::run("the file could not be read", error))
 }
@@ -91,12 +95,14 @@ async fn proved(file: PathBuf) -> Result<Result<(EndpointId, Time), PortableErro
 async fn fill(
     file: PathBuf,
     fresh: &Path,
-    endpoint: EndpointId,
+    (endpoint, sup_ids): Whose,
     known: Time,
 ) -> Result<Totals, AppError> {
     let failed = "the state could not be stored";
     let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, Some(endpoint), clock));
+    let opened = tokio::task::spawn_blocking(move || {
+        SledStore::open_as(&path, Some(endpoint), Some(sup_ids), clock)
+    });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
     let store = opened.map_err(|error| AppError::run(failed, error))?;
     let (sender, pieces) = mpsc::channel(WAITING);

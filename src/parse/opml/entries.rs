@@ -391,7 +391,11 @@ fn bound<'a>(namespaces: &'a [(String, String)], prefix: &str) -> Option<&'a str
 }
 
 /// The value of an attribute of ours.
-fn given<'a>(outline: &'a Outline, name: &str, namespaces: &[(String, String)]) -> Option<&'a str> {
+pub(super) fn given<'a>(
+    outline: &'a Outline,
+    name: &str,
+    namespaces: &[(String, String)],
+) -> Option<&'a str> {
     let found = outline.attributes.iter().find(|(written, _)| {
         written.split_once(':').is_some_and(|(prefix, local)| {
             local == name && bound(namespaces, prefix) == Some(OUTLINE_NAMESPACE)

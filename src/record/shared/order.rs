@@ -64,8 +64,13 @@ pub(in crate::record) fn by_update<'d>(draft: &'d Draft<'_>) -> Vec<&'d Known> {
 /// The order of the reader view of a publisher whose document lists what changed of late
 /// (`sx:sharing/@since`): that something is not in it says nothing. What is listed stands in the
 /// publisher's order, or where that is the order of the changes themselves, by update; then what is
-/// not listed, by update, until there are newer items enough.
-pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> Vec<SyncId> {
+/// not listed, by update, until there are newer items enough. `is_list`: its items are outlines, whose order
+/// is never that of changes.
+pub(in crate::record) fn by_changes(
+    draft: &mut Draft<'_>,
+    listed: &Listed,
+    is_list: bool,
+) -> Vec<SyncId> {
     let there: HashSet<&SyncId> = listed.0.iter().collect();
     let mut room = SHOWN_LEAST.saturating_sub(there.len());
     let (mut first, mut order, mut leave) = (Vec::new(), Vec::new(), HashSet::new());
@@ -89,7 +94,7 @@ pub(in crate::record) fn by_changes(draft: &mut Draft<'_>, listed: &Listed) -> V
         let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
         draft.event(at, Said::new(EventKind::Retired, reason));
     }
-    if !is_log(draft, listed) {
+    if is_list || !is_log(draft, listed) {
         let mut shown: HashSet<SyncId> = first.drain(..).collect();
         first = listed.0.iter().filter(|id| shown.remove(*id)).cloned().collect();
     }

@@ -2,8 +2,8 @@
 
 use super::{Asked, Kind};
 use crate::model::{
-    EndpointId, FeedName, FeedRecord, ListPlace, OutlineLabel, ShownAddress, SyncId, Time, listed,
-    shown_text,
+    EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
+    OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
 };
 use crate::render::{sx, sx091};
 use crate::serve::address::followable;
@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) record: Arc<FeedRecord>,
     pub(super) address: String,
     pub(super) site: Option<String>,
+    /// The id by which its updates are announced.
+    pub(super) sup: Option<SupId>,
 }
 
 /// When the list last changed.
@@ -36,6 +38,9 @@ pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whol
     let mut opml =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
     sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    if entries.iter().any(|entry| entry.sup.is_some()) {
+        sx::attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+    }
     opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
     let until = until(entries);
     if let Some(until) = until {
@@ -132,7 +137,7 @@ impl Body<'_> {
     }
 
     /// Adds the start tag of a feed and what it shares.
-    fn outline(&mut self, Entry { record, address, site }: &Entry, place: Option<&ListPlace>) {
+    fn outline(&mut self, Entry { record, address, site, sup }: &Entry, place: Option<&ListPlace>) {
         let label = record.shown_label(place);
         let opml = &mut self.opml;
         opml.push_str("<outline");
@@ -161,6 +166,10 @@ impl Body<'_> {
         let site = site.map(|site| ShownAddress::of(site, None));
         if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
             sx::attribute(opml, "htmlUrl", site);
+        }
+        // Who follows the SUP document knows by it which feed an id means.
+        if let Some(sup) = sup {
+            sx::attribute(opml, &format!("{OUTLINE_PREFIX}:{OUTLINE_SUP}"), sup.as_str());
         }
         opml.push('>');
         self.share(record, place.map_or(0, |place| place.number), false);

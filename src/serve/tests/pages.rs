@@ -3,7 +3,7 @@
 use super::super::{explain, json};
 use super::doubles::{id, status};
 use super::*;
-use crate::model::{FeedName, ListFolder, ListPlace, OutlineLabel};
+use crate::model::FeedName;
 use crate::serve::{FeedStatus, GatherNote};
 use std::sync::atomic::Ordering;
 
@@ -207,35 +207,6 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
     );
     let told = json(site.call("GET", "/feeds/news", "").await).await;
     assert_eq!(told["url"], "https://up.example/p/feed?token=hunter2");
-}
-
-/// A reader's own list says where feeds stand and what they are called.
-#[tokio::test]
-async fn the_dashboard_has_the_folders_of_the_list() {
-    let label = |text: &'static str| OutlineLabel::new(|name| (name == "text").then_some(text));
-    let place = |folder, position| ListPlace {
-        number: 0,
-        folders: vec![ListFolder { position, label: label(folder) }],
-        position: 0,
-        label: label("My <news>"),
-        site: None,
-    };
-    let store = TestStore::with_news();
-    store.edit_record("news", |record| {
-        record.enrolment.set_places(vec![place("Else", 1), place("A & <b>", 0)]);
-    });
-    let site = Site::over(store);
-    let page = text(site.get("/").await).await;
-    for shown in [
-        "<th class=\"folder\" colspan=\"9\">A &amp; &lt;b&gt;</th>",
-        "<a href=\"/feeds/news\">My &lt;news&gt;</a>",
-        "also in Else",
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
-    let told = json(site.call("GET", "/feeds/news", "").await).await;
-    assert_eq!(told["listed"]["places"][1]["folder"][0], "A & <b>");
-    assert_eq!(told["listed"]["places"][0]["title"], "My <news>");
 }
 
 #[tokio::test]

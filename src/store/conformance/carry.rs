@@ -36,7 +36,7 @@ async fn pieces(store: &dyn Store) -> Vec<Piece> {
 
 /// The pieces as they come out of a file again.
 fn filed(pieces: &[Piece], endpoint: &EndpointId) -> Vec<Piece> {
-    let mut writer = Writer::new(Vec::new(), endpoint).unwrap();
+    let mut writer = Writer::new(Vec::new(), endpoint, SupIdBasis::Name).unwrap();
     let mut totals = Totals::default();
     for piece in pieces {
         writer.put(piece).unwrap();

@@ -7,8 +7,11 @@ use std::io;
 
 /// What the file begins with.
 pub const MAGIC: &[u8] = b"tidegate state\n";
-/// The format that is written, and the newest that is read.
-pub(super) const FORMAT: u32 = 1;
+/// The format that is written, and the newest that is read. 2: the head says that SUP ids are made of
+/// names, by a NUL behind the endpoint; without that a file has format 1.
+pub(super) const FORMAT: u32 = 2;
+/// The format of a gateway whose SUP ids are made of its endpoint.
+pub(super) const FORMAT_BY_ENDPOINT: u32 = 1;
 /// The longest frame, in bytes: a record with what names it.
 pub(super) const FRAME_LIMIT: usize = VALUE_LIMIT + 64 * 1024;
 /// The most bytes that one item may take with all its versions.

@@ -2,7 +2,7 @@
 
 use super::frame::{FORMAT, FRAME_LIMIT, ITEM_LIMIT, Kind, MAGIC, PortableError};
 use super::{CarriedItem, Piece, Totals};
-use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Known, Time};
+use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Known, SupIdBasis, Time};
 use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::record::{
     ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
@@ -20,6 +20,7 @@ type Frame = (Kind, Vec<u8>);
 pub struct Reader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     endpoint: EndpointId,
+    sup_ids: SupIdBasis,
     digest: Xxh3Default,
     frames: u64,
     /// The frame that was read and belongs to the next piece.
@@ -62,6 +63,7 @@ impl<R: Read> Reader<R> {
         let mut reader = Self {
             from,
             endpoint,
+            sup_ids: SupIdBasis::Endpoint,
             digest,
             frames: 0,
             next: None,
@@ -78,6 +80,14 @@ impl<R: Read> Reader<R> {
         if found > FORMAT {
             return Err(PortableError::Newer { found, known: FORMAT });
         }
+        let behind = endpoint.strip_suffix(&[0]).filter(|_| found == FORMAT);
+        let endpoint = match behind {
+            Some(endpoint) => {
+                reader.sup_ids = SupIdBasis::Name;
+                endpoint
+            }
+            None => endpoint,
+        };
         let endpoint = std::str::from_utf8(endpoint).map_err(|e| damaged(&e.to_string()))?;
         reader.endpoint = EndpointId::own(endpoint).map_err(|e| damaged(&e.to_string()))?;
         Ok(reader)
@@ -86,6 +96,11 @@ impl<R: Read> Reader<R> {
     /// Whose state it is.
     pub const fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+
+    /// What the SUP ids of its feeds are made of.
+    pub const fn sup_ids(&self) -> SupIdBasis {
+        self.sup_ids
     }
 
     /// What was read so far.

@@ -1,6 +1,6 @@
 use super::frame::{FORMAT, FRAME_LIMIT, Kind};
 use super::*;
-use crate::model::{EndpointId, Lineage, Stretch};
+use crate::model::{EndpointId, Lineage, Stretch, SupIdBasis};
 use crate::store::Announced;
 use crate::store::record::specimen::{any_feed, any_poll, any_state};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn endpoint() -> EndpointId {
 }
 
 fn written(pieces: &[Piece]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &endpoint()).unwrap();
+    let mut writer = Writer::new(Vec::new(), &endpoint(), SupIdBasis::Name).unwrap();
     for piece in pieces {
         writer.put(piece).unwrap();
     }
@@ -93,7 +93,7 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
     let newer = [&(FORMAT + 1).to_le_bytes(), b"gate".as_slice()].concat();
     let head = Kind::Head as u8;
-    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 2, .. })));
+    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 3, .. })));
     let good = [&FORMAT.to_le_bytes(), b"gate".as_slice()].concat();
     for frames in [
         vec![],

@@ -1,8 +1,8 @@
 //! Pieces to a file.
 
-use super::frame::{FORMAT, Kind, MAGIC, PortableError};
+use super::frame::{FORMAT, FORMAT_BY_ENDPOINT, Kind, MAGIC, PortableError};
 use super::{CarriedItem, Piece};
-use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Time};
+use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, SupIdBasis, Time};
 use crate::store::limits::BLOCK;
 use crate::store::record::{
     ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
@@ -42,12 +42,20 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Begins a file with the state of the gateway `endpoint`.
-    pub fn new(mut to: W, endpoint: &EndpointId) -> Result<Self, PortableError> {
+    pub fn new(
+        mut to: W,
+        endpoint: &EndpointId,
+        sup_ids: SupIdBasis,
+    ) -> Result<Self, PortableError> {
         to.write_all(MAGIC)?;
         let to = zstd::stream::write::Encoder::new(to, LEVEL)?;
         let (digest, totals) = (Xxh3Default::new(), Totals::default());
         let mut writer = Self { to, digest, frames: 0, feed: None, totals };
-        let head = [&FORMAT.to_le_bytes(), endpoint.as_str().as_bytes()].concat();
+        let (format, behind) = match sup_ids {
+            SupIdBasis::Endpoint => (FORMAT_BY_ENDPOINT, &[][..]),
+            SupIdBasis::Name => (FORMAT, &[0][..]),
+        };
+        let head = [&format.to_le_bytes(), endpoint.as_str().as_bytes(), behind].concat();
         writer.frame(Kind::Head, &head)?;
         Ok(writer)
     }

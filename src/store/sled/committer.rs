@@ -384,7 +384,8 @@ impl Committer {
         let state = self.held.get(feed).map(|held| &held.state);
         let floor = state.map(|state| {
             // Where the name of this gateway cannot be read, its updates of others' items do not count.
-            let own = super::open::identity(&self.trees, None).ok().flatten().map(|(own, _)| own);
+            let own =
+                super::open::identity(&self.trees, None).ok().flatten().map(|own| own.endpoint);
             let updates = super::read::most_updates(&self.trees, feed, own.as_ref());
             Floor::under(state, updates, self.floors.get(feed))
         });

@@ -8,7 +8,7 @@ use super::purge;
 use super::read::last_logged;
 use super::redo;
 use super::trees::{Class, Trees, failed};
-use crate::model::{EndpointId, FeedName, FeedState, Time};
+use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis, Time};
 use crate::store::floor::Floor;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
 use crate::store::{Epoch, StoreError, endpoint};
@@ -38,6 +38,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// What a store holds in memory from its start.
 pub(super) struct Opened {
     pub(super) endpoint: EndpointId,
+    pub(super) sup_ids: SupIdBasis,
     pub(super) fence: u64,
     pub(super) held: HashMap<FeedName, Held>,
     pub(super) floors: HashMap<FeedName, Floor>,
@@ -46,13 +47,20 @@ pub(super) struct Opened {
 
 /// What was found in a store that is whole.
 pub(super) struct Found {
-    /// Whose store it is and its last fence; `None` where it is new.
-    identity: Option<(EndpointId, u64)>,
+    /// Whose store it is; `None` where it is new.
+    identity: Option<Identity>,
     held: HashMap<FeedName, Held>,
     floors: HashMap<FeedName, Floor>,
     /// Purged feeds whose data was not all removed.
     sweeping: Vec<(FeedName, Floor)>,
     sealed: (Epoch, Time),
+}
+
+/// Whose store it is, its last fence, and what its SUP ids are made of.
+pub(super) struct Identity {
+    pub(super) endpoint: EndpointId,
+    pub(super) fence: u64,
+    sup_ids: SupIdBasis,
 }
 
 /// Opens sled in the folder `path` and carries out what is in its redo log; messages speak of the
@@ -104,7 +112,7 @@ pub(super) fn inspect(
 ) -> Result<Found, StoreError> {
     let identity = identity(trees, mark)?;
     let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
-    if let (Some(mark), Some((endpoint, fence))) = (mark, &identity) {
+    if let (Some(mark), Some(Identity { endpoint, fence, .. })) = (mark, &identity) {
         let behind = *fence < mark.fence || sealed.0 < mark.epoch.max(reached);
         if behind || *endpoint != mark.endpoint {
             return Err(damaged(trees, "what is stored is older than what the store had reached"));
@@ -121,12 +129,15 @@ pub(super) fn open(
     barrier: &mut dyn Barrier,
     found: Found,
     configured: Option<EndpointId>,
+    new_sup_ids: Option<SupIdBasis>,
 ) -> Result<Opened, StoreError> {
     let Found { identity, held, floors, sweeping, sealed } = found;
     let used = !(held.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
-    let (stored, fence) = match identity {
-        Some((stored, fence)) => (Some(stored), fence + 1),
-        None => (None, 1),
+    // An id that was chosen is chosen again for a store that is made anew.
+    let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
+    let (stored, fence, sup_ids) = match identity {
+        Some(Identity { endpoint, fence, sup_ids }) => (Some(endpoint), fence + 1, sup_ids),
+        None => (None, 1, new_sup_ids.unwrap_or(of_new)),
     };
     let endpoint = match (stored, configured) {
         (Some(stored), Some(wanted)) if stored != wanted && used => {
@@ -144,18 +155,15 @@ pub(super) fn open(
     for (feed, floor) in sweeping {
         purge::sweep(trees, &feed, &floor)?;
     }
-    write_identity(trees, &endpoint, fence)?;
+    write_identity(trees, &IdentityRecord::new(&endpoint, fence, sup_ids))?;
     pass()?;
     let mark = Mark { endpoint, fence, epoch: sealed.0, digest: None };
     folder.set_mark(&mark)?;
-    Ok(Opened { endpoint: mark.endpoint, fence, held, floors, sealed })
+    Ok(Opened { endpoint: mark.endpoint, sup_ids, fence, held, floors, sealed })
 }
 
-/// Whose store it is and its last fence; `None` where it is new.
-pub(super) fn identity(
-    trees: &Trees,
-    mark: Option<&Mark>,
-) -> Result<Option<(EndpointId, u64)>, StoreError> {
+/// Whose store it is; `None` where it is new.
+pub(super) fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<Identity>, StoreError> {
     let get = |key| trees.db().get(key).map_err(|error| trees.failed("read", error));
     let Some(format) = get(FORMAT_KEY)? else {
         let empty = Class::ALL.iter().all(|class| trees.tree(*class).is_empty());
@@ -176,16 +184,13 @@ pub(super) fn identity(
     let record = get(IDENTITY_KEY)?.ok_or_else(|| damaged(trees, "it has no identity"))?;
     let wrong = |error| damaged(trees, &format!("the identity cannot be read: {error}"));
     let record: IdentityRecord = decode(&record).map_err(wrong)?;
-    Ok(Some((record.endpoint().map_err(wrong)?, record.fence)))
+    let endpoint = record.endpoint().map_err(wrong)?;
+    Ok(Some(Identity { endpoint, fence: record.fence, sup_ids: record.sup_ids() }))
 }
 
-pub(super) fn write_identity(
-    trees: &Trees,
-    endpoint: &EndpointId,
-    fence: u64,
-) -> Result<(), StoreError> {
-    let record = encode(&IdentityRecord::new(endpoint, fence))
-        .map_err(|error| trees.unwritable("the identity".to_owned(), error))?;
+pub(super) fn write_identity(trees: &Trees, record: &IdentityRecord) -> Result<(), StoreError> {
+    let record =
+        encode(record).map_err(|error| trees.unwritable("the identity".to_owned(), error))?;
     let mut batch = ::sled::Batch::default();
     batch.insert(FORMAT_KEY, &FORMAT.to_be_bytes());
     batch.insert(IDENTITY_KEY, record);

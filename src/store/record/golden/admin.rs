@@ -282,3 +282,15 @@ fn the_polls_of_the_seventh_layout_are_read() {
     let seventh = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), others);
     assert_eq!(decode::<PollRecord>(&stored).unwrap(), seventh);
 }
+
+pub(super) fn identity(sup_ids: SupIdBasis) -> IdentityRecord {
+    IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7, sup_ids)
+}
+
+/// A store that was made before SUP ids could be made of anything else goes on with those it has.
+#[test]
+fn sup_ids_of_the_first_layout_are_made_of_the_endpoint() {
+    let stored = golden("identity-1.hex", &[]);
+    let first = decode::<IdentityRecord>(&stored).unwrap();
+    assert_eq!((first.sup_ids(), first), (SupIdBasis::Endpoint, identity(SupIdBasis::Endpoint)));
+}

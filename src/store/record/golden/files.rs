@@ -6,7 +6,7 @@
 
 use super::super::sharing::Seconds;
 use super::admin::{
-    history_record, hub, paused_poll, placed_feed, poll, poll_and_hub, subscription, walk,
+    history_record, hub, identity, paused_poll, placed_feed, poll, poll_and_hub, subscription, walk,
 };
 use super::*;
 use crate::store::floor::Floor;
@@ -371,8 +371,7 @@ specimens! {
     floor_2: "floor-2.hex", floor(6), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
     history_1: "history-1.hex", history_record(), HistoryRecord;
-    identity_1: "identity-1.hex",
-        IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7), IdentityRecord;
+    identity_2: "identity-2.hex", identity(SupIdBasis::Name), IdentityRecord;
 }
 
 /// Layouts that are not written any more are still read.

@@ -25,7 +25,7 @@ impl Barrier for Failing {
 fn open_failing(path: &Path) -> (SledStore, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&fails);
-    let store = SledStore::open_with(path, None, clock(), |trees, folder| {
+    let store = SledStore::open_with(path, (None, None), clock(), |trees, folder| {
         let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
         Ok(Box::new(Failing { real, fails: switch }))
     });
@@ -80,7 +80,7 @@ async fn a_failed_barrier_stops_the_store() {
 #[tokio::test]
 async fn an_opening_that_is_not_durable_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let opened = SledStore::open_with(folder.path(), None, clock(), |trees, folder| {
+    let opened = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
         let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
         Ok(Box::new(Failing { real, fails: Arc::new(AtomicBool::new(true)) }))
     });
@@ -111,7 +111,7 @@ async fn nothing_is_seen_before_it_is_durable() {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
-    let store = SledStore::open_with(folder.path(), None, clock(), |trees, folder| {
+    let store = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
         let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
         Ok(Box::new(Waiting { real, arrived, go }))
     });
@@ -182,7 +182,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store = SledStore::open_with(folder.path(), None, clock(), |trees, folder| {
+        let store = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
             let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
             Ok(Box::new(Counted { real, left }))
         });

@@ -1,4 +1,6 @@
 use super::*;
+use crate::model::SupIdBasis;
+use crate::store::record::IdentityRecord;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,6 +19,11 @@ fn writes(entries: usize, turn: u8) -> Writes {
         ((class, format!("news\0{number:06}").into_bytes()), (!gone).then_some(value))
     };
     (0..entries).map(one).collect()
+}
+
+/// Whose store it is.
+fn identity() -> IdentityRecord {
+    IdentityRecord::new(&crate::store::endpoint::random().unwrap(), 1, SupIdBasis::Name)
 }
 
 fn open(path: &Path) -> Trees {
@@ -93,7 +100,7 @@ fn a_barrier_that_fails_leaves_all_or_nothing() {
             if passed > failing { Err(failed) } else { Ok(()) }
         };
         apply(&trees, &writes(TRANSACTION + 700, 1), &mut pass).unwrap_err();
-        open::write_identity(&trees, &crate::store::endpoint::random().unwrap(), 1).unwrap();
+        open::write_identity(&trees, &identity()).unwrap();
         trees.db().flush().unwrap();
         drop(trees);
         let trees = open(folder.path());
@@ -111,7 +118,7 @@ fn a_start_carries_out_what_is_marked() {
     for done in [0, 1, 2500, large.len()] {
         let folder = tempfile::tempdir().unwrap();
         let (trees, _, after) = before_and_after(folder.path());
-        open::write_identity(&trees, &crate::store::endpoint::random().unwrap(), 1).unwrap();
+        open::write_identity(&trees, &identity()).unwrap();
         write_down(&trees, &large, &mut || Ok(())).unwrap();
         for (place, value) in large.iter().take(done) {
             trees.set(place, value.as_deref()).unwrap();
@@ -131,7 +138,7 @@ fn a_start_carries_out_what_is_marked() {
 fn a_missing_block_is_damage() {
     let folder = tempfile::tempdir().unwrap();
     let (trees, _, _) = before_and_after(folder.path());
-    open::write_identity(&trees, &crate::store::endpoint::random().unwrap(), 1).unwrap();
+    open::write_identity(&trees, &identity()).unwrap();
     write_down(&trees, &writes(TRANSACTION + 700, 1), &mut || Ok(())).unwrap();
     trees.set(&(Class::Redo, 3_u32.to_be_bytes().to_vec()), None).unwrap();
     let error = carry_out(&trees).unwrap_err();
