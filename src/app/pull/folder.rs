@@ -37,7 +37,7 @@ pub(super) struct Folder {
     path: PathBuf,
     /// Whether it was made for this pull.
     is_new: bool,
-    _lock: File,
+    lock: File,
 }
 
 /// What a folder holds.
@@ -94,6 +94,13 @@ struct WrittenGap {
     above: Option<Vec<String>>,
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave it locked while a child that is just being started has it open.
+        let _ = self.lock.unlock();
+    }
+}
+
 impl Folder {
     /// Takes a folder, or makes one.
     pub(super) fn take(path: &Path) -> Result<Self, AppError> {
@@ -107,7 +114,7 @@ impl Folder {
         options.write(true).create(true).truncate(false);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), is_new, _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), is_new, lock }),
             Err(TryLockError::WouldBlock) => Err(AppError::Input(format!(
                 "the folder {} is in use by another pull; wait for it, or use another --into",
                 path.display()

@@ -25,7 +25,7 @@ const MARK_LIMIT: u64 = 4096;
 /// A folder that belongs to this process.
 pub(super) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// What a store had reached. One that is found behind its mark has lost data: sled starts from an
@@ -81,7 +81,7 @@ impl Folder {
         match lock.try_lock() {
             Ok(()) => {
                 private::restrict(path);
-                Ok(Self { path: path.to_owned(), _lock: lock })
+                Ok(Self { path: path.to_owned(), lock })
             }
             Err(TryLockError::WouldBlock) => {
                 Err(StoreError::InUse { path: path.display().to_string() })
@@ -152,6 +152,8 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         self.restrict();
+        // Closing alone would leave it locked while a child that is just being started has it open.
+        let _ = self.lock.unlock();
     }
 }
 
