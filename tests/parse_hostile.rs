@@ -135,6 +135,26 @@ fn a_broken_entry_costs_no_other() {
     }
 }
 
+/// An entry inside an entry is one that was not closed; within markup of another namespace it is
+/// markup of that, however deep and though it stands in an element that holds text.
+#[test]
+fn an_entry_of_another_namespace_is_markup() {
+    let document = |inner: &str| {
+        format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>a</id>{inner}</entry>\
+             <entry><id>b</id></entry></feed>"
+        )
+    };
+    let other = "<feed xmlns='http://purl.org/atom/ns#'><id>x<entry><id>y</id></entry></id></feed>";
+    // Where it was not closed, the one inside is taken for it.
+    for inner in [other, "<title>x<entry><id>y</id></entry></title>"] {
+        let text = document(inner);
+        let feed = read(&text).unwrap();
+        let whole = feed.completeness == Completeness::Full;
+        assert_eq!((feed.entries.len(), whole), (2, inner == other), "{inner}");
+    }
+}
+
 #[test]
 fn a_broken_head_costs_no_entry() {
     for head in

@@ -37,7 +37,7 @@ pub(super) fn read(value: &str, references: References) -> Visible {
 pub enum References {
     /// All that HTML knows.
     All,
-    /// Those in [`FEW`] alone, as in the fingerprints of a store before the seventh layout of the
+    /// Those in `FEW` alone, as in the fingerprints of a store before the seventh layout of the
     /// ledger ([`Noise::few_references`](crate::model::Noise::few_references)).
     Few,
 }

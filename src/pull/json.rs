@@ -7,10 +7,8 @@ use crate::parse::sse::{Payload, SseFeed};
 use crate::render::{shape::Shape, sx, tree};
 use serde_json::{Map, Value};
 
-/// LOCAL's collection, which was read as `feed`, with what the merge changed.
-pub(super) fn merged(written: &str, feed: &SseFeed<'_>, mut outcome: Outcome) -> String {
-    // It has been read before.
-    let mut collection: Value = serde_json::from_str(written).unwrap_or_default();
+/// LOCAL's `collection`, which was read as `feed`, with what the merge changed.
+pub(super) fn merged(mut collection: Value, feed: &SseFeed<'_>, mut outcome: Outcome) -> String {
     let mut items = collection.get_mut("items").map(Value::take).unwrap_or_default();
     let old = items.as_array_mut().map(std::mem::take).unwrap_or_default();
     // What is no object was no item.

@@ -9,6 +9,7 @@ use crate::parse::ParseError;
 use crate::parse::collection;
 use crate::parse::sse::{self, Kept, Payload, SseDialect, SseError, SseFault, SseFeed, converted};
 use crate::sync::{self, Item091};
+use serde_json::Value;
 use std::collections::HashMap;
 
 /// Which of the two feeds.
@@ -44,8 +45,8 @@ pub fn merged(local: &[u8], incoming: &[u8]) -> Result<String, (Side, SseError)>
         }
         _ => merge_items(in_sse(ours), in_sse(theirs)).into_dialect(dialect),
     };
-    Ok(match &local.json {
-        Some(written) => json::merged(written, &local_feed, outcome),
+    Ok(match local.json {
+        Some(collection) => json::merged(collection, &local_feed, outcome),
         None => splice::merged(&local_feed, &incoming_feed, outcome),
     })
 }
@@ -55,7 +56,7 @@ struct Source {
     /// The text; of a collection in JSON what it says as Atom.
     text: String,
     /// The collection in JSON.
-    json: Option<String>,
+    json: Option<Value>,
 }
 
 impl Source {
@@ -75,20 +76,20 @@ impl Source {
             };
             SseError { line, fault }
         };
-        match collection::transcoded(&text).map_err(|error| fault(&error))? {
-            Some(atom) => Ok(Self { text: atom, json: Some(text) }),
-            None => Err(match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-                Ok(_) => {
-                    let what = "it is JSON without items that have \"sync\"".to_owned();
-                    SseError { line: 1, fault: SseFault::NotAFeed(what) }
-                }
-                Err(error) => {
-                    let (said, line) = (error.to_string(), error.line().max(1));
-                    let said = said.split(" at line ").next().unwrap_or_default();
-                    let what = format!("it is broken JSON: {said}");
-                    SseError { line, fault: SseFault::Malformed(what) }
-                }
-            }),
+        let atom = collection::transcoded(&text).map_err(|error| fault(&error))?;
+        // A feed is read as far as it goes; what is merged must be whole.
+        let json = serde_json::from_str(&text).map_err(|error| {
+            let (said, line) = (error.to_string(), error.line().max(1));
+            let said = said.split(" at line ").next().unwrap_or_default();
+            let what = format!("it is broken JSON: {said}");
+            SseError { line, fault: SseFault::Malformed(what) }
+        })?;
+        match atom {
+            Some(text) => Ok(Self { text, json: Some(json) }),
+            None => {
+                let what = "it is JSON without items that have \"sync\"".to_owned();
+                Err(SseError { line: 1, fault: SseFault::NotAFeed(what) })
+            }
         }
     }
 }

@@ -153,7 +153,7 @@ fn folder(place: &ListPlace) -> String {
 }
 
 /// The heading before a row: the folder, where it is another one than that of the row before.
-fn heading<'a>(rows: &'a [Row], at: usize) -> Option<&'a str> {
+fn heading(rows: &[Row], at: usize) -> Option<&str> {
     let folder = |at: usize| rows.get(at).map(|row| row.place.folder.as_str());
     let before = at.checked_sub(1).and_then(folder).unwrap_or_default();
     folder(at).filter(|folder| *folder != before)

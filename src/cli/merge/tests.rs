@@ -232,10 +232,17 @@ fn what_shares_nothing_and_broken_json_are_named() {
              [{\"sequence\":\"1\",\"by\":\"A\"}]}},",
             "line 1: the document is not well-formed: the collection is broken or ends early",
         ),
+        // What stands behind a collection cannot be kept, so it is not dropped in silence either.
+        (
+            "{\"items\":[]}\n]",
+            "line 2: the document is not well-formed: it is broken JSON: trailing characters",
+        ),
     ] {
         let found = printed(&shared, json).unwrap_err();
         assert!(found.starts_with(&format!("incoming.xml: {said}")), "{found}");
     }
+    let found = printed("{\"items\":[]} x", &shared).unwrap_err();
+    assert!(found.contains("broken JSON: trailing characters"), "{found}");
 }
 
 /// Namespaces that RSS is put in now and then: an item is the same in each of them.

@@ -1,6 +1,6 @@
 //! What to do where elements do not close as they opened.
 
-use super::{Closing, Pending, Step, Token, Walker};
+use super::{Closing, Ns, Pending, Step, Token, Walker};
 use crate::parse::ParseError;
 use crate::parse::edits::cut;
 use crate::parse::names::split;
@@ -78,16 +78,20 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
-    /// Whether a start tag without prefix says that it stands in another namespace than the open entry.
+    /// Whether a start tag with the prefix of what it stands in is of another namespace than the open
+    /// entry: it says so, or what it stands in is.
     fn is_of_another(&mut self, span: &Range<usize>) -> bool {
-        let tag = self.text.get(span.clone()).unwrap_or_default();
-        let Some((_, behind)) = tag.split_once("xmlns=") else { return false };
-        let Some(quote) = behind.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
-            return false;
-        };
-        let uri = behind.get(1..).and_then(|value| value.split(quote).next()).unwrap_or_default();
-        let ns = self.scope.classify(uri);
-        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| entry.ns != ns)
+        let around = self.open.last().map(|parent| parent.ns);
+        let ns = self.declared(span).or(around);
+        self.open.get(self.fence.saturating_sub(1)).is_some_and(|entry| Some(entry.ns) != ns)
+    }
+
+    /// The namespace that a start tag declares for names without prefix.
+    fn declared(&mut self, span: &Range<usize>) -> Option<Ns> {
+        let (_, behind) = self.text.get(span.clone())?.split_once("xmlns=")?;
+        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let uri = behind.get(1..)?.split(quote).next()?;
+        Some(self.scope.classify(uri))
     }
 
     /// Looks whether a start tag shows that something is not closed: the entry before, or an
