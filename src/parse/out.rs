@@ -134,9 +134,10 @@ impl Out {
     }
 }
 
-/// The name of the root element of a text that begins with markup, without its prefix.
+/// The name of the root element of a text that begins with markup, without its prefix; `None` where it
+/// begins with something else, such as JSON that speaks of elements.
 pub(in crate::parse) fn root(text: &str) -> Option<&str> {
-    let mut rest = text;
+    let mut rest = text.starts_with('<').then_some(text)?;
     // Each turn goes behind one more declaration or comment.
     let name = loop {
         let tag = rest.get(rest.find('<')? + 1..)?;

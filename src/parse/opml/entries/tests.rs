@@ -309,3 +309,10 @@ fn a_folder_with_an_id_is_no_other_for_its_text() {
     assert_eq!(fields, ["outline:parent@ref=urn:f"]);
     assert_eq!(inside("Tidings"), fields);
 }
+
+#[test]
+fn json_that_speaks_of_opml_is_no_list() {
+    let text = r#"{"version":"https://jsonfeed.org/version/1.1","title":"t","items":[
+        {"id":"1","content_html":"<opml version='2.0'> is how lists of feeds begin"}]}"#;
+    assert_eq!(transcoded(text).unwrap(), None);
+}
