@@ -71,6 +71,11 @@ pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
     let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
     opened.map_err(|error| unreadable(file, &error))?;
     if head == crate::store::portable::MAGIC {
+        if options.rearrange {
+            let said =
+                "{} holds a state, which has folders and order of its own; leave out --rearrange";
+            return Err(AppError::Input(said.replace("{}", &file.display().to_string())));
+        }
         return state::bring_in(file, &config).await.map(Imported::State);
     }
     list(file, &config, options.rearrange).await

@@ -265,7 +265,7 @@ impl ImportArgs {
 /// `tidegate export`, and what is the same of `tidegate import`.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
-    /// The subscription list (OPML), or the file with the state
+    /// The file with the state; for an import a subscription list (OPML) as well
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The configuration file [default: config/tidegate.toml where that exists]

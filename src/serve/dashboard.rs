@@ -127,7 +127,7 @@ fn in_order<'a>(
         match places.entry(&record.name) {
             Entry::Vacant(first) => {
                 let label = place.and_then(|place| place.label.name());
-                let label = label.and_then(|_| record.shown_label(place).title);
+                let label = label.and_then(|_| record.shown_label(place).text);
                 first.insert((at, Listed { label, folder, also: Vec::new() }));
             }
             Entry::Occupied(mut known) => known.get_mut().1.also.push(folder),

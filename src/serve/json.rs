@@ -9,7 +9,7 @@ use crate::judge::{self, Pending, Quiet};
 use crate::model::{
     Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedRecord,
     FeedSource, FeedStanding, FeedState, Hold, Known, ListFolder, ListPlace, Probe, SyncId, Tick,
-    Time, Trail,
+    Time, Trail, shown_text,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -162,7 +162,9 @@ pub(super) fn status(status: &FeedStatus) -> Map<String, Value> {
 /// Where the list of subscriptions has a feed, and what it is called there.
 pub(super) fn listed(record: &FeedRecord) -> Value {
     let place = |place: &ListPlace| {
-        let name = |folder: &ListFolder| folder.label.name().unwrap_or_default().to_owned();
+        let name = |folder: &ListFolder| {
+            folder.label.name().map(|name| shown_text(name, None)).unwrap_or_default()
+        };
         let label = record.shown_label(Some(place));
         json!({
             "folder": place.folders.iter().map(name).collect::<Vec<_>>(),
@@ -171,7 +173,7 @@ pub(super) fn listed(record: &FeedRecord) -> Value {
         })
     };
     json!({
-        "title": record.enrolment.title,
+        "title": record.enrolment.title.as_deref().map(|title| shown_text(title, record.options.secret)),
         "places": record.enrolment.places.iter().map(place).collect::<Vec<_>>(),
     })
 }

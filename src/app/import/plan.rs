@@ -170,7 +170,11 @@ impl Planner {
             }
             OutlineKind::Text if !self.parents.contains(&number) => {
                 let is_search = outline.type_name().is_some_and(|t| t.eq_ignore_ascii_case(SEARCH));
-                let what = if is_search { "is a search" } else { "has no address" };
+                let what = if is_search {
+                    "is a search"
+                } else {
+                    "has neither an address nor feeds in it"
+                };
                 let said = outline.text().unwrap_or_default();
                 let why = format!("the outline {:?} {what}", short(said));
                 self.refuse(outline, None, why);
@@ -200,7 +204,7 @@ impl Planner {
         let draft = self.drafts.get_mut(at)?;
         let is_again = !draft.seen.is_empty();
         draft.seen.insert(parent, outline.line);
-        if !draft.is_new && (draft.keeps || !is_again) {
+        if !draft.is_new && !is_again {
             self.plan.known += 1;
         }
         if draft.keeps {

@@ -92,7 +92,7 @@ fn named(bytes: &[u8]) -> HashMap<SupId, Named> {
         let OutlineKind::Feed(address) = outline.kind() else { continue };
         let Some(id) = list.ours(outline, OUTLINE_SUP) else { continue };
         let Ok(id) = SupId::new(id) else { continue };
-        let title = outline.title().unwrap_or_default();
+        let title = outline.text().or_else(|| outline.title()).unwrap_or_default();
         let title = title.chars().filter(|c| !c.is_control()).take(TITLE).collect();
         // One that stands in several folders is called as in the first.
         known.entry(id).or_insert(Named { title, address: address.to_owned() });

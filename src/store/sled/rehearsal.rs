@@ -68,18 +68,18 @@ pub(super) fn rehearse(folder: &Folder, mark: &Mark, reached: Epoch) -> Result<(
         return Ok(());
     }
     tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
-    let outcome = match copy_engine(path, &copy) {
-        Ok(()) => {
-            engine(&copy, path).and_then(|trees| inspect(&trees, Some(mark), reached).map(drop))
-        }
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+    let outcome = copy_engine(path, &copy).map_err(failed).and_then(|()| {
+        engine(&copy, path).and_then(|trees| inspect(&trees, Some(mark), reached).map(drop))
+    });
+    clear(&copy).map_err(failed)?;
+    match outcome {
+        // For the copy, or for what a recovery writes into it.
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull => {
             tracing::warn!("the disk has no room for a copy: the store is recovered without one");
             Ok(())
         }
-        Err(error) => Err(failed(error)),
-    };
-    clear(&copy).map_err(failed)?;
-    outcome
+        outcome => outcome,
+    }
 }
 
 fn copy_engine(from: &Path, to: &Path) -> io::Result<()> {

@@ -19,7 +19,7 @@ pub(super) struct Known {
     /// Feeds of the gateway by their addresses, with what the store has of them.
     records: HashMap<String, Record>,
     /// What the addresses of this gateway's own feeds begin with.
-    own: Option<String>,
+    own: String,
 }
 
 impl Known {
@@ -51,17 +51,22 @@ impl Known {
                 records.insert(record.url.clone(), (record.clone(), Some(record.clone())));
             }
         }
-        let own = config.server.public_url.as_ref().map(|url| format!("{url}/feeds/"));
-        Self { names, records, own }
+        let own = config.server.public_url.clone();
+        let own = own.unwrap_or_else(|| format!("http://{}", config.server.listen));
+        Self { names, records, own: format!("{own}/feeds/") }
     }
 
-    /// The address of a feed, as it is polled.
+    /// The address of a feed, as it is polled. What this gateway publishes stands for its upstream, so
+    /// that its own list, arranged by a reader, can come back.
     pub(super) fn address(&self, written: &str) -> Result<Url, String> {
         let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
-        if self.own.as_ref().is_some_and(|own| url.as_str().starts_with(own)) {
-            return Err("it is a feed of this gateway itself".to_owned());
-        }
-        Ok(url)
+        let Some(view) = url.as_str().strip_prefix(&self.own) else { return Ok(url) };
+        let name = view.split(['/', '?', '#']).next().unwrap_or_default();
+        let mut records = self.records.values().map(|(record, _)| record);
+        let upstream = records.find(|record| record.name.as_str() == name);
+        upstream.and_then(|record| Url::parse(&record.url).ok()).ok_or_else(|| {
+            "it is a feed of this gateway itself, which has no upstream of that name".to_owned()
+        })
     }
 
     /// The feed that the gateway has at an address, with what the store has of it.

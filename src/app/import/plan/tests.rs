@@ -62,7 +62,7 @@ fn feeds_are_named_and_everything_else_is_said() {
         (6, "is not a web address"),
         (7, "is not a web address"),
         (7, "white space"),
-        (8, "\"alone\" has no address"),
+        (8, "\"alone\" has neither an address nor feeds in it"),
         (8, "another list"),
         (9, "no feed"),
         (9, "\"new\" is a search"),
@@ -84,6 +84,28 @@ fn an_address_that_is_cut_is_none() {
     let plan = plan(&list, &Before { stored, config, endpoint: &endpoint, now, rearrange: false });
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
+}
+
+/// The list of this gateway, arranged by a reader who knows its addresses alone.
+#[test]
+fn what_this_gateway_publishes_stands_for_its_upstream() {
+    for server in ["public_url=\"https://gate.example\"", "listen=\"127.0.0.1:7070\""] {
+        let config = config::check("f", &format!("[server]\n{server}\n")).unwrap().config;
+        let base =
+            if server.starts_with('p') { "https://gate.example" } else { "http://127.0.0.1:7070" };
+        let stored = planned("<outline text='A' xmlUrl='https://a.example/'/>", &[], &config).new;
+        let name = stored[0].name.as_str();
+        let list = format!(
+            "<outline text='F'><outline text='Mine' xmlUrl='{base}/feeds/{name}'/></outline>\
+             <outline xmlUrl='{base}/feeds/all'/>"
+        );
+        let plan = rearranged(&list, &stored, &config);
+        assert_eq!((plan.known, plan.new.len()), (1, 0), "{server}");
+        let place = &plan.placed[0].enrolment.places[0];
+        assert_eq!(place.folders.len(), 1);
+        assert_eq!(place.label.text.as_deref(), Some("Mine"));
+        assert!(refused(&plan)[0].contains("no upstream of that name"));
+    }
 }
 
 #[test]
