@@ -231,6 +231,7 @@ impl Room {
             Arc::clone(&admission),
             metrics.clone(),
         );
+        let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(Log::new(Arc::clone(&store)));
@@ -264,7 +265,7 @@ impl Room {
             pushing: callback::Pushing::default(),
             log,
             sup,
-            lists: opml::Lists::default(),
+            lists,
             doors: Doors::new(),
             bodies: Bodies::new(),
             metrics,

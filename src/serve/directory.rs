@@ -47,12 +47,17 @@ impl Directory {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// How often the feeds have changed, as far as we were told.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
     fn last(&self) -> Option<Read> {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn fresh(&self) -> Option<Arc<Listing>> {
-        let generation = self.generation.load(Ordering::Acquire);
+        let generation = self.generation();
         let last = self.last()?;
         let good = last.generation == generation && last.at.elapsed() < self.age;
         good.then_some(last.listing)
@@ -81,7 +86,7 @@ impl Directory {
         if let Some(listing) = self.fresh() {
             return Ok(listing);
         }
-        let generation = self.generation.load(Ordering::Acquire);
+        let generation = self.generation();
         let records = self.store.feeds().await?;
         let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
         let listing: Arc<Listing> = Arc::new(named.collect());

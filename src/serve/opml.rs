@@ -13,21 +13,27 @@
 
 mod write;
 
-use super::Shared;
+use super::about::Missing;
 use super::address::Form;
-use super::admission::{What, Work};
+use super::admission::{Admission, What, Work};
 use super::client::Client;
 use super::conditional::{http_date, not_modified};
+use super::directory::Listing;
+use super::flight::{Ask, SingleFlight};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
+use super::{Room, Shared};
 use crate::model::{Format, Revision, Time};
 use crate::render::{Container, ViewKind};
+use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use write::{Entry, until, write};
 
 /// The media type.
@@ -45,7 +51,7 @@ enum Kind {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Asked {
     kind: Kind,
     /// Only what changed at this time or later (section 2.1: `since` is inclusive).
@@ -53,6 +59,9 @@ struct Asked {
 }
 
 impl Asked {
+    /// The list that has every feed, which no other is longer than.
+    const ALL: Self = Self { kind: Kind::Here, since: None };
+
     fn read(query: &str) -> Result<Self, Problem> {
         let (mut kind, mut since) = (None, None);
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -88,20 +97,32 @@ fn moment(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| http_date(text))
 }
 
-/// The lists as they were last made, with the fingerprint of what they say.
-#[derive(Default)]
-pub(super) struct Lists(Mutex<HashMap<Kind, (u128, Arc<Rendition>)>>);
+/// The lists. Each is made once for all who ask for it at the same time, and collected anew for whoever
+/// comes later: nothing counts the changes of all feeds' states (the change log has only those that made a
+/// tick), so only the collected text tells whether a list is still the one that was packed last.
+pub(super) struct Lists {
+    /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
+    /// list that was begun before.
+    flights: SingleFlight<(Asked, u64), Rendition, Missing>,
+    /// The whole lists as they were last packed, with the fingerprint of what they say.
+    packed: Mutex<HashMap<Kind, (u128, Arc<Rendition>)>>,
+}
 
 impl Lists {
+    /// Nothing is made yet.
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
+        Self { flights: SingleFlight::new(admission), packed: Mutex::default() }
+    }
+
     fn standing(&self, kind: Kind, print: u128) -> Option<Arc<Rendition>> {
-        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = lists.get(&kind).filter(|(known, _)| *known == print);
+        let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = packed.get(&kind).filter(|(known, _)| *known == print);
         found.map(|(_, rendition)| Arc::clone(rendition))
     }
 
     fn keep(&self, kind: Kind, print: u128, rendition: &Arc<Rendition>) {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.insert(kind, (print, Arc::clone(rendition)));
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        packed.insert(kind, (print, Arc::clone(rendition)));
     }
 }
 
@@ -113,7 +134,37 @@ pub(super) async fn document(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let listing = room.directory.listing().await?;
+    let generation = room.directory.generation();
+    let feeds = u64::try_from(room.directory.listing().await?.len()).unwrap_or(u64::MAX);
+    let work = Work::of_all(What::Subscriptions);
+    let cost = room.admission.cost_of(&work, feeds);
+    let ask = Ask { client, work, cost, tells: false };
+    let make = || made(Arc::clone(&room), asked);
+    let rendition = room.lists.flights.get(&(asked, generation), ask, make).await;
+    let rendition = rendition.map_err(|missing| missing.0.clone())?;
+    Ok(answer(&rendition, &headers))
+}
+
+/// Makes a list where that keeps nobody waiting: all feeds are looked at.
+async fn made(room: Shared, asked: Asked) -> Result<Arc<Rendition>, Arc<Missing>> {
+    let listing = room.directory.listing().await.map_err(|error| Arc::new(error.into()))?;
+    let runtime = Handle::current();
+    let making = spawn_blocking(move || {
+        // States are in memory, so that nothing is waited for.
+        let entries = runtime.block_on(collect(&room, &listing, asked.kind))?;
+        packed(&room, &entries, asked).map_err(failed)
+    });
+    let made = making.await.unwrap_or_else(|error| Err(failed(error)));
+    made.map_err(|problem| Arc::new(problem.into()))
+}
+
+fn failed(error: impl std::fmt::Display) -> Problem {
+    tracing::error!(%error, "the list of subscriptions could not be made");
+    Problem::later("the list of subscriptions could not be made", RETRY_SOON)
+}
+
+/// The feeds that a list has.
+async fn collect(room: &Room, listing: &Listing, kind: Kind) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
     for record in listing.values() {
         // A tombstone is one by its sharing markup only.
@@ -121,7 +172,7 @@ pub(super) async fn document(
             continue;
         }
         // What has no upstream is in no list of them, and a masked address is of no use in one.
-        if asked.kind == Kind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
+        if kind == Kind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
             continue;
         }
         let state = match record.is_unlisted() {
@@ -133,48 +184,42 @@ pub(super) async fn document(
         let site = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
         let form = Form { dialect: room.site.dialect(None, container), container };
-        let address = match asked.kind {
+        let address = match kind {
             Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
             Kind::Upstream => record.shown().text().to_owned(),
         };
-        let here = (asked.kind == Kind::Here).then_some(&record.name);
+        let here = (kind == Kind::Here).then_some(&record.name);
         let sup = here.and_then(|name| room.site.announced_id(name));
         entries.push(Entry { record: Arc::clone(record), address, site, sup });
     }
+    Ok(entries)
+}
+
+/// Writes a list, and packs it unless it is the one that was packed last. Slow: call it where blocking is
+/// allowed.
+fn packed(room: &Room, entries: &[Entry], asked: Asked) -> std::io::Result<Arc<Rendition>> {
     let whole = room.site.at(match asked.kind {
         Kind::Here => "/subscriptions.opml",
         Kind::Upstream => "/subscriptions.opml?upstream=1",
     });
-    let text = write(&entries, asked, room.store.endpoint(), &whole);
-    let shown = until(&entries).unwrap_or(Time::MIN).min(room.clock.now());
+    let text = write(entries, asked, room.store.endpoint(), &whole);
+    let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
     let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
     // Only whole lists are kept: there are two of them, and of the others as many as seconds.
     let kept = asked.since.is_none();
-    let standing = if kept { room.lists.standing(asked.kind, print) } else { None };
-    let rendition = match standing {
-        Some(rendition) => rendition,
-        None => {
-            let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
-            let work = Work::of_all(What::Subscriptions);
-            let packing = room.admission.run(client, &work, bytes, pack(text, shown));
-            let rendition = Arc::new(packing.await?);
-            if kept {
-                room.lists.keep(asked.kind, print, &rendition);
-            }
-            rendition
-        }
-    };
-    Ok(answer(&rendition, &headers))
-}
-
-async fn pack(text: String, shown: Time) -> Result<Rendition, Problem> {
+    if kept && let Some(rendition) = room.lists.standing(asked.kind, print) {
+        return Ok(rendition);
+    }
+    if asked == Asked::ALL {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
+        room.admission.took(Work::of_all(What::Subscriptions), bytes);
+    }
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    let packed = tokio::task::spawn_blocking(move || Rendition::build_quickly(text, about)).await;
-    let packed = packed.map_err(std::io::Error::other).and_then(|made| made);
-    packed.map_err(|error| {
-        tracing::error!(%error, "the list of subscriptions could not be made");
-        Problem::later("the list of subscriptions could not be made", RETRY_SOON)
-    })
+    let rendition = Arc::new(Rendition::build_quickly(text, about)?);
+    if kept {
+        room.lists.keep(asked.kind, print, &rendition);
+    }
+    Ok(rendition)
 }
 
 fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {

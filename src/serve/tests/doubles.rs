@@ -18,6 +18,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -38,6 +39,10 @@ pub(super) struct TestStore {
     /// How often an item was read.
     pub(super) items: AtomicUsize,
     pub(super) snapshots: AtomicUsize,
+    /// On which threads states were read, each time.
+    pub(super) states: Mutex<Vec<ThreadId>>,
+    /// A state waits here; closed: nobody waits.
+    pub(super) state_gate: Semaphore,
     pub(super) broken: AtomicBool,
     /// A view waits here; closed: nobody waits.
     pub(super) gate: Arc<Semaphore>,
@@ -217,6 +222,8 @@ impl TestStore {
     pub(super) fn with(feeds: Vec<(FeedRecord, Option<Feed>)>) -> Self {
         let gate = Semaphore::new(0);
         gate.close();
+        let state_gate = Semaphore::new(0);
+        state_gate.close();
         let mut records = Vec::new();
         let mut named = BTreeMap::new();
         for (record, feed) in feeds {
@@ -233,6 +240,8 @@ impl TestStore {
             views: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
             snapshots: AtomicUsize::new(0),
+            states: Mutex::default(),
+            state_gate,
             broken: AtomicBool::new(false),
             gate: Arc::new(gate),
             gated: None,
@@ -309,6 +318,10 @@ impl Store for TestStore {
         Ok(())
     }
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        self.states.lock().unwrap().push(std::thread::current().id());
+        if let Ok(permit) = self.state_gate.acquire().await {
+            permit.forget();
+        }
         Ok(self.feed(feed)?.map(|feed| feed.state))
     }
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {

@@ -1,6 +1,9 @@
 //! What one client, one feed and one peer may have at a time.
 
+use super::doubles::record;
 use super::*;
+use crate::model::FeedStanding;
+use crate::serve::admission::{What, Work};
 use crate::serve::client::Client;
 use crate::serve::doors::STREAMS_AT_ONCE;
 use http_body_util::BodyExt as _;
@@ -189,6 +192,93 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(ask(1).await.unwrap(), 200);
     assert_eq!(site.operator.lists.load(Ordering::SeqCst), 3);
+}
+
+/// All that can be done now is done.
+async fn settled() {
+    for _ in 0..2000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+const LIST: &str = "/subscriptions.opml";
+/// The feeds of [`TestStore::with_news`] whose states a list needs.
+const LISTED: usize = 4;
+
+#[tokio::test]
+async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_thread() {
+    let mut store = TestStore::with_news();
+    store.state_gate = tokio::sync::Semaphore::new(0);
+    let site = Arc::new(Site::over(store));
+    let read = || site.store.states.lock().unwrap().len();
+    let ask = |number, path: &'static str| {
+        let site = Arc::clone(&site);
+        tokio::spawn(async move { site.ask(of(client(number), path)).await })
+    };
+    let mut asked: Vec<_> = (0..100).map(|number| ask(number, LIST)).collect();
+    settled().await;
+    // Those who leave stop nothing.
+    asked.drain(..50).for_each(|asked| asked.abort());
+    settled().await;
+    site.store.state_gate.add_permits(LISTED);
+    let mut tags = Vec::new();
+    for answer in asked {
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        tags.push(header(&answer, "etag").to_owned());
+    }
+    tags.dedup();
+    assert_eq!((tags.len(), read()), (1, LISTED));
+
+    // Who comes later is told how things are then, and each list is another.
+    site.store.edit("news", |feed| feed.state.site = Some("https://new.example/".to_owned()));
+    let paths =
+        [LIST, "/subscriptions.opml?upstream=1", "/subscriptions.opml?since=2006-01-06T19:24:09Z"];
+    let asked: Vec<_> = (0..60).map(|number| ask(number, paths[usize::from(number) % 3])).collect();
+    settled().await;
+    site.store.state_gate.add_permits(3 * LISTED);
+    for answer in asked {
+        assert_eq!(answer.await.unwrap().status(), 200);
+    }
+    assert_eq!(read(), 4 * LISTED);
+
+    // Who added a feed takes no part in what was begun before.
+    let early = ask(1, LIST);
+    settled().await;
+    site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
+    site.room.directory.changed();
+    let late = ask(2, LIST);
+    settled().await;
+    site.store.state_gate.add_permits(2 * LISTED + 1);
+    let (early, late) = (text(early.await.unwrap()).await, text(late.await.unwrap()).await);
+    assert!(early.contains("https://new.example/") && !early.contains("/feeds/added"), "{early}");
+    assert!(late.contains("/feeds/added"), "{late}");
+    assert_eq!(read(), 6 * LISTED + 1);
+    let here = std::thread::current().id();
+    assert!(!site.store.states.lock().unwrap().contains(&here), "nobody else waits for it");
+
+    // An answer of 304 is made of the same.
+    site.store.state_gate.close();
+    let fresh = site.get(LIST).await;
+    let tag = header(&fresh, "etag").to_owned();
+    assert_eq!(site.get_with(LIST, &[("if-none-match", &tag)]).await.status(), 304);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_list_of_subscriptions_nothing_is_collected_before_it_is_admitted() {
+    let site = Site::new();
+    let work = Work::of_all(What::Subscriptions);
+    let mut held = Vec::new();
+    while let Ok(admitted) = site.room.admission.admit(client(1), &work, 1).await {
+        held.push(admitted);
+    }
+    for query in ["", "?upstream=1", "?since=2006-01-06T19:24:09Z"] {
+        problem(site.ask(of(client(1), &format!("{LIST}{query}"))).await, 503).await;
+    }
+    assert_eq!(site.store.states.lock().unwrap().len(), 0);
+    drop(held);
+    assert_eq!(site.ask(of(client(1), LIST)).await.status(), 200);
+    assert_eq!(site.store.states.lock().unwrap().len(), LISTED);
 }
 
 #[tokio::test]
