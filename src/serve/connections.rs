@@ -296,6 +296,14 @@ impl PartialEq for Connection {
     }
 }
 
+impl Eq for Connection {}
+
+impl std::hash::Hash for Connection {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
 impl Place {
     /// The connection that has this place.
     pub(super) fn connection(&self) -> Connection {

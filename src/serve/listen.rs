@@ -9,6 +9,7 @@ use super::{Parts, Room, Shared, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use socket2::SockRef;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,10 @@ const HEADER_LIST_BYTES: u32 = 16 * 1024;
 const STREAMS: u32 = 64;
 /// How many bytes of a stream of HTTP/2 are handed over before it takes them.
 const STREAM_BUFFER: usize = 64 * 1024;
+/// How many bytes the system takes of an answer before its client does. Left to itself it takes 4 MB and
+/// more, and says that it has room again when a third of that is free: who reads slowly all the while would
+/// be seen to take nothing for minutes.
+const SEND_BUFFER: usize = 256 * 1024;
 /// How many times bodies are looked at within the time in which something of them must be taken.
 const LOOKS: u32 = 4;
 /// How often an HTTP/2 connection that is silent is asked whether it is still there.
@@ -185,7 +190,8 @@ async fn connection(
     closing: CancellationToken,
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
-    if let Err(error) = stream.set_nodelay(true) {
+    let set = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+    if let Err(error) = set.and_then(|()| stream.set_nodelay(true)) {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }

@@ -15,7 +15,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as _, Frame, SizeHint};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +28,9 @@ use tokio::time::Instant;
 /// client has nothing else on its way.
 const BUDGET: (u64, u64) = (128 * MIB, 32 * MIB);
 const MIB: u64 = 1024 * 1024;
+/// A connection on which nothing was taken for so many milliseconds does not move: it goes first where
+/// room is needed.
+const STILL: u64 = 15_000;
 /// A body is handed over in pieces of so many bytes, each of which is heard of when it has gone.
 const PIECE: usize = 16 * 1024;
 
@@ -37,15 +40,15 @@ pub(super) enum Refused {
     /// Its client has not taken what it asked for before.
     #[error("answers are on their way to your address that it does not take; take them first")]
     Client,
-    /// Nobody who has more could give way.
+    /// Nobody who does not move, or has more, could give way.
     #[error("too many answers are on their way; ask again soon")]
     All,
 }
 
-/// Documents by where they are in memory, each with its bytes and how often it is on its way.
+/// Documents by where they are in memory, each with its bytes and the bodies that it is sent as.
 #[derive(Debug, Default)]
 struct Documents {
-    held: HashMap<usize, (u64, usize)>,
+    held: HashMap<usize, (u64, BTreeSet<u64>)>,
     bytes: u64,
 }
 
@@ -56,15 +59,15 @@ impl Documents {
         self.bytes.saturating_add(more)
     }
 
-    fn add(&mut self, document: usize, bytes: u64) {
+    fn add(&mut self, document: usize, bytes: u64, id: u64) {
         self.bytes = self.with(document, bytes);
-        self.held.entry(document).or_insert((bytes, 0)).1 += 1;
+        self.held.entry(document).or_insert((bytes, BTreeSet::new())).1.insert(id);
     }
 
-    fn remove(&mut self, document: usize) {
-        let Some((bytes, times)) = self.held.get_mut(&document) else { return };
-        *times = times.saturating_sub(1);
-        if *times == 0 {
+    fn remove(&mut self, document: usize, id: u64) {
+        let Some((bytes, bodies)) = self.held.get_mut(&document) else { return };
+        bodies.remove(&id);
+        if bodies.is_empty() {
             self.bytes = self.bytes.saturating_sub(*bytes);
             self.held.remove(&document);
         }
@@ -77,8 +80,26 @@ struct OnItsWay {
     client: Client,
     document: usize,
     connection: Option<Connection>,
-    /// When something of it was last taken.
+    /// When something was last taken on its connection.
     taken: Arc<AtomicU64>,
+}
+
+/// What a connection carries.
+#[derive(Debug)]
+struct Carried {
+    /// When something of it was last taken: streams of HTTP/2 have their turns, so one of them may wait
+    /// for long while others move.
+    taken: Arc<AtomicU64>,
+    bodies: BTreeSet<u64>,
+}
+
+/// An answer that is to be sent.
+struct Newcomer<'a> {
+    connection: Option<&'a Connection>,
+    document: usize,
+    bytes: u64,
+    /// What its client has with it.
+    its: u64,
 }
 
 #[derive(Debug, Default)]
@@ -87,16 +108,53 @@ struct Table {
     bodies: HashMap<u64, OnItsWay>,
     all: Documents,
     clients: HashMap<Client, Documents>,
+    connections: HashMap<Connection, Carried>,
 }
 
 impl Table {
+    /// Counts a body, and says when something was last taken where it goes.
+    fn add(
+        &mut self,
+        client: Client,
+        connection: Option<Connection>,
+        (document, bytes): (usize, u64),
+        now: u64,
+    ) -> (u64, Arc<AtomicU64>) {
+        let id = self.next;
+        self.next += 1;
+        self.all.add(document, bytes, id);
+        self.clients.entry(client).or_default().add(document, bytes, id);
+        let begun = || Arc::new(AtomicU64::new(now));
+        let taken = match &connection {
+            // Who asks for more has taken nothing by that.
+            Some(connection) => {
+                let fresh = || Carried { taken: begun(), bodies: BTreeSet::new() };
+                let carried = self.connections.entry(connection.clone()).or_insert_with(fresh);
+                carried.bodies.insert(id);
+                Arc::clone(&carried.taken)
+            }
+            None => begun(),
+        };
+        let body = OnItsWay { client, document, connection, taken: Arc::clone(&taken) };
+        self.bodies.insert(id, body);
+        (id, taken)
+    }
+
     fn remove(&mut self, id: u64) {
         let Some(body) = self.bodies.remove(&id) else { return };
-        self.all.remove(body.document);
+        self.all.remove(body.document, id);
         if let Some(documents) = self.clients.get_mut(&body.client) {
-            documents.remove(body.document);
+            documents.remove(body.document, id);
             if documents.held.is_empty() {
                 self.clients.remove(&body.client);
+            }
+        }
+        if let Some(connection) = &body.connection
+            && let Some(carried) = self.connections.get_mut(connection)
+        {
+            carried.bodies.remove(&id);
+            if carried.bodies.is_empty() {
+                self.connections.remove(connection);
             }
         }
     }
@@ -106,22 +164,78 @@ impl Table {
         let connection = self.bodies.get(&id).and_then(|body| body.connection.clone());
         self.remove(id);
         let Some(connection) = connection else { return };
-        let is_there = |body: &OnItsWay| body.connection.as_ref() == Some(&connection);
-        let others = self.bodies.iter().filter(|(_, body)| is_there(body)).map(|(id, _)| *id);
-        let others: Vec<u64> = others.collect();
-        for id in others {
+        let others = self.connections.get(&connection).map(|carried| carried.bodies.clone());
+        for id in others.unwrap_or_default() {
             self.remove(id);
         }
         connection.cut();
     }
 
-    /// The first body of the client that has most, where that is more than `fewer`.
-    fn of_the_greatest(&self, fewer: u64) -> Option<u64> {
-        let (greatest, documents) = self.clients.iter().max_by_key(|(_, its)| its.bytes)?;
-        if documents.bytes <= fewer {
-            return None;
+    /// Cuts as few as make room for a newcomer, or nobody where that would make none.
+    fn make_room(&mut self, for_it: &Newcomer<'_>, most: u64, now: u64) -> Result<(), Refused> {
+        let over = |all: &Documents| all.with(for_it.document, for_it.bytes).saturating_sub(most);
+        // What is more than everything goes out when nothing else does.
+        let needed = over(&self.all).min(self.all.bytes);
+        for document in self.that_give_way(for_it, needed, now).ok_or(Refused::All)? {
+            if over(&self.all) == 0 {
+                break;
+            }
+            let bodies = self.all.held.get(&document).map(|(_, bodies)| bodies.clone());
+            for id in bodies.unwrap_or_default() {
+                self.cut(id);
+            }
         }
-        self.bodies.iter().filter(|(_, body)| body.client == *greatest).map(|(id, _)| *id).min()
+        Ok(())
+    }
+
+    /// The documents that free so many bytes when those who are sent them are cut, in order: first what
+    /// nobody has moved for longest, then what one client alone has, of the client that has most of that,
+    /// where that is more than the newcomer has. A document that several take, and one of them moves, frees
+    /// nothing when one is cut; nor does what goes out where the newcomer does.
+    fn that_give_way(&self, to: &Newcomer<'_>, needed: u64, now: u64) -> Option<Vec<usize>> {
+        let (mut give_way, mut freed) = (Vec::new(), 0_u64);
+        if needed == 0 {
+            return Some(give_way);
+        }
+        let (mut still, mut alone) = (Vec::new(), HashMap::<Client, (u64, Vec<_>)>::new());
+        for (document, (bytes, bodies)) in &self.all.held {
+            let of = || bodies.iter().filter_map(|id| self.bodies.get(id));
+            let stays = |body: &OnItsWay| {
+                body.connection.is_none() || body.connection.as_ref() == to.connection
+            };
+            let Some(first) = of().next().filter(|_| !of().any(stays)) else { continue };
+            let taken = of().map(|body| body.taken.load(Ordering::Relaxed)).max().unwrap_or(now);
+            if now.saturating_sub(taken) >= STILL {
+                still.push((taken, *document, *bytes));
+            } else if of().all(|body| body.client == first.client) {
+                let its = alone.entry(first.client).or_default();
+                its.0 = its.0.saturating_add(*bytes);
+                its.1.push((*bytes, *document));
+            }
+        }
+        still.sort_unstable();
+        for (_, document, bytes) in still {
+            if freed >= needed {
+                return Some(give_way);
+            }
+            give_way.push(document);
+            freed = freed.saturating_add(bytes);
+        }
+        for (_, documents) in alone.values_mut() {
+            documents.sort_unstable();
+        }
+        let mut greatest: BinaryHeap<_> = alone
+            .into_iter()
+            .map(|(client, (bytes, documents))| (bytes, client, documents))
+            .collect();
+        while freed < needed {
+            let (its, client, mut documents) = greatest.pop().filter(|(its, ..)| *its > to.its)?;
+            let Some((bytes, document)) = documents.pop() else { continue };
+            give_way.push(document);
+            freed = freed.saturating_add(bytes);
+            greatest.push((its.saturating_sub(bytes), client, documents));
+        }
+        Some(give_way)
     }
 }
 
@@ -160,30 +274,39 @@ impl Bodies {
         connection: Option<Connection>,
         whole: Bytes,
     ) -> Result<Unsent, Refused> {
-        let document = whole.as_ptr().addr();
-        let bytes = u64::try_from(whole.len()).unwrap_or(u64::MAX);
-        let mut table = self.table();
+        let (document, bytes) = place(&whole);
+        let (now, mut table) = (self.now(), self.table());
         let its = table.clients.get(&client).map_or(bytes, |its| its.with(document, bytes));
         if its > self.each && its > bytes {
             return Err(Refused::Client);
         }
-        while table.all.with(document, bytes) > self.all && !table.bodies.is_empty() {
-            let id = table.of_the_greatest(its).ok_or(Refused::All)?;
-            table.cut(id);
-        }
-        let (id, taken) = (table.next, Arc::new(AtomicU64::new(self.now())));
-        table.next += 1;
-        table.all.add(document, bytes);
-        table.clients.entry(client).or_default().add(document, bytes);
-        table
-            .bodies
-            .insert(id, OnItsWay { client, document, connection, taken: Arc::clone(&taken) });
-        drop(table);
-        let sending = Arc::new(Sending { id, taken, bodies: Arc::clone(self) });
-        Ok(Unsent { rest: whole, sending })
+        let newcomer = Newcomer { connection: connection.as_ref(), document, bytes, its };
+        table.make_room(&newcomer, self.all, now)?;
+        Ok(self.begin(&mut table, client, connection, whole))
     }
 
-    /// Ends the connections of bodies of which nothing was taken for so long.
+    /// The same for what says how an action ended: it counts, and is sent whether there is room or not.
+    fn send_anyway(
+        self: &Arc<Self>,
+        client: Client,
+        connection: Option<Connection>,
+        whole: Bytes,
+    ) -> Unsent {
+        self.begin(&mut self.table(), client, connection, whole)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        table: &mut Table,
+        client: Client,
+        connection: Option<Connection>,
+        whole: Bytes,
+    ) -> Unsent {
+        let (id, taken) = table.add(client, connection, place(&whole), self.now());
+        Unsent { rest: whole, sending: Arc::new(Sending { id, taken, bodies: Arc::clone(self) }) }
+    }
+
+    /// Ends the connections that carry bodies and on which nothing was taken for so long.
     pub(super) fn cut_untaken(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let (now, mut table) = (self.now(), self.table());
@@ -203,6 +326,11 @@ impl Bodies {
         let table = self.table();
         (table.bodies.len(), table.all.bytes)
     }
+}
+
+/// Where a document is in memory, and its bytes.
+fn place(whole: &Bytes) -> (usize, u64) {
+    (whole.as_ptr().addr(), u64::try_from(whole.len()).unwrap_or(u64::MAX))
 }
 
 /// That a body is on its way, until this is dropped.
@@ -280,6 +408,7 @@ impl Drop for Piece {
 pub(super) async fn count(State(room): State<Shared>, request: Request, next: Next) -> Response {
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let connection = request.extensions().get::<Connection>().cloned();
+    let is_action = !request.method().is_safe();
     let response = next.run(request).await;
     let size = response.body().size_hint().exact().unwrap_or(0);
     if size == 0 {
@@ -290,6 +419,11 @@ pub(super) async fn count(State(room): State<Shared>, request: Request, next: Ne
     let Ok(whole) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
+    if is_action {
+        // It was carried out, or refused: "ask again soon" would be untrue.
+        let body = room.bodies.send_anyway(client, connection, whole);
+        return Response::from_parts(parts, Body::new(body));
+    }
     match room.bodies.send(client, connection, whole) {
         Ok(body) => Response::from_parts(parts, Body::new(body)),
         Err(refused) => Problem::later(refused.to_string(), RETRY_SOON).into_response(),
@@ -297,95 +431,4 @@ pub(super) async fn count(State(room): State<Shared>, request: Request, next: Ne
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use http_body_util::BodyExt as _;
-
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
-    }
-
-    fn document(bytes: usize) -> Bytes {
-        vec![0; bytes].into()
-    }
-
-    #[tokio::test]
-    async fn a_document_counts_once_and_until_its_last_byte_has_gone() {
-        let bodies = Bodies::within((1 << 20, 1 << 20));
-        let whole = document(40_000);
-        let send = |to| bodies.send(client(to), None, whole.clone()).unwrap();
-        let (mut one, other) = (send(1), send(2));
-        assert_eq!(bodies.held(), (2, 40_000));
-        drop(other);
-        let mut pieces = Vec::new();
-        while let Some(piece) = one.frame().await {
-            pieces.push(piece.unwrap().into_data().unwrap());
-        }
-        let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
-        assert_eq!(lengths, [PIECE, PIECE, 40_000 - 2 * PIECE]);
-        assert_eq!(pieces[1].as_ptr(), whole[PIECE..].as_ptr(), "nothing is copied");
-        drop(one);
-        pieces.truncate(1);
-        let part = pieces[0].slice(9..10);
-        pieces.clear();
-        assert_eq!(bodies.held(), (1, 40_000), "a byte of it is still somewhere");
-        drop(part);
-        assert_eq!(bodies.held(), (0, 0));
-        assert!(bodies.table().clients.is_empty());
-    }
-
-    #[test]
-    fn a_client_has_its_share_and_the_greatest_gives_way() {
-        let bodies = Bodies::within((100, 50));
-        let connections = [Connection::new(1), Connection::new(2), Connection::new(3)];
-        let send = |to: u8, connection: usize, bytes| {
-            bodies.send(client(to), connections.get(connection).cloned(), document(bytes))
-        };
-        let first = send(1, 0, 20).unwrap();
-        let second = send(1, 1, 20).unwrap();
-        let third = send(1, 1, 10).unwrap();
-        assert_eq!(send(1, 0, 1).err(), Some(Refused::Client));
-        let large = send(2, 2, 50).unwrap();
-        assert!(!connections.iter().any(Connection::is_cut));
-        // Room for a third is made by one of those that have more.
-        let other = send(3, 9, 40).unwrap();
-        let cut = connections.iter().filter(|connection| connection.is_cut()).count();
-        assert!((1..3).contains(&cut), "{cut}: both have more than the newcomer");
-        let (_, bytes) = bodies.held();
-        assert!(bytes <= 100, "{bytes}");
-        drop((first, second, third, large, other));
-        assert_eq!(bodies.held(), (0, 0));
-        // What is more than everything goes out alone.
-        let huge = send(1, 9, 1000).unwrap();
-        assert_eq!(send(1, 9, 1).err(), Some(Refused::Client));
-        drop(huge);
-    }
-
-    #[test]
-    fn nobody_gives_way_to_one_that_has_more() {
-        let bodies = Bodies::within((100, 50));
-        let held: Vec<_> = (0..10)
-            .map(|number| bodies.send(client(number), None, document(10)).unwrap())
-            .collect();
-        assert_eq!(bodies.send(client(11), None, document(20)).err(), Some(Refused::All));
-        assert_eq!(bodies.held(), (10, 100));
-        drop(held);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_not_taken_ends_its_connection() {
-        let bodies = Bodies::within((1 << 20, 1 << 20));
-        let connections = [Connection::new(1), Connection::new(2)];
-        let send = |at: usize| {
-            bodies.send(client(1), Some(connections[at].clone()), document(40_000)).unwrap()
-        };
-        let (_still, mut taken, _also) = (send(0), send(1), send(0));
-        let limit = Duration::from_secs(60);
-        tokio::time::sleep(limit / 2).await;
-        drop(taken.frame().await);
-        tokio::time::sleep(limit / 2).await;
-        bodies.cut_untaken(limit);
-        assert!(connections[0].is_cut() && !connections[1].is_cut());
-        assert_eq!(bodies.held(), (1, 40_000));
-    }
-}
+mod tests;
