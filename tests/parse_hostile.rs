@@ -117,6 +117,17 @@ fn repairs_are_as_small_as_they_can_be() {
 }
 
 #[test]
+fn an_end_tag_keeps_its_name_alone() {
+    for end in ["</title>", "</title \n>", "</ title>", "</title a='b'>", "</\ttitle a>"] {
+        let text = rss(&format!("<item><title>a{end}<b>c</b></item>"));
+        check(&text);
+        let said = read(&text).unwrap().entries[0].markup.to_string();
+        let whole = said.replace(char::is_whitespace, "");
+        assert_eq!(whole, "<item><title>a</title><b>c</b></item>", "{end:?}");
+    }
+}
+
+#[test]
 fn a_broken_entry_costs_no_other() {
     let good = "<item><title>b</title></item>";
     for (bad, expected) in [

@@ -123,11 +123,14 @@ impl<'a> Walker<'a> {
     }
 
     fn end_name(&mut self, span: &Range<usize>) -> Result<&'a str, ParseError> {
-        let tag = text::trim(cut(self.text, span.start + 2..span.end.saturating_sub(1)));
-        let name = tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
-        if name.len() != tag.len() && is_name(name) {
-            self.flaw(Flaw::Tags, span.start, "an end tag with attributes loses them");
-            self.edit(span.start + 2 + name.len()..span.end - 1, "")?;
+        let inside = span.start + 2..span.end.saturating_sub(1);
+        let tag = cut(self.text, inside.clone());
+        let name = text::trim(tag).split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
+        // Blanks may stand behind the name and nothing else (XML 1.0, production 42).
+        let is_more = tag.strip_prefix(name).is_none_or(|rest| !text::is_blank(rest));
+        if is_more && is_name(name) {
+            self.flaw(Flaw::Tags, span.start, "an end tag with more than its name loses the rest");
+            self.edit(inside, name.to_owned())?;
         }
         Ok(name)
     }

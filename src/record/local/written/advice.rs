@@ -22,7 +22,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("a comment with '--'", "a comment has -- in it; take that out"),
     ("processing instruction", "a processing instruction has no name; take it out"),
     ("XML declaration", "an XML declaration stands only at the very beginning; take this one out"),
-    ("an end tag with attributes", "an end tag has attributes; take them out"),
+    ("an end tag with more than its name", "an end tag has more than its name; take the rest out"),
     ("around:", "a tag here does not fit the one it closes; close each element, innermost first"),
     ("is cut", "something here is not closed; close it"),
     ("that has no end", "a tag, comment or CDATA section that begins here has no end; close it"),
