@@ -71,6 +71,8 @@ async fn described(room: &Shared, client: Client, name: &FeedName) -> Result<Val
     room.admission.run(client, &work, cost, told).await
 }
 
+/// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
+/// one of the action, which was carried out.
 async fn told(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
@@ -147,7 +149,6 @@ pub(super) async fn item(
 /// `PUT /api/v1/feeds/NAME`.
 pub(super) async fn put(
     State(room): State<Shared>,
-    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -166,7 +167,7 @@ pub(super) async fn put(
         Put::Created => StatusCode::CREATED,
         Put::Changed => StatusCode::OK,
     };
-    let mut response = answer(status, described(&room, client, &name).await?);
+    let mut response = answer(status, told(&room, &name).await?);
     if status == StatusCode::CREATED
         && let Ok(at) = HeaderValue::from_str(&room.site.at(&format!("/api/v1/feeds/{name}")))
     {
@@ -219,7 +220,6 @@ pub(super) async fn poll(
 /// `POST /api/v1/feeds/NAME/hold`.
 pub(super) async fn hold(
     State(room): State<Shared>,
-    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -237,13 +237,12 @@ pub(super) async fn hold(
     let action = action.ok_or_else(wanted)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, described(&room, client, &name).await?))
+    Ok(answer(StatusCode::OK, told(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
 pub(super) async fn backfill(
     State(room): State<Shared>,
-    client: Client,
     name: NameInPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -263,7 +262,7 @@ pub(super) async fn backfill(
     }
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, described(&room, client, &name).await?))
+    Ok(answer(StatusCode::ACCEPTED, told(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.

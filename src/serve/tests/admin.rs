@@ -1,7 +1,10 @@
 //! Administration: who may, what is understood, what is answered.
 
 use super::*;
+use crate::model::FeedName;
 use crate::serve::REQUEST_BODY_LIMIT;
+use crate::serve::admission::{What, Work};
+use crate::serve::client::Client;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -319,4 +322,25 @@ async fn a_backfill_is_begun_and_stopped() {
     assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Start").count(), 3);
     assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Stop").count(), 1);
     problem(site.call("POST", "/feeds/nobody/backfill", "").await, 404).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_carried_out_is_answered_however_much_is_made() {
+    let site = Site::new();
+    let work = Work::of(&FeedName::new("news").unwrap(), What::Ledger);
+    let mut held = Vec::new();
+    while let Ok(admitted) = site.room.admission.admit(Client::Own, &work, 1).await {
+        held.push(admitted);
+    }
+    problem(site.call("GET", "/feeds/news", "").await, 503).await;
+    for (method, path, body, status) in [
+        ("PUT", "/feeds/news", r#"{"url":"https://news.example/feed"}"#, 200),
+        ("POST", "/feeds/news/hold", r#"{"action":"release"}"#, 200),
+        ("POST", "/feeds/news/backfill", "", 202),
+    ] {
+        let answer = site.call(method, path, body).await;
+        assert_eq!(answer.status(), status, "{method} {path}");
+        assert_eq!(json(answer).await["name"], "news");
+    }
+    drop(held);
 }

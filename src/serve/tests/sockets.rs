@@ -158,6 +158,27 @@ async fn bodies_that_nobody_reads_count_until_their_connection_is_cut() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.len() > LONG_DOCUMENT);
 }
 
+/// What the system takes ahead of a client is seen by nobody: so much at most may be between the client's
+/// progress and what the server sees of it.
+#[tokio::test]
+async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
+    let site = Site::with_long_documents();
+    let (at, _server) = serving(&site, Limits { stall: SHORT * 4, ..PATIENT }).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let mut stream = socket.connect(at).await.unwrap();
+    stream.write_all(b"GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    for held in [1, 0] {
+        while site.room.bodies.held().0 != held {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    // It was cut, and what the system had taken by then comes still.
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!((1..1 << 20).contains(&answer.len()), "{}", answer.len());
+}
+
 #[tokio::test]
 async fn heads_have_limits() {
     let site = Site::new();
