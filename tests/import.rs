@@ -167,17 +167,23 @@ fn two_lists_are_merged() {
     assert!(err.contains("c.opml: line 1: an sx:sync is not taken"), "{err}");
 }
 
-#[test]
-fn every_address_of_real_lists_is_added_or_named() {
+/// The lists of the corpus, where it is at hand.
+fn real_lists() -> Option<Vec<PathBuf>> {
     let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
         println!("skipped: TIDEGATE_CORPUS is not set");
-        return;
+        return None;
     };
     let entries = std::fs::read_dir(PathBuf::from(corpus).join("opml")).unwrap();
     let lists = entries.map(|entry| entry.unwrap().path());
     let mut lists: Vec<_> = lists.filter(|p| p.extension().is_some_and(|e| e == "opml")).collect();
     lists.sort();
     assert!(lists.len() >= 48);
+    Some(lists)
+}
+
+#[test]
+fn every_address_of_real_lists_is_added_or_named() {
+    let Some(lists) = real_lists() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (mut added, mut refused) = (0, 0);
     for (number, list) in lists.iter().enumerate() {
@@ -397,14 +403,7 @@ fn a_second_list_comes_behind_the_first_and_export_keeps_the_places() {
 
 #[test]
 fn real_lists_keep_their_shape() {
-    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
-        println!("skipped: TIDEGATE_CORPUS is not set");
-        return;
-    };
-    let entries = std::fs::read_dir(PathBuf::from(corpus).join("opml")).unwrap();
-    let lists = entries.map(|entry| entry.unwrap().path());
-    let mut lists: Vec<_> = lists.filter(|p| p.extension().is_some_and(|e| e == "opml")).collect();
-    lists.sort();
+    let Some(lists) = real_lists() else { return };
     let folder = tempfile::tempdir().unwrap();
     let outlines: usize =
         lists.iter().map(|list| comes_out_as_it_went_in(folder.path(), list)).sum();

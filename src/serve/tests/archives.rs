@@ -109,23 +109,7 @@ impl Gate {
         let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
         let mut state = snapshot.state;
         state.archives.first = first;
-        let change = Change {
-            feed: news(),
-            base: state.revision,
-            at: at(self.seconds),
-            tick: None,
-            state,
-            skeleton: None,
-            order: None,
-            known: Vec::new(),
-            versions: Vec::new(),
-            latest: Vec::new(),
-            events: Vec::new(),
-            seals: Vec::new(),
-            conflicts: Vec::new(),
-            kept: None,
-            redacted: Vec::new(),
-        };
+        let change = Change::of_state(news(), state.revision, at(self.seconds), state);
         self.store.commit(&self.claim, change).await.unwrap();
     }
 

@@ -192,23 +192,9 @@ impl Draft {
     ) -> Self {
         let first = before.is_none();
         let state = before.unwrap_or_else(state);
-        let change = Change {
-            feed: feed(name),
-            base: state.revision,
-            at: time(seconds),
-            tick: None,
-            skeleton: first.then(|| skeleton("<feed/>")),
-            order: None,
-            known: Vec::new(),
-            versions: Vec::new(),
-            latest: Vec::new(),
-            conflicts: Vec::new(),
-            kept: None,
-            seals: Vec::new(),
-            redacted: Vec::new(),
-            events: Vec::new(),
-            state,
-        };
+        let skeleton = first.then(|| skeleton("<feed/>"));
+        let change = Change::of_state(feed(name), state.revision, time(seconds), state);
+        let change = Change { skeleton, ..change };
         Self { change, tick: tick(seconds), before: ledger }
     }
 

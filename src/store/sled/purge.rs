@@ -51,11 +51,7 @@ pub(super) fn forget(
 pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &Floor) -> Result<(), StoreError> {
     let prefix = keys::feed(feed);
     for class in REST {
-        let tree = trees.tree(*class);
-        for key in tree.scan_prefix(&prefix).keys() {
-            let key = key.map_err(|error| trees.failed("read", error))?;
-            tree.remove(key).map_err(|error| trees.failed("write", error))?;
-        }
+        trees.clear(*class, &prefix)?;
     }
     let mut writes = Writes::new();
     note(trees, &mut writes, feed, floor, false)?;

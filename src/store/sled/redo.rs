@@ -75,11 +75,7 @@ pub(super) fn clear(trees: &Trees, pass: Pass<'_>) -> Result<(), StoreError> {
     pass()?;
     trees.set(&(Class::Redo, WHOLE.to_vec()), None)?;
     pass()?;
-    for key in trees.tree(Class::Redo).iter().keys() {
-        let key = key.map_err(|error| trees.failed("read", error))?;
-        trees.set(&(Class::Redo, key.to_vec()), None)?;
-    }
-    Ok(())
+    trees.clear(Class::Redo, &[])
 }
 
 /// A change that is being written down.

@@ -272,6 +272,16 @@ impl Trees {
         done.map(drop).map_err(|error| self.failed("write", error))
     }
 
+    /// Removes what has keys that begin with `prefix`, entry by entry; not durable yet.
+    pub(super) fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError> {
+        let tree = self.tree(class);
+        for key in tree.scan_prefix(prefix).keys() {
+            let key = key.map_err(|error| self.failed("read", error))?;
+            tree.remove(key).map_err(|error| self.failed("write", error))?;
+        }
+        Ok(())
+    }
+
     /// Applies what was planned as one transaction; not durable yet.
     pub(super) fn apply(&self, writes: &Writes) -> Result<(), StoreError> {
         use ::sled::Transactional;

@@ -18,6 +18,8 @@ pub(super) struct Known {
     names: HashSet<FeedName>,
     /// Feeds of the gateway by their addresses, with what the store has of them.
     records: HashMap<String, Record>,
+    /// Addresses of feeds by their names.
+    upstreams: HashMap<FeedName, String>,
     /// What the addresses of this gateway's own feeds begin with.
     own: String,
 }
@@ -53,7 +55,9 @@ impl Known {
         }
         let own = config.server.public_url.clone();
         let own = own.unwrap_or_else(|| format!("http://{}", config.server.listen));
-        Self { names, records, own: format!("{own}/feeds/") }
+        let named = |(record, _): &Record| (record.name.clone(), record.url.clone());
+        let upstreams = records.values().map(named).collect();
+        Self { names, records, upstreams, own: format!("{own}/feeds/") }
     }
 
     /// The address of a feed, as it is polled. What this gateway publishes stands for its upstream, so
@@ -62,9 +66,8 @@ impl Known {
         let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
         let Some(view) = url.as_str().strip_prefix(&self.own) else { return Ok(url) };
         let name = view.split(['/', '?', '#']).next().unwrap_or_default();
-        let mut records = self.records.values().map(|(record, _)| record);
-        let upstream = records.find(|record| record.name.as_str() == name);
-        upstream.and_then(|record| Url::parse(&record.url).ok()).ok_or_else(|| {
+        let upstream = FeedName::new(name).ok().and_then(|name| self.upstreams.get(&name));
+        upstream.and_then(|url| Url::parse(url).ok()).ok_or_else(|| {
             "it is a feed of this gateway itself, which has no upstream of that name".to_owned()
         })
     }
