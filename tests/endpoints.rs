@@ -27,7 +27,7 @@ use plain::Fault;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
-use world::{Step, play, step};
+use world::{Fate, Step, What, play, step};
 
 /// How many lives are played where `TIDEGATE_ENDPOINTS` does not say.
 const LIVES: u32 = 60;
@@ -64,4 +64,22 @@ fn a_wrong_merge_is_noticed() {
         });
         assert!(noticed, "{fault:?}");
     }
+}
+
+/// A conflict that goes as an item of a collection, then in a feed of RSS, then as one of a collection
+/// again says the same everywhere.
+#[test]
+fn a_conflict_goes_through_collections_and_feeds() {
+    let step = |at, what, stamp| Step { at, what, stamp, skew: 0 };
+    let read = |from, form| What::Read { from, whole: false, form, fate: Fate::Arrives };
+    let steps = [
+        step(2, What::Create { noconflicts: None }, 0),
+        step(3, read(2, 0), 0),
+        step(1, read(2, 0), 0),
+        step(1, What::Delete { item: 0 }, 0),
+        step(3, What::Edit { item: 0 }, 1),
+        step(0, read(3, 1), 0),
+        step(1, read(0, 6), 0),
+    ];
+    play(&steps, Fault::None).unwrap();
 }

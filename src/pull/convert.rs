@@ -30,17 +30,17 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
     };
     let written = render::Target { family: target.family, namespace };
     let markup = markup(payload);
-    let shape = tree::read(&markup.xml, &markup.context).and_then(|entry| Shape::of(&entry));
-    if let Some(shape) = shape.filter(|_| target.is_collection) {
+    // Around the element: what it names itself is resolved within it, and needed no more then.
+    let around = if payload.has_base { &payload.base } else { &markup.context.base };
+    let around = around.clone().unwrap_or_default();
+    let shape = if target.is_collection { Shape::of(&markup, &around) } else { None };
+    if let Some(shape) = shape {
         // What came out of a collection goes into one as it came.
         let mut item = Element::new(namespace, "item");
         item.children = shape.into_nodes();
         tree::move_namespace(&mut item, "", namespace);
         return rewritten(target, payload, &item, &written, &markup);
     }
-    // Around the element: what it names itself is resolved within it, and needed no more then.
-    let around = if payload.has_base { &payload.base } else { &markup.context.base };
-    let around = around.clone().unwrap_or_default();
     let mut element = Neutral::of(&markup, &around).element(&written, made);
     element.attributes.retain(|attribute| attribute.prefix != "xml" || attribute.name != "base");
     if target.family == Family::Rss && payload.values.title.is_none() {
@@ -110,7 +110,7 @@ fn moved(namespace: &str, payload: &Payload) -> Option<Payload> {
 }
 
 /// A payload as the entry of a feed.
-fn markup(payload: &Payload) -> Markup {
+pub(super) fn markup(payload: &Payload) -> Markup {
     let values = &payload.values;
     let own_lang = || {
         let context = Context { namespaces: payload.needs.clone(), base: None, lang: None };

@@ -2,9 +2,9 @@
 
 use super::item::Item;
 use super::merge::Outcome;
-use crate::model::{Context, Shared, Update, Version};
+use crate::model::{Shared, Update, Version};
 use crate::parse::sse::{Payload, SseFeed};
-use crate::render::{shape::Shape, sx, tree};
+use crate::render::{shape::Shape, sx};
 use serde_json::{Map, Value};
 
 /// LOCAL's `collection`, which was read as `feed`, with what the merge changed.
@@ -61,9 +61,9 @@ fn item(shared: &Shared<Payload>, before: Option<(&Value, &Shared<Payload>)>) ->
 /// What a payload says: its values, and its markup.
 fn plain(payload: &Payload) -> Map<String, Value> {
     // What came out of a collection goes into one as it came.
-    let context = Context { namespaces: payload.needs.clone(), base: None, lang: None };
-    let shape = tree::read(&payload.xml, &context).and_then(|entry| Shape::of(&entry));
-    if let Some(shape) = shape {
+    let markup = super::convert::markup(payload);
+    let base = markup.context.base.clone().unwrap_or_default();
+    if let Some(shape) = Shape::of(&markup, &base) {
         return shape.into_members();
     }
     let values = &payload.values;

@@ -128,6 +128,11 @@ impl<'a> Shown<'a> {
         Neutral::of(&markup, base_of(&markup.context, page.addresses))
     }
 
+    /// The shape that it has in a collection: what came out of one goes into another as it came.
+    pub fn shape(&self, page: &Page<'_>) -> Option<Shape> {
+        Shape::of(&self.markup(page), base_of(&self.version.data.context, page.addresses))
+    }
+
     /// The same as an element that stands alone.
     pub fn element(&self, page: &Page<'_>) -> Element {
         let markup = self.markup(page);
@@ -160,8 +165,7 @@ struct Items<'a> {
 impl Items<'_> {
     fn push(&self, out: &mut String, shown: &Shown<'_>) {
         let mut element = shown.element(self.page);
-        // What came out of a collection goes into one as it came.
-        if let Some(shape) = Shape::of(&element) {
+        if let Some(shape) = shown.shape(self.page) {
             element.children = shape.into_nodes();
         }
         tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);

@@ -7,7 +7,6 @@ use super::Page;
 use super::collection::Shown;
 use super::convert::{self, tree};
 use super::head::{Sharing, links};
-use super::shape::Shape;
 use crate::model::{Markup, Update, Version};
 use serde_json::{Map, Value, json};
 
@@ -72,8 +71,7 @@ fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
     let sync = sync(shown.version, conflicts.collect());
-    // What came out of a collection goes into one as it came.
-    if let Some(shape) = Shape::of(&shown.element(page)) {
+    if let Some(shape) = shown.shape(page) {
         let mut item = shape.into_members();
         item.insert("sync".to_owned(), sync);
         return Value::Object(item);

@@ -10,7 +10,7 @@ mod edit;
 use super::convert::tree::{self, Element, Node};
 use super::escape;
 use super::scope::ATOM;
-use crate::model::Context;
+use crate::model::{Context, Family, Markup};
 use crate::parse::is_name;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::Xxh3;
@@ -70,8 +70,13 @@ pub enum Shape {
 
 impl Shape {
     /// The shape that goes with an entry, with what was edited since it was made; `None` where it has
-    /// none.
-    pub fn of(entry: &Element) -> Option<Self> {
+    /// none. `base` is where its references lead.
+    pub fn of(markup: &Markup, base: &str) -> Option<Self> {
+        let declares = |xml: &str| xml.contains(NAMESPACE);
+        if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
+            return None;
+        }
+        let entry = tree::read(&markup.xml, &markup.context)?;
         let mut shapes = entry.elements().filter(|child| child.namespace == NAMESPACE);
         let shape = shapes.next()?;
         let kept = match shape.name.as_str() {
@@ -79,8 +84,10 @@ impl Shape {
             POX => Self::Pox(shape.children.clone()),
             _ => return None,
         };
-        let is_edited = shape.attribute(OF) != Some(print(entry).as_str());
-        Some(if is_edited { edit::edited(kept, entry) } else { kept })
+        // The print is that of an entry of Atom: what stands in a feed of RSS has none.
+        let family = markup.format.family();
+        let is_as_made = family == Family::Atom && shape.attribute(OF) == Some(&print(&entry));
+        Some(if is_as_made { kept } else { edit::edited(kept, markup, base) })
     }
 
     /// As members of an object.

@@ -66,12 +66,12 @@ pub enum Fate {
 
 #[derive(Debug, Clone)]
 pub struct Step {
-    at: usize,
-    what: What,
+    pub at: usize,
+    pub what: What,
     /// 0: without `by`, 1: without `when`, else both. Tidegate writes both always.
-    stamp: u8,
+    pub stamp: u8,
     /// What a skewed clock shows.
-    skew: i64,
+    pub skew: i64,
 }
 
 pub fn step() -> impl Strategy<Value = Step> {

@@ -144,7 +144,7 @@ fn date(text: &str) -> Option<Time> {
 }
 
 /// Whether a text of no stated kind is HTML: it has a tag that ends, or one that needs no end.
-fn is_html(text: &str) -> bool {
+pub fn is_html(text: &str) -> bool {
     ["</", "/>", "<br>", "<img ", "<p>"].iter().any(|tag| text.contains(tag))
 }
 

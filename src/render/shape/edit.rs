@@ -2,11 +2,13 @@
 //! does not, under the names that the shape has for it.
 
 use super::Shape;
-use crate::model::{Context, Time};
-use crate::parse::collection;
+use crate::model::{Family, Markup, Time};
+use crate::parse::{self, Limits, collection};
 use crate::render::convert::tree::{self, Element, Node};
+use crate::render::convert::{self, Neutral, Target, Text};
 use crate::render::scope::ATOM;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// By what names a collection says the same (`parse::collection`), the one for what it does not say yet
 /// first.
@@ -21,10 +23,16 @@ const UPDATED: &[&str] = &["updated"];
 const CATEGORIES: &[&str] = &["categories", "tags", "category"];
 const ENCLOSURES: &[&str] = &["enclosures", "enclosure"];
 
-/// The shape of an item that says what the entry does.
-pub(super) fn edited(shape: Shape, entry: &Element) -> Shape {
-    let Some(before) = entry_of(&shape).as_ref().map(Says::of) else { return shape };
-    let now = Says::of(entry);
+/// The shape of an item that says what its entry does; `base` is where its references lead.
+pub(super) fn edited(shape: Shape, entry: &Markup, base: &str) -> Shape {
+    let Some(before) = entry_of(&shape) else { return shape };
+    // An entry that stands in a feed of another family says what that has words for.
+    let target = Target { family: entry.format.family(), namespace: "" };
+    let before = match target.family {
+        Family::Atom => Cow::Borrowed(&before),
+        Family::Rss => convert::markup(&before, &target, None, base),
+    };
+    let [before, now] = [&before, entry].map(|markup| Says::of(&Neutral::of(markup, base)));
     match shape {
         Shape::Json(mut object) => {
             before.until(&now, &mut object);
@@ -39,7 +47,7 @@ pub(super) fn edited(shape: Shape, entry: &Element) -> Shape {
 }
 
 /// The entry that an item of this shape becomes.
-fn entry_of(shape: &Shape) -> Option<Element> {
+fn entry_of(shape: &Shape) -> Option<Markup> {
     let text = match shape {
         Shape::Json(object) => json!({ "sharing": {}, "items": [object] }).to_string(),
         Shape::Pox(nodes) => {
@@ -54,7 +62,8 @@ fn entry_of(shape: &Shape) -> Option<Element> {
         }
     };
     let feed = collection::transcoded(&text).ok()??;
-    tree::read(&feed, &Context::default())?.find(ATOM, "entry").cloned()
+    let document = parse::document(&feed, None, &Limits::default()).ok()?;
+    Some(parse::own(&document, document.entries.first()?))
 }
 
 /// The namespace that the item's own elements are in.
@@ -84,36 +93,25 @@ struct Says {
 type Enclosure = [Option<String>; 3];
 
 impl Says {
-    fn of(entry: &Element) -> Self {
-        let mut says = Self::default();
-        let mut authors: Vec<String> = Vec::new();
-        for child in entry.elements().filter(|child| child.namespace == ATOM) {
-            let value = |name| child.attribute(name).map(ToOwned::to_owned);
-            let text = || {
-                let is_markup = child.attribute("type") == Some("xhtml");
-                let text = if is_markup { tree::html(child) } else { child.content() };
-                Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-            };
-            match child.name.as_str() {
-                "title" => says.title = says.title.take().or_else(text),
-                "content" => says.content = says.content.take().or_else(text),
-                "summary" => says.summary = says.summary.take().or_else(text),
-                "published" => says.published = Time::parse_rfc3339(child.content().trim()).ok(),
-                "updated" => says.updated = Time::parse_rfc3339(child.content().trim()).ok(),
-                "author" => authors.extend(child.find(ATOM, "name").map(Element::content)),
-                "category" => says.categories.extend(value("label").or_else(|| value("term"))),
-                "link" => match child.attribute("rel").unwrap_or("alternate") {
-                    "alternate" => says.link = says.link.take().or_else(|| value("href")),
-                    "enclosure" => {
-                        says.enclosures.push(["href", "type", "length"].map(value));
-                    }
-                    _ => {}
-                },
-                _ => {}
-            }
+    fn of(entry: &Neutral) -> Self {
+        let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let html = |text: &Option<Text>| text.as_ref().and_then(|text| some(&text.html()));
+        let authors: Vec<&str> = entry.authors.iter().map(|author| author.name.as_str()).collect();
+        Self {
+            title: some(&entry.title),
+            link: entry.link.clone(),
+            author: some(&authors.join(", ")),
+            content: html(&entry.content),
+            summary: html(&entry.summary),
+            published: entry.published,
+            updated: entry.updated,
+            categories: entry.categories.iter().map(|said| said.shown().to_owned()).collect(),
+            enclosures: entry
+                .enclosures
+                .iter()
+                .map(|file| [Some(file.address.clone()), file.media.clone(), file.length.clone()])
+                .collect(),
         }
-        says.author = Some(authors.join(", ").trim().to_owned()).filter(|names| !names.is_empty());
-        says
     }
 
     /// Says in the terms of an item, which say this, what is said now instead.
@@ -123,6 +121,10 @@ impl Says {
         // A description alone is the content.
         let content = if has_description && !has_content { DESCRIPTION } else { CONTENT };
         let summary = if content == DESCRIPTION { SUMMARY } else { DESCRIPTION };
+        // A content is HTML where it looks so.
+        let is_read_as_text = |html: &&String| content == CONTENT && !collection::is_html(html);
+        let plain =
+            now.content.as_ref().filter(is_read_as_text).map(|html| parse::plain_text(html));
         for (names, before, now) in [
             (TITLE, &self.title, &now.title),
             (LINK, &self.link, &now.link),
@@ -131,7 +133,9 @@ impl Says {
             (content, &self.content, &now.content),
         ] {
             if before != now {
-                terms.say(names, now.as_deref());
+                let now =
+                    if names == content { plain.as_ref().or(now.as_ref()) } else { now.as_ref() };
+                terms.say(names, now.map(String::as_str));
             }
         }
         // An item that says no date needs none.

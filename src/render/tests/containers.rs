@@ -10,6 +10,7 @@ use crate::parse::sse::{self, Payload};
 use crate::render::{Container, Dialect, ViewKind};
 use crate::sync::{from_091, to_091};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091];
 /// The containers that sync markup is written in.
@@ -402,6 +403,51 @@ fn items_of_collections_come_back_in_their_own_terms() {
     assert!(elements.contains(wanted), "{elements}");
 }
 
+/// A feed of RSS takes the terms of an item along, and what is edited there stands in them too.
+#[test]
+fn items_of_collections_come_back_out_of_rss() {
+    let history = "{\"sequence\":\"1\",\"when\":\"2005-05-21T09:43:33Z\",\"by\":\"A\"}";
+    let sync = format!("\"sync\":{{\"id\":\"i\",\"updates\":\"1\",\"history\":[{history}]}}");
+    let items = [
+        json!({"subject": "s", "body": "a & b", "rank": "7"}),
+        json!({"title": "s & t", "description": "<b>d</b> &amp; e", "content": "c", "link": "http://h/"}),
+        json!({"title": "s", "content": "<p>c</p>", "description": "<p>c</p>", "creator": "N"}),
+        json!({"title": "s", "body": "b", "pubDate": "Sat, 21 May 2005 09:43:33 GMT", "category": "k",
+               "enclosures": [{"url": "http://h/f.mp3"}]}),
+        json!({"title": "", "published": "2005-05-21T09:43:33Z", "updated": "2006-05-21T09:43:33Z"}),
+    ];
+    let document = |atom: &str| {
+        let document = crate::parse::document(atom, None, &Default::default()).unwrap();
+        let item = super::build::item(crate::parse::own(&document, &document.entries[0]));
+        Feed::of(document.skeleton, vec![item])
+    };
+    let members = |feed: &mut Feed| {
+        feed.container = Some(Container::Json);
+        let text = feed.render_unchecked(ViewKind::Complete);
+        let collection: Value = serde_json::from_str(&text).unwrap();
+        let mut item = collection["items"][0].clone();
+        item.as_object_mut().unwrap().remove("sync");
+        item
+    };
+    for item in items {
+        let text = item.to_string();
+        let text = format!("{{\"items\":[{},{sync}}}]}}", text.strip_suffix('}').unwrap());
+        let mut feed = document(&transcoded(&text).unwrap().unwrap());
+        feed.container = Some(Container::Rss);
+        let rss = feed.render_unchecked(ViewKind::Complete);
+        let mut feed = document(&rss);
+        assert_eq!(members(&mut feed), item, "{rss}");
+        if item["title"] == "" {
+            continue;
+        }
+        edit(&mut feed, "<title>s", "<title>z");
+        let name = if item["subject"].is_null() { "title" } else { "subject" };
+        let mut wanted = item.clone();
+        wanted[name] = item[name].as_str().unwrap().replacen('s', "z", 1).into();
+        assert_eq!(members(&mut feed), wanted, "{rss}");
+    }
+}
+
 /// Changes what an item says in front of its shape, as somebody does who knows Atom alone.
 fn edit(feed: &mut Feed, old: &str, new: &str) {
     let data = &mut feed.items[0].shared.winner.data;
@@ -412,4 +458,5 @@ fn edit(feed: &mut Feed, old: &str, new: &str) {
     };
     assert_ne!(*data.xml, *whole, "{old} in {}", data.xml);
     data.xml = whole;
+    *data = crate::parse::amended_markup(data, &Default::default()).unwrap();
 }
