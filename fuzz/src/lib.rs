@@ -1,6 +1,6 @@
 //! What is fuzzed: everything that reads bytes from outside, and what must hold of it.
 //!
-//! `fuzz_targets` gives these functions to libFuzzer; `tests/fuzz_smoke.rs` runs them on fixtures
+//! `fuzz_targets` gives these functions to libFuzzer; `tests/it/fuzz_smoke.rs` runs them on fixtures
 //! and on mutations of them with a stable compiler.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,0 +1,310 @@
+//! What `?as-of=` answers is what was live then: over recorded feeds, where `TIDEGATE_CORPUS` names
+//! them, and over a series of our own. And what it costs to keep that.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::history::site;
+use crate::support;
+
+use site::{READER, Site};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use support::Gate;
+use tidegate::clock::ManualClock;
+use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
+use tidegate::replay::{self, Line, Recorded, Series, Stage};
+use tidegate::store::{Past, PastSelect, Select, SledStore, Store};
+
+/// The fewest recorded feeds that must be compared.
+const FEEDS_WANTED: usize = 20;
+/// So many times of a feed at most are asked for over HTTP.
+const ASKED: usize = 6;
+
+/// The answer of a future that waits for nothing.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("a store in memory waits for nothing"),
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// An item as it can be told apart: which, in which version, whether it lives.
+type Seen = (SyncId, u32, bool);
+
+fn seen(items: &[Item]) -> Vec<Seen> {
+    let one = |item: &Item| {
+        let winner = &item.shared.winner;
+        (winner.id.clone(), winner.updates.value(), winner.deleted)
+    };
+    items.iter().map(one).collect()
+}
+
+/// A feed while a document was in force: what the views showed at its end, and what the events said
+/// so far.
+struct Moment {
+    at: Time,
+    current: Vec<Seen>,
+    all: Vec<Seen>,
+    skeleton: String,
+    living: BTreeSet<String>,
+}
+
+async fn run(store: &dyn Store, feed: &FeedName, series: &Series, print: impl FnMut(Line)) {
+    let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+    let stage = Stage {
+        store,
+        claim,
+        feed: feed.clone(),
+        options: FeedOptions::default(),
+        window: Duration::from_secs(30 * 86_400),
+        versions_per_day: tidegate::model::VERSIONS_PER_DAY,
+        interval: &|_, _, _| Duration::from_secs(3600),
+    };
+    replay::series(stage, series, print).await.unwrap();
+}
+
+/// Replays a series and notes what was shown at the end of each document.
+async fn moments(gate: &Gate, series: &Series) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    let mut living = BTreeSet::new();
+    let mut place = 0;
+    let store = &*gate.store;
+    run(store, &gate.feed, series, |line| {
+        let events = serde_json::to_value(&line).unwrap();
+        for event in events["events"].as_array().unwrap() {
+            let id = event["sync_id"].as_str().unwrap().to_owned();
+            match event["kind"].as_str().unwrap() {
+                "created" | "undeleted" => drop(living.insert(id)),
+                "deleted" => drop(living.remove(&id)),
+                _ => {}
+            }
+        }
+        place += 1;
+        let next = series.documents.get(place).map(|next| next.time);
+        let last = series.documents[place - 1].time.plus(Duration::from_secs(86_400));
+        let at = next.map_or(last, |next| next.minus(Duration::from_secs(1)));
+        let view = |select| at_once(store.view(&gate.feed, select)).unwrap();
+        let (Some(current), Some(all)) = (view(Select::Current), view(Select::All)) else { return };
+        // Two documents of one second: what the first of them showed was shown for no time.
+        if all.state.shown <= at {
+            moments.push(Moment {
+                at,
+                current: seen(&current.items),
+                all: seen(&all.items),
+                skeleton: current.skeleton.text,
+                living: living.clone(),
+            });
+        }
+    })
+    .await;
+    moments
+}
+
+async fn then(gate: &Gate, select: PastSelect, at: Time) -> (Vec<Seen>, String) {
+    let past = gate.store.past(&gate.feed, select, at).await.unwrap();
+    let Some(Past::Then(view)) = past else { panic!("{at}: {past:?}") };
+    for item in &view.items {
+        let winner = &item.shared.winner;
+        let version = gate.store.version(&gate.feed, &winner.id, winner.updates).await.unwrap();
+        let bytes = version.unwrap().markup;
+        assert!(bytes.is_none_or(|bytes| bytes == winner.data), "{at}: {}", winner.id);
+    }
+    (seen(&view.items), view.skeleton.text)
+}
+
+/// The sync ids of a document, in order.
+fn listed(document: &str) -> Vec<String> {
+    let syncs = document.split(":sync ").skip(1);
+    let id = |sync: &str| Some(sync.split_once("id=\"")?.1.split_once('"')?.0.to_owned());
+    syncs.filter_map(id).collect()
+}
+
+/// Compares every moment of a series; how many there were.
+async fn compare(series: &Series) -> usize {
+    let mut gate = Gate::new().await;
+    let moments = moments(&gate, series).await;
+    for moment in &moments {
+        let (current, skeleton) = then(&gate, PastSelect::Current, moment.at).await;
+        assert_eq!(current, moment.current, "{} at {}", series.name, moment.at);
+        assert_eq!(skeleton, moment.skeleton, "{} at {}", series.name, moment.at);
+        let (all, _) = then(&gate, PastSelect::All, moment.at).await;
+        assert_eq!(all, moment.all, "{} at {}", series.name, moment.at);
+        let living: BTreeSet<String> =
+            all.iter().filter(|(.., deleted)| !deleted).map(|(id, ..)| id.to_string()).collect();
+        assert_eq!(living, moment.living, "{} at {}: what replay says", series.name, moment.at);
+    }
+    gate.now = moments.last().map_or(gate.now, |last| last.at.plus(Duration::from_secs(9)));
+    let site = Site::new(gate).await;
+    let step = moments.len().div_ceil(ASKED).max(1);
+    for moment in moments.iter().step_by(step) {
+        let document = site.text(&format!("{READER}?as-of={}", moment.at)).await;
+        let ids: Vec<String> = moment.current.iter().map(|(id, ..)| id.to_string()).collect();
+        assert_eq!(listed(&document), ids, "{} at {}", series.name, moment.at);
+        let document = site.text(&format!("{READER}/complete?as-of={}", moment.at)).await;
+        let ids: Vec<String> = moment.all.iter().map(|(id, ..)| id.to_string()).collect();
+        assert_eq!(listed(&document), ids, "{} at {}", series.name, moment.at);
+    }
+    moments.len()
+}
+
+fn corpus() -> Option<Vec<Series>> {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return None;
+    };
+    let folder = PathBuf::from(corpus).join("replay");
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("index.jsonl").is_file())
+        .collect();
+    sources.sort();
+    Some(replay::read(&sources).unwrap())
+}
+
+#[test]
+fn recorded_feeds_are_answered_as_they_were() {
+    let Some(all) = corpus() else { return };
+    let compared: usize = all.iter().map(|series| runtime().block_on(compare(series))).sum();
+    println!("{compared} times of {} feeds compared", all.len());
+    assert!(all.len() >= FEEDS_WANTED, "only {} feeds", all.len());
+}
+
+/// A publisher that adds, edits, removes, renames and brings back, and lets items slide off.
+fn own(folder: &Path) -> Series {
+    let mut posts: Vec<support::Post> = (1..=12).rev().map(support::post).collect();
+    let mut documents = Vec::new();
+    for n in 1..=60_u32 {
+        let place = (n as usize * 7) % posts.len();
+        match n % 6 {
+            0 => drop(posts.remove(place)),
+            1 => posts[place].title.push_str(" again"),
+            2 => posts[place].text.push_str(" and on"),
+            3 => posts[place].id.push_str("-moved"),
+            _ => posts.insert(0, support::post(20 + n)),
+        }
+        posts.truncate(12);
+        let text = support::atom(support::SITE, &posts);
+        let file = format!("{n:04}.xml");
+        let path = folder.join(&file);
+        std::fs::write(&path, text).unwrap();
+        let time = Time::from_unix(support::START + i64::from(n) * 9 * support::HOUR);
+        documents.push(Recorded { n: u64::from(n), time, file, path });
+    }
+    Series { name: "own".to_owned(), documents }
+}
+
+#[test]
+fn a_feed_of_our_own_is_answered_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let series = own(folder.path());
+    let compared = runtime().block_on(compare(&series));
+    assert_eq!(compared, 60);
+}
+
+/// What versions take: as the publisher wrote them, each packed alone, and as they are stored.
+#[derive(Default)]
+struct Cost {
+    versions: u64,
+    written: u64,
+    alone: u64,
+    stored: u64,
+}
+
+/// About what is stored of a version: its text, what it inherits, its card, and some numbers.
+fn record(markup: &Markup) -> Vec<u8> {
+    let Markup { xml, context, card, .. } = markup;
+    let names = context.namespaces.iter().flat_map(|(prefix, name)| [prefix, name]);
+    let more = [&context.base, &context.lang, &card.link, &card.author].into_iter().flatten();
+    let texts = [xml].into_iter().chain(names).chain(more).chain([&card.title]);
+    let mut record = vec![0; 24];
+    texts.for_each(|text| record.extend_from_slice(text.as_bytes()));
+    record
+}
+
+/// Replays a series into a store on disk; what all versions cost, and those that have a successor.
+async fn cost(series: &Series) -> (Cost, Cost) {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
+    let endpoint = EndpointId::own("gate.example").unwrap();
+    let store = SledStore::open(folder.path(), Some(endpoint), clock).unwrap();
+    let feed = FeedName::new("news").unwrap();
+    run(&store, &feed, series, drop).await;
+    let (mut all, mut outdated) = (Cost::default(), Cost::default());
+    let Some(snapshot) = store.snapshot(&feed).await.unwrap() else { return (all, outdated) };
+    let mut newest = 0;
+    for known in &snapshot.known {
+        let notes = store.versions(&feed, &known.id, usize::MAX).await.unwrap();
+        let live = notes.iter().filter(|note| !note.deleted);
+        for (place, note) in live.enumerate() {
+            let found = store.version(&feed, &known.id, note.updates).await.unwrap().unwrap();
+            let record = record(&found.markup.unwrap());
+            let written = u64::try_from(record.len()).unwrap();
+            let packed = zstd::bulk::compress(&record, 3).unwrap().len() + 6;
+            let alone = u64::try_from(packed.min(record.len())).unwrap();
+            all.versions += 1;
+            all.written += written;
+            all.alone += alone;
+            if place > 0 {
+                outdated.versions += 1;
+                outdated.written += written;
+                outdated.alone += alone;
+            } else {
+                newest += alone;
+            }
+        }
+    }
+    let held = store.holdings(&feed).await.unwrap();
+    all.stored = held.version_bytes;
+    outdated.stored = held.version_bytes.saturating_sub(newest);
+    println!(
+        "{:24} {:6} versions {:9} bytes written {:9} alone {:9} stored; {:5} outdated {:7} alone; \
+         {:5} documents of the past {:7}",
+        series.name,
+        all.versions,
+        all.written,
+        all.alone,
+        all.stored,
+        outdated.versions,
+        outdated.alone,
+        held.documents,
+        held.document_bytes,
+    );
+    (all, outdated)
+}
+
+/// Slow, for it writes every commit to disk: `cargo test --test it as_of:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement; takes minutes"]
+fn versions_cost_less_than_each_alone() {
+    let Some(series) = corpus() else { return };
+    let (mut all, mut outdated) = (Cost::default(), Cost::default());
+    for series in &series {
+        let (one, old) = runtime().block_on(cost(series));
+        for (sum, one) in [(&mut all, one), (&mut outdated, old)] {
+            sum.versions += one.versions;
+            sum.written += one.written;
+            sum.alone += one.alone;
+            sum.stored += one.stored;
+        }
+    }
+    for (name, cost) in [("all versions", &all), ("those with a successor", &outdated)] {
+        let per = |bytes: u64| bytes / cost.versions.max(1);
+        println!(
+            "{name}: {}, each {} bytes as written, {} packed alone, {} stored",
+            cost.versions,
+            per(cost.written),
+            per(cost.alone),
+            per(cost.stored)
+        );
+    }
+    assert!(all.stored < all.alone, "differences save nothing");
+}

@@ -1,0 +1,33 @@
+//! From end to end: a scripted publisher, a whole gateway in front of it, and readers and
+//! subscribers that know nothing but the specifications. Time is set by hand.
+//!
+//! Whatever happens in between, a subscriber that follows SSE 1.0 section 4.1 knows what the gateway
+//! knows, and a feed reader sees nothing twice, nothing falsely new, and nothing vanish that its
+//! publisher did not take away. The stage checks the first after every poll; each scenario says
+//! what the reader must see.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice)]
+
+mod announced;
+mod backfill;
+mod brake;
+mod changes;
+mod deletions;
+mod delivery;
+mod deltas;
+mod edges;
+mod formats;
+mod hub;
+mod identity;
+mod local;
+mod moves;
+mod noise;
+mod outages;
+mod past;
+mod probes;
+mod shows;
+mod story;
+pub mod support;
+mod upkeep;
+mod windows;

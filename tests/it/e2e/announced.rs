@@ -1,0 +1,119 @@
+//! What is told of changes: SUP documents, their discovery, and the doors of the change log.
+
+use crate::e2e::support::{FEED, Format, Stage, header, posts};
+use std::time::Duration;
+use tidegate::sup::{self, Document, Place};
+
+const SITE: &str = "http://gateway.example";
+
+fn on_disk(folder: &std::path::Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
+
+/// The SUP document as of the stage's time. One that was made a moment ago may still be served.
+async fn document(stage: &Stage, seconds: u32) -> Document {
+    for _ in 0..600 {
+        let text = stage.net.text(&format!("{SITE}/sup.json?seconds={seconds}")).await;
+        let document = sup::read(text.as_bytes()).unwrap();
+        if document.updated == stage.now().minus(Duration::from_secs(1)) {
+            return document;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no document of {} came", stage.now());
+}
+
+fn listed(document: &Document) -> Vec<(&str, &str)> {
+    document.updates.iter().map(|update| (update.id.as_str(), &*update.update)).collect()
+}
+
+/// Where a feed says that it is announced: the header of a 200 and of a 304, the `Link` header, and
+/// the link element, which all say the same.
+async fn place(stage: &Stage, view: &str) -> Place {
+    let address = format!("{SITE}/feeds/{FEED}{view}");
+    let answer = stage.net.get(&address).send().await.unwrap();
+    let in_header = sup::in_header(&header(&answer, "x-sup-id").unwrap()).unwrap();
+    let links = answer.headers().get_all("link").iter();
+    let link = links.filter_map(|link| sup::in_links(link.to_str().unwrap(), SITE)).next();
+    assert_eq!(link, Some(in_header.clone()));
+    let tag = header(&answer, "etag").unwrap();
+    let text = answer.text().await.unwrap();
+    let document = tidegate::parse::document(&text, None, &tidegate::parse::Limits::default());
+    let element = document.unwrap().head.links.sup.unwrap();
+    assert_eq!(sup::in_link(&element, &address), Some(in_header.clone()));
+    let same = stage.net.get(&address).header("if-none-match", tag).send().await.unwrap();
+    assert_eq!(same.status(), 304);
+    assert_eq!(sup::in_header(&header(&same, "x-sup-id").unwrap()), Some(in_header.clone()));
+    in_header
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_announced_and_noise_is_not_and_both_outlive_a_restart() {
+    for format in Format::BOTH {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stage = Stage::with(format, "", &on_disk(folder.path())).await;
+        let first = stage.posts(&posts(1..=8)).await;
+        let place_of = place(&stage, "").await;
+        for view in ["/sync", "/complete"] {
+            assert_eq!(place(&stage, view).await, place_of, "{view}");
+        }
+        assert_eq!(place_of.document, format!("{SITE}/sup.json"));
+        let id = place_of.id.as_str();
+        let update = |until: &str| until.replace(':', "-");
+        assert_eq!(listed(&document(&stage, 60).await), [(id, &*update(&first.until))]);
+
+        // Ten minutes later nothing has changed: the short document is empty, a longer one is not.
+        stage.later(Duration::from_secs(600));
+        assert_eq!(listed(&document(&stage, 60).await), []);
+        assert_eq!(listed(&document(&stage, 3600).await), [(id, &*update(&first.until))]);
+        // The bytes are others, and nothing that a reader sees is.
+        let text = format.document(&posts(1..=8)).replace("><", ">\n<");
+        stage.publishes_text(&text);
+        assert_eq!(stage.poll().await.until, first.until);
+        assert_eq!(listed(&document(&stage, 60).await), []);
+
+        let second = stage.posts(&posts(1..=9)).await;
+        assert_ne!(second.until, first.until);
+        let whole = [(id, &*update(&second.until))];
+        assert_eq!(listed(&document(&stage, 60).await), whole);
+        stage.restart().await;
+        assert_eq!(place(&stage, "").await, place_of);
+        assert_eq!(listed(&document(&stage, 300).await), whole);
+        stage.hours(2);
+        assert_eq!(listed(&document(&stage, 3600).await), []);
+        assert_eq!(listed(&document(&stage, 86_400).await), whole);
+        stage.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_door_shows_the_same_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
+    let mut untils = Vec::new();
+    for newest in 3..=6 {
+        untils.push(stage.posts(&posts(1..=newest)).await.until);
+    }
+    stage.restart().await;
+    let text = stage.net.text(&format!("{SITE}/changes?after=0&wait=0")).await;
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ticks: Vec<_> = lines.iter().map(|line| line["changes"][0]["tick"].clone()).collect();
+    assert_eq!(ticks, untils);
+
+    let last = lines[1]["epoch"].to_string();
+    let asked = stage.net.get(&format!("{SITE}/events?feed={FEED}"));
+    let mut stream = asked.header("last-event-id", last).send().await.unwrap();
+    let mut seen = String::new();
+    while seen.matches("event: change").count() < 2 || !seen.ends_with("\n\n") {
+        seen.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    let data = seen.lines().filter_map(|line| line.strip_prefix("data: "));
+    let ticks: Vec<serde_json::Value> = data
+        .map(|data| serde_json::from_str::<serde_json::Value>(data).unwrap()["tick"].clone())
+        .collect();
+    assert_eq!(ticks, untils[2..]);
+    stage.stop().await;
+    // A gateway that stops lets go of its streams.
+    while let Ok(Some(_)) = stream.chunk().await {}
+}

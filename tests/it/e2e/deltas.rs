@@ -1,0 +1,122 @@
+//! Deltas over restarts and what else happens to a gateway; that they tell all is checked at every
+//! step of every other scenario.
+
+use crate::e2e::support::{Followers, Format, Stage, posts};
+use std::path::Path;
+
+fn on_disk(folder: &Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_new_post_is_one_entry() {
+    for format in Format::BOTH {
+        let mut stage = Stage::new(format).await;
+        stage.posts(&posts(1..=10)).await;
+        stage.posts(&posts(2..=11)).await;
+        let mut edited = posts(2..=11);
+        edited[4] = edited[4].clone().edited("It was otherwise.");
+        stage.posts(&edited).await;
+        stage.posts(&posts(2..=11)).await;
+        stage.posts(&posts(2..=11)).await;
+        assert_eq!(stage.followers.answers(), (3, 1));
+        assert_eq!(stage.thrifty.saved, 3);
+        stage.end().await;
+    }
+}
+
+/// A ranking says with its order what no list of new entries can.
+#[tokio::test]
+async fn another_order_of_the_same_is_the_whole_document() {
+    let mut stage = Stage::new(Format::Atom10).await;
+    let mut ranking = posts(1..=6);
+    stage.posts(&ranking).await;
+    ranking.swap(0, 3);
+    stage.posts(&ranking).await;
+    assert_eq!(stage.followers.answers(), (0, 2));
+    stage.end().await;
+}
+
+/// As the operator says, the order is that of dates, which every reader sees.
+#[tokio::test]
+async fn an_order_by_dates_needs_not_be_told() {
+    let mut stage = Stage::with(Format::Atom10, "order = \"newest-first\"", "").await;
+    let mut posts = posts(1..=6);
+    stage.posts(&posts).await;
+    posts.swap(0, 3);
+    stage.posts(&posts).await;
+    assert_eq!(stage.followers.answers(), (1, 1));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_feed_that_lists_everything_is_read_whole() {
+    let mut stage = Stage::with(Format::Atom10, "complete = true", "").await;
+    stage.posts(&posts(1..=6)).await;
+    stage.posts(&posts(1..=7)).await;
+    assert_eq!(stage.followers.answers(), (0, 2));
+    assert_eq!(stage.thrifty.saved, 1, "a subscriber hears of deletions");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_outlive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+    stage.posts(&posts(1..=8)).await;
+    for day in 9..12 {
+        stage.restart().await;
+        stage.posts(&posts(day - 7..=day)).await;
+    }
+    assert_eq!(stage.followers.answers(), (3, 1));
+    stage.end().await;
+}
+
+/// What came after the copy was made is not known to it, and revisions are given out anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tag_from_after_the_copy_gets_the_whole_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, backup) = (folder.path().join("data"), folder.path().join("backup"));
+    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
+    let mut readers = Followers::new(&stage.net, "news");
+    let original = posts(1..=8);
+    stage.posts(&original).await;
+    readers.visit(|_| false).await;
+    stage.restart_after(|| copy(&data, &backup)).await;
+    let mut edited = original.clone();
+    edited[2] = edited[2].clone().edited("Taken back before anybody asks again.");
+    stage.publishes(&edited);
+    stage.poll_alone().await;
+    readers.visit(|_| false).await;
+    assert_eq!(readers.answers(), (1, 1));
+    let replace = || {
+        std::fs::remove_dir_all(&data).unwrap();
+        copy(&backup, &data);
+    };
+    stage.restart_after(replace).await;
+    // The edit is gone, for the publisher and for the copy; other changes take its revision.
+    for last in 9..=11 {
+        stage.publishes(&posts(1..=last));
+        stage.poll_alone().await;
+    }
+    readers.visit(|_| false).await;
+    assert_eq!(readers.answers(), (1, 2), "a delta would leave the edit standing");
+    stage.publishes(&posts(1..=12));
+    stage.poll_alone().await;
+    readers.visit(|_| false).await;
+    assert_eq!(readers.answers(), (2, 2));
+    stage.stop().await;
+}

@@ -1,0 +1,369 @@
+//! An upstream with a WebSub hub: subscribed to, believed as far as it has shown, and a reason to
+//! poll now.
+
+use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, callback, calls, posts, pushes};
+use serde_json::Value;
+use std::time::Duration;
+use tidegate::websub::{Request, Secret, Verification};
+
+const SITE: &str = "http://gateway.example";
+const LEASE: u64 = 90_000;
+
+fn on_disk(folder: &std::path::Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
+
+/// The publisher's document, with a `Link` header that names its hub and its own address.
+fn publishes(stage: &Stage, hubs: &[&Hub], posts: &[Post]) {
+    let text = Format::Atom10.document(posts);
+    let topic = stage.publisher.address("/feed");
+    let mut answer = Answer::document(Format::Atom10.media_type(), text);
+    for hub in hubs {
+        answer = answer.with("link", &format!("<{}>; rel=\"hub\"", hub.address()));
+    }
+    stage.answers(answer.with("link", &format!("<{topic}>; rel=\"self\"")));
+}
+
+async fn hub_of(stage: &Stage) -> Value {
+    stage.status().await["hub"].clone()
+}
+
+/// Waits until the gateway says of its hub what is wanted.
+async fn until(stage: &Stage, wanted: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..500 {
+        let hub = hub_of(stage).await;
+        if wanted(&hub) {
+            return hub;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{}", hub_of(stage).await);
+}
+
+/// Waits until the feed shows a text.
+async fn shows(stage: &Stage, text: &str) {
+    for _ in 0..500 {
+        if stage.net.text(&format!("{SITE}/feeds/{FEED}")).await.contains(text) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{text} is not shown; {}", stage.status().await["next_poll"]);
+}
+
+fn signed(request: &Request, body: &str) -> Option<String> {
+    let Request::Subscribe { secret: Some(secret), .. } = request else {
+        panic!("no secret in {request:?}");
+    };
+    Some(secret.sign(body.as_bytes()))
+}
+
+/// A stage whose feed is subscribed to at the hub.
+async fn subscribed(hub: &Hub, tables: &str) -> (Stage, Request) {
+    let mut stage = Stage::with(Format::Atom10, "", tables).await;
+    publishes(&stage, &[hub], &posts(1..=5));
+    stage.poll().await;
+    let request = hub.asked(1).await;
+    assert_eq!(hub.verifies(&stage.net, &request, LEASE).await.0, 200);
+    (stage, request)
+}
+
+/// Publishes one more post and pushes it: it is shown with nobody polling.
+async fn push(stage: &mut Stage, hub: &Hub, request: &Request, newest: u32) {
+    stage.later(Duration::from_secs(60));
+    publishes(stage, &[hub], &posts(1..=newest));
+    let body = "<feed/>";
+    assert_eq!(pushes(&stage.net, request, signed(request, body), body).await, 202);
+    shows(stage, &format!("day {newest}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confirmed() {
+    let (hub, other) = (Hub::start().await, Hub::start().await);
+    let mut stage = Stage::new(Format::Atom10).await;
+    // The document names another hub than the header.
+    let topic = stage.publisher.address("/feed?canonical");
+    let links = format!("<link rel=\"hub\" href=\"{}\"/>", other.address());
+    let text =
+        Format::Atom10.document(&posts(1..=5)).replacen("<title>", &format!("{links}<title>"), 1);
+    assert!(text.contains("rel=\"hub\""));
+    let link = format!("<{}>; rel=hub, <{topic}>; rel=self", hub.address());
+    stage.answers(Answer::document(Format::Atom10.media_type(), text).with("link", &link));
+    stage.poll().await;
+
+    let request = hub.asked(1).await;
+    let Request::Subscribe { topic: asked, lease, secret, .. } = &request else {
+        panic!("{request:?}");
+    };
+    assert_eq!((asked, *lease), (&topic, Some(864_000)));
+    assert_eq!(secret.as_ref().unwrap().reveal().len(), 64);
+    let address = callback(&request);
+    assert!(address.as_str().starts_with(&format!("{SITE}/websub/callback/")), "{address}");
+    assert_eq!(until(&stage, |hub| hub["state"] == "asked").await["topic"], topic);
+
+    let intent = |topic: &str| Request::Subscribe {
+        topic: topic.to_owned(),
+        callback: address.clone(),
+        lease: None,
+        secret: None,
+    };
+    let (status, _) = hub.verifies(&stage.net, &intent("http://other.example/"), LEASE).await;
+    assert_eq!(status, 404, "another topic");
+    let end = Request::Unsubscribe { topic: topic.clone(), callback: address.clone() };
+    assert_eq!(hub.verifies(&stage.net, &end, LEASE).await.0, 404, "nobody unsubscribes");
+    let mut guessed = address.clone();
+    guessed.set_path("/websub/callback/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    let elsewhere = Request::Unsubscribe { topic: topic.clone(), callback: guessed };
+    assert_eq!(hub.verifies(&stage.net, &elsewhere, LEASE).await.0, 404, "another callback");
+    assert_eq!(hub_of(&stage).await["state"], "asked");
+
+    let (status, challenge) = hub.verifies(&stage.net, &request, LEASE).await;
+    assert_eq!((status, challenge.as_str()), (200, "a challenge & more"));
+    let said = until(&stage, |hub| hub["state"] == "subscribed").await;
+    assert_eq!(said["lease_until"], stage.now().plus(Duration::from_secs(LEASE)).to_string());
+    let again = hub.verifies(&stage.net, &request, LEASE).await;
+    assert_eq!(again, (200, challenge), "the first answer may have been lost");
+    assert_eq!(other.requests(), 0);
+    // What only the hub and the gateway know is told to nobody.
+    let told = stage.status().await.to_string();
+    assert!(!told.contains(secret.as_ref().unwrap().reveal()) && !told.contains("callback/"));
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_in_the_document_is_discovered_in_every_format_and_prefix() {
+    for (format, link) in [
+        (Format::Atom10, "<link rel=\"hub\" href=\"HUB\"/><link rel=\"self\" href=\"SELF\"/>"),
+        (
+            Format::Rss20,
+            "<a10:link xmlns:a10=\"http://www.w3.org/2005/Atom\" rel=\"hub\" href=\"HUB\"/>\
+             <x:link xmlns:x=\"http://www.w3.org/2005/Atom\" rel=\"self\" href=\"SELF\"/>",
+        ),
+    ] {
+        let hub = Hub::start().await;
+        let mut stage = Stage::new(format).await;
+        let topic = stage.publisher.address("/other");
+        let links = link.replace("HUB", hub.address()).replace("SELF", &topic);
+        let text = format.document(&posts(1..=5));
+        stage.publishes_text(&text.replacen("<title>", &format!("{links}<title>"), 1));
+        stage.poll().await;
+        let Request::Subscribe { topic: asked, .. } = hub.asked(1).await else { panic!() };
+        assert_eq!(asked, topic);
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_is_a_reason_to_poll_now_and_a_wrong_one_is_none() {
+    let hub = Hub::start().await;
+    let (mut stage, request) = subscribed(&hub, "").await;
+    let polls = stage.publisher.asked("/feed");
+
+    // Not signed, signed by somebody else, and signed for another body: answered and ignored.
+    let body = Format::Atom10.document(&posts(1..=9));
+    let stranger = Secret::new("a guess").unwrap().sign(body.as_bytes());
+    stage.later(Duration::from_secs(60));
+    for signature in [None, Some(stranger), signed(&request, "another body")] {
+        assert_eq!(pushes(&stage.net, &request, signature, &body).await, 202);
+    }
+    let said = until(&stage, |hub| hub["disbelieved_pushes"] == 3).await;
+    assert_eq!(said["pushes"], 0);
+    assert!(said["last_disbelieved"]["why"].as_str().unwrap().contains("signature"), "{said}");
+    assert_eq!(stage.publisher.asked("/feed"), polls, "nobody was asked");
+
+    // What is pushed is not believed either: the publisher is asked, and its answer counts.
+    push(&mut stage, &hub, &request, 6).await;
+    assert!(!stage.net.text(&format!("{SITE}/feeds/{FEED}")).await.contains("day 9"));
+    assert_eq!(stage.publisher.asked("/feed"), polls + 1);
+    let status = stage.status().await;
+    assert_eq!(status["hub"]["trust"], "trusted", "{}", status["hub"]);
+    assert_eq!(status["last_polls"][0]["created"], 1);
+
+    // A flood of pushes makes one poll, and no more of them the longer nothing is new.
+    let polls = stage.publisher.asked("/feed");
+    for _ in 0..200 {
+        assert_eq!(pushes(&stage.net, &request, signed(&request, ""), "").await, 202);
+    }
+    stage.later(Duration::from_secs(60));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let made = stage.publisher.asked("/feed") - polls;
+    assert!((1..=2).contains(&made), "{made} polls");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_renewed_before_it_is_over_and_a_denial_is_shown() {
+    let hub = Hub::start().await;
+    let (mut stage, request) = subscribed(&hub, "").await;
+    let until_first =
+        until(&stage, |hub| hub["state"] == "subscribed").await["lease_until"].clone();
+    stage.later(Duration::from_secs(LEASE / 3 * 2 + 60));
+    let again = hub.asked(2).await;
+    assert_eq!(again, request, "the same callback, topic and secret");
+    assert_eq!(hub_of(&stage).await["state"], "renewing");
+    assert_eq!(hub.verifies(&stage.net, &again, LEASE).await.0, 200);
+    let renewed = until(&stage, |hub| hub["state"] == "subscribed").await;
+    assert_ne!(renewed["lease_until"], until_first);
+
+    let Request::Subscribe { topic, .. } = &request else { panic!() };
+    let reason = Some("<b>no</b> more".to_owned());
+    let denied = Verification::Denied { topic: topic.clone(), reason };
+    assert_eq!(calls(&stage.net, callback(&request), &denied).await.0, 200);
+    let said = until(&stage, |hub| hub["state"] == "denied").await;
+    assert!(said["words"].as_str().unwrap().contains("it said no: <b>no</b> more"), "{said}");
+    assert_eq!(said["lease_until"], Value::Null);
+    let page = stage.net.text(&format!("{SITE}/feeds/{FEED}/about")).await;
+    assert!(page.contains("it said no: &lt;b&gt;no&lt;/b&gt; more"), "{page}");
+    stage.hours(24);
+    assert_eq!(hub.requests(), 2, "it is left alone");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_fails_gives_way_to_the_next() {
+    let (broken, hub) = (Hub::start().await, Hub::start().await);
+    broken.answers(500);
+    let mut stage = Stage::new(Format::Atom10).await;
+    publishes(&stage, &[&broken, &hub], &posts(1..=5));
+    stage.poll().await;
+    broken.asked(1).await;
+    let said = until(&stage, |hub| hub["words"].as_str().is_some_and(|w| w.contains("500"))).await;
+    assert_eq!(said["hub"], hub.address());
+    stage.later(Duration::from_secs(10));
+    let request = hub.asked(1).await;
+    assert_eq!(hub.verifies(&stage.net, &request, LEASE).await.0, 200);
+    let said = until(&stage, |hub| hub["state"] == "subscribed").await;
+    assert_eq!(
+        (&said["hub"], &said["others"][0]),
+        (&hub.address().into(), &broken.address().into())
+    );
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_hub_is_distrusted_and_may_win_trust_again() {
+    let hub = Hub::start().await;
+    let polling = "[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+         min_interval = \"1h\"\nmax_interval = \"365d\"\n";
+    let (mut stage, request) = subscribed(&hub, polling).await;
+    push(&mut stage, &hub, &request, 6).await;
+    let why = async |stage: &Stage| stage.status().await["next_poll"]["why"].to_string();
+    assert!(why(&stage).await.contains("its hub tells of changes"), "{}", why(&stage).await);
+
+    // Three changes that nobody told of; a quarter of an hour after each it is plain.
+    for newest in 7..=9 {
+        stage.later(Duration::from_secs(900));
+        publishes(&stage, &[&hub], &posts(1..=newest));
+        stage.poll_alone().await;
+        assert!(!why(&stage).await.contains("its hub tells"), "at the first doubt");
+    }
+    assert_eq!(hub_of(&stage).await["trust"], "trusted");
+    stage.later(Duration::from_secs(900));
+    stage.poll_alone().await;
+    let said = hub_of(&stage).await;
+    assert_eq!((&said["trust"], &said["silent_in_a_row"]), (&"distrusted".into(), &3.into()));
+    assert!(said["words"].as_str().unwrap().contains("3 changes in a row without it"), "{said}");
+    let dashboard = stage.net.text(&format!("{SITE}/")).await;
+    assert!(dashboard.contains("its hub is not believed"), "{dashboard}");
+
+    // It tells of three changes: it is believed again.
+    for newest in 10..=12 {
+        assert_eq!(hub_of(&stage).await["trust"], "distrusted");
+        push(&mut stage, &hub, &request, newest).await;
+    }
+    until(&stage, |hub| hub["trust"] == "trusted").await;
+    assert!(why(&stage).await.contains("its hub tells of changes"), "{}", why(&stage).await);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_keeps_the_subscription() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start().await;
+    let (mut stage, request) = subscribed(&hub, &on_disk(folder.path())).await;
+    push(&mut stage, &hub, &request, 6).await;
+    let before = until(&stage, |hub| hub["trust"] == "trusted").await;
+    stage.restart().await;
+    let after = until(&stage, |hub| !hub.is_null()).await;
+    for key in ["state", "hub", "topic", "lease_until", "trust", "pushes"] {
+        assert_eq!(before[key], after[key], "{key}");
+    }
+    push(&mut stage, &hub, &request, 7).await;
+    assert_eq!(hub.requests(), 1, "it was not asked again");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_private_hub_is_refused() {
+    let hub = Hub::start().await;
+    let polling = "[polling]\nallow_private = [\"127.0.0.1:{port}\"]\nhost_spacing = \"0s\"\n\
+         min_interval = \"365d\"\nmax_interval = \"365d\"\n";
+    let mut stage = Stage::with(Format::Atom10, "", polling).await;
+    publishes(&stage, &[&hub], &posts(1..=5));
+    stage.poll().await;
+    let said = until(&stage, |hub| {
+        hub["words"].as_str().is_some_and(|words| words.contains("loopback address"))
+    })
+    .await;
+    assert_eq!(said["state"], "waiting");
+    assert_eq!(hub.requests(), 0);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_want_to_subscribe_does_not() {
+    let hub = Hub::start().await;
+    let mut stage = Stage::with(Format::Atom10, "", "[websub]\nsubscribe = false\n").await;
+    publishes(&stage, &[&hub], &posts(1..=5));
+    stage.poll().await;
+    assert_eq!((hub_of(&stage).await, hub.requests()), (Value::Null, 0));
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_is_not_named_any_more_is_left() {
+    let hub = Hub::start().await;
+    let (mut stage, request) = subscribed(&hub, "").await;
+    publishes(&stage, &[], &posts(1..=6));
+    stage.poll().await;
+    let end = hub.asked(2).await;
+    let Request::Unsubscribe { .. } = &end else { panic!("{end:?}") };
+    assert_eq!(callback(&end), callback(&request));
+    assert_eq!(hub.verifies(&stage.net, &end, LEASE).await.0, 200);
+    assert_eq!(hub_of(&stage).await, Value::Null);
+    assert_eq!(pushes(&stage.net, &request, signed(&request, ""), "").await, 410);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_comes_and_goes_is_asked_no_more_often_than_another() {
+    const MOST: usize = 24;
+    let hub = Hub::start().await;
+    let mut stage = Stage::new(Format::Atom10).await;
+    let topic = stage.publisher.address("/feed");
+    // The same posts in another document each time.
+    let names = |stage: &Stage, turn: usize, is_named: bool| {
+        let text = format!("{}<!-- {turn} {is_named} -->", Format::Atom10.document(&posts(1..=5)));
+        let own = format!("<{topic}>; rel=\"self\"");
+        let links = if is_named { format!("{own}, <{}>; rel=hub", hub.address()) } else { own };
+        stage.answers(Answer::document(Format::Atom10.media_type(), text).with("link", &links));
+    };
+    for turn in 1..=MOST + 2 {
+        names(&stage, turn, true);
+        stage.poll_alone().await;
+        if turn <= MOST {
+            hub.asked(turn).await;
+        }
+        names(&stage, turn, false);
+        stage.poll_alone().await;
+        assert_eq!(hub_of(&stage).await, Value::Null, "{turn}");
+    }
+    names(&stage, 0, true);
+    stage.poll_alone().await;
+    let limit = |hub: &Value| hub["words"].as_str().is_some_and(|it| it.contains("24 times in a"));
+    assert_eq!(until(&stage, limit).await["state"], "waiting");
+    assert_eq!(hub.requests(), MOST);
+    stage.hours(25);
+    hub.asked(MOST + 1).await;
+    stage.stop().await;
+}

@@ -1,0 +1,223 @@
+//! Feeds that get another address, and holds that operators decide about.
+
+use crate::e2e::support::{Answer, Format, Post, Reader, Stage, post, posts};
+use serde_json::{Value, json};
+
+/// A feed that was added by the API; its address can be changed there.
+struct Second {
+    stage: Stage,
+    reader: Reader,
+}
+
+impl Second {
+    async fn new(days: std::ops::RangeInclusive<u32>) -> Self {
+        let stage = Stage::new(Format::Rss20).await;
+        let reader = Reader::new(&stage.net, "second");
+        let mut second = Self { stage, reader };
+        second.serves("/old", &posts(days));
+        second.moves_to("/old").await;
+        second.poll().await;
+        second
+    }
+
+    fn serves(&self, path: &str, posts: &[Post]) {
+        let answer = Answer::document("application/rss+xml", Format::Rss20.document(posts));
+        let modified = "Mon, 01 Jun 2026 00:00:00 GMT";
+        let answer = answer.with("etag", "\"always-the-same\"").with("last-modified", modified);
+        self.stage.publisher.set(path, answer);
+    }
+
+    async fn moves_to(&self, path: &str) {
+        let url = self.stage.publisher.address(path);
+        let (status, body) =
+            self.stage.admin("PUT", "/feeds/second", Some(json!({ "url": url }))).await;
+        assert!(status == 200 || status == 201, "{body}");
+    }
+
+    /// A minute later it is polled; what came of it and what the reader saw.
+    async fn poll(&mut self) -> (Value, String) {
+        self.stage.later(std::time::Duration::from_secs(60));
+        let (status, report) = self.stage.admin("POST", "/feeds/second/poll", None).await;
+        assert_eq!(status, 200, "{report}");
+        (report, self.reader.visit().await.to_string())
+    }
+
+    async fn status(&self) -> Value {
+        self.stage.admin("GET", "/feeds/second", None).await.1
+    }
+}
+
+fn unlike(day: u32) -> Post {
+    let mut p = post(day);
+    p.title = format!("Unlike {day}");
+    p.link = format!("http://publisher.example/comments/{day}");
+    p.id = Some(format!("urn:unlike:{day}"));
+    p.text = format!("I do not agree with number {day}.");
+    p
+}
+
+#[tokio::test]
+async fn a_new_address_is_asked_for_the_whole_document() {
+    let mut second = Second::new(1..=6).await;
+    second.poll().await;
+    let (_, asked) = second.stage.publisher.last();
+    assert_eq!(asked["if-none-match"], "\"always-the-same\"");
+    // The other server has the same validators for other posts, as generated ones may be.
+    second.serves("/new", &posts(2..=7));
+    second.moves_to("/new").await;
+    let (report, seen) = second.poll().await;
+    // The gateway may have polled by itself before; its reader sees the same.
+    assert_eq!((&report["held"], &report["error"]), (&json!(null), &json!(null)));
+    assert_eq!(seen, "new: Post 7; gone: Post 1");
+    let (path, asked) = second.stage.publisher.last();
+    assert_eq!(path, "/new");
+    assert!(!asked.contains_key("if-none-match") || report["outcome"] == "not_modified");
+    second.stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_mistyped_address_wipes_nothing() {
+    let mut second = Second::new(1..=6).await;
+    // Of the same site, and all newer: at the old address it would be a busy feed's new window.
+    let comments: Vec<Post> = (20..=27).rev().map(unlike).collect();
+    second.serves("/comments", &comments);
+    second.moves_to("/comments").await;
+    let (report, seen) = second.poll().await;
+    assert!(report["held"].as_str().is_some_and(|h| h.starts_with("other-feed")), "{report}");
+    assert_eq!(seen, "");
+    let status = second.status().await;
+    assert_eq!(status["hold"]["kind"], "other-feed");
+    assert!(status["hold"]["reason"].as_str().unwrap().contains("address is a new one"));
+    // Corrected, the feed goes on as if nothing had been.
+    second.serves("/right", &posts(2..=7));
+    second.moves_to("/right").await;
+    let (report, seen) = second.poll().await;
+    assert_eq!(report["held"], json!(null));
+    assert_eq!(seen, "new: Post 7; gone: Post 1");
+    assert!(second.status().await["hold"].is_null());
+    let text = second.stage.net.text("http://gateway.example/feeds/second/complete").await;
+    assert!(!text.contains("Unlike"), "{text}");
+    second.stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_address_that_is_meant_is_believed_in_time() {
+    let mut second = Second::new(1..=6).await;
+    let comments: Vec<Post> = (20..=27).rev().map(unlike).collect();
+    second.serves("/comments", &comments);
+    second.moves_to("/comments").await;
+    assert!(second.poll().await.0["held"].is_string());
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        second.stage.hours(3);
+        told.push(second.poll().await.1);
+    }
+    told.retain(|told| !told.is_empty());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("new: Unlike 27,") && told[0].ends_with("Post 1"), "{told:?}");
+    second.stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_move_to_https_and_another_host_waits_for_nothing() {
+    let mut second = Second::new(1..=8).await;
+    let ids = second.reader.current.clone();
+    let to = |text: &str| text.replace("http://publisher", "https://www.publisher");
+    let moved: Vec<Post> = posts(1..=9)
+        .into_iter()
+        .map(|p| Post { id: p.id.as_deref().map(to), link: to(&p.link), ..p })
+        .collect();
+    second.serves("/new", &moved);
+    second.moves_to("/new").await;
+    let (report, seen) = second.poll().await;
+    assert_eq!(report["held"], json!(null));
+    assert_eq!(seen, "new: Post 9");
+    assert_eq!(second.reader.current[1..], ids[..]);
+    second.stage.stop().await;
+}
+
+#[tokio::test]
+async fn posts_seen_only_while_held_come_out_when_an_operator_releases() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.compares_payloads = false;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    let anew = |days| -> Vec<Post> {
+        posts(days).into_iter().map(|p| Post { text: format!("Anew. {}", p.text), ..p }).collect()
+    };
+    assert!(stage.posts(&anew(2..=9)).await.held.is_some());
+    let status = stage.status().await;
+    assert_eq!(status["hold"]["kept"], 1);
+    assert!(status["hold"]["words"].as_str().unwrap().contains("are kept: 1"), "{status}");
+    let mut next = anew(3..=10);
+    next.retain(|p| p.day != 9);
+    assert!(stage.posts(&next).await.held.is_some());
+    stage.hours(1);
+    let release = Some(json!({ "action": "release" }));
+    let (code, status) = stage.admin("POST", "/feeds/news/hold", release).await;
+    assert_eq!((code, &status["hold"]), (200, &json!(null)), "{status}");
+    let step = stage.poll().await;
+    // What came and went is in the feed's history, and is no tombstone.
+    assert_eq!(step.events, "created 2, updated 6, retired 3");
+    assert!(stage.subscriber.living().contains(&"Post 9".to_owned()));
+    assert!(step.reader.starts_with("new: Post 10; changed: Post 8,"), "{}", step.reader);
+    assert!(step.reader.ends_with("gone: Post 2, Post 1"), "{}", step.reader);
+    stage.polls(4, 12).await;
+    assert_eq!(stage.subscriber.living().len(), 10);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_seen_while_held_outlives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let store = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
+    let mut stage = Stage::with(Format::Atom10, "", &store).await;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    assert!(stage.posts(&posts(8..=10)).await.held.is_some());
+    stage.restart().await;
+    let mut healed = posts(2..=10);
+    healed.retain(|p| p.day != 9);
+    let step = stage.posts(&healed).await;
+    assert_eq!((step.held, step.events.as_str()), (None, "created 2, retired 2"));
+    assert_eq!(stage.subscriber.living().len(), 10);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn what_is_missing_is_explained_until_it_is_decided() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=8)).await;
+    stage.hours(1);
+    let mut without = posts(1..=8);
+    without.retain(|p| p.day != 5);
+    stage.posts(&without).await;
+    stage.hours(6);
+    stage.poll().await;
+    let status = stage.status().await;
+    let pending = &status["pending"][0];
+    assert_eq!(status["pending_absences"], 1);
+    for (key, value) in [
+        ("title", json!("Post 5")),
+        ("evidence", json!("hole")),
+        ("observations", json!(2)),
+        ("would", json!("deleted")),
+    ] {
+        assert_eq!(pending[key], value, "{key} of {pending}");
+    }
+    assert!(pending["reason"].as_str().unwrap().contains("older items stay"), "{pending}");
+    assert!(pending["decides_at"].as_str().unwrap() > pending["since"].as_str().unwrap());
+    let id = pending["sync_id"].as_str().unwrap().to_owned();
+    let (code, item) = stage.admin("GET", &format!("/feeds/news/items/{id}"), None).await;
+    assert_eq!((code, &item["pending"]), (200, pending));
+    let page = stage.net.text("http://gateway.example/feeds/news/about").await;
+    assert!(page.contains("Missing, to be confirmed") && page.contains("Post 5"), "{page}");
+    stage.polls(5, 6).await;
+    let (_, item) = stage.admin("GET", &format!("/feeds/news/items/{id}"), None).await;
+    assert_eq!((&item["deleted"], &item["pending"]), (&json!(true), &json!(null)));
+    let said = item["events"][0]["reason"].as_str().unwrap();
+    assert!(said.contains("older items stay; so for"), "{said}");
+    assert_eq!(stage.status().await["pending"], json!([]));
+    stage.end().await;
+}

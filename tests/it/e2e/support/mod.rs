@@ -1,0 +1,19 @@
+//! A publisher, a gateway and those who read it, all in one process.
+
+mod follower;
+mod hub;
+mod net;
+pub mod post;
+pub mod publisher;
+mod reader;
+mod stage;
+mod subscriber;
+
+pub use follower::Followers;
+pub use hub::{Hub, callback, calls, pushes};
+pub use net::{PUBLIC, header};
+pub use post::{Format, Post, post, posts};
+pub use publisher::{Answer, Publisher};
+pub use reader::Reader;
+pub use stage::{FEED, Stage, Step};
+pub use subscriber::Subscriber;

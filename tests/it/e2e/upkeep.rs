@@ -1,0 +1,209 @@
+//! Restarts, configuration and administration.
+
+use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, posts};
+use serde_json::json;
+use tidegate::model::FeedName;
+
+fn on_disk(folder: &std::path::Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_goes_on_after_a_restart() {
+    for format in Format::BOTH {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stage = Stage::with(format, "", &on_disk(folder.path())).await;
+        stage.posts(&posts(1..=8)).await;
+        stage.hours(1);
+        let mut without = posts(1..=8);
+        without.remove(3);
+        let seen = stage.posts(&without).await;
+        let before = stage.state().await;
+        let etag = stage.net.get("http://gateway.example/feeds/news").send().await.unwrap();
+        stage.restart().await;
+        assert_eq!(stage.state().await, before);
+        let again = stage.net.get("http://gateway.example/feeds/news").send().await.unwrap();
+        assert_eq!(again.headers()["etag"], etag.headers()["etag"]);
+        // A hole that was seen before the restart is confirmed after it.
+        let step = stage.poll().await;
+        assert_eq!((step.events.as_str(), step.reader.as_str(), step.until), ("", "", seen.until));
+        stage.polls(5, 6).await;
+        assert!(stage.subscriber.item("Post 5").1);
+        stage.restart().await;
+        let step = stage.posts(&posts(1..=9)).await;
+        assert_eq!(step.events, "created 1, undeleted 1");
+        assert_eq!(stage.subscriber.item("Post 5").2.len(), 3);
+        stage.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn validators_outlive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+    let body = Format::Rss20.document(&posts(1..=5));
+    stage.answers(Answer::document("application/rss+xml", body).with("etag", "\"kept\""));
+    stage.poll().await;
+    stage.restart().await;
+    let step = stage.poll().await;
+    assert_eq!(step.outcome, "not_modified", "{step:?}");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_gateways_before_one_publisher_mint_different_ids() {
+    let mut known = Vec::new();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+        stage.posts(&posts(1..=5)).await;
+        known.push(stage.subscriber.known());
+        stage.end().await;
+    }
+    assert_eq!((known[0].len(), known[1].len()), (5, 5));
+    assert!(known[0].keys().all(|id| !known[1].contains_key(id)), "{known:?}");
+}
+
+#[tokio::test]
+async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=5)).await;
+    let mut config = stage.config().clone();
+    let feed = config.feeds.remove(0);
+    let restart = stage.gateway().reload(&config).await.unwrap();
+    assert!(restart.is_empty(), "{restart:?}");
+    assert_eq!(stage.status().await["standing"], "paused");
+    assert_eq!(stage.reader.visit().await.to_string(), "");
+    let (status, _) = stage.admin("POST", "/feeds/news/poll", None).await;
+    assert_eq!(status, 409);
+    let asked = stage.publisher.requests();
+    stage.hours(24 * 400);
+    assert_eq!(stage.publisher.requests(), asked);
+    // It is in the file again, beside a new one.
+    config.feeds.push(feed.clone());
+    let other = tidegate::config::Feed { name: FeedName::new("other").unwrap(), ..feed };
+    config.feeds.push(other);
+    stage.gateway().reload(&config).await.unwrap();
+    assert_eq!(stage.status().await["standing"], "active");
+    assert_eq!(stage.posts(&posts(2..=6)).await.events, "created 1, retired 1");
+    let (status, _) = stage.admin("GET", "/feeds/other", None).await;
+    assert_eq!(status, 200);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_named() {
+    let stage = Stage::new(Format::Rss20).await;
+    let mut config = stage.config().clone();
+    config.publish.archive_entries += 1;
+    assert_eq!(stage.gateway().reload(&config).await.unwrap(), ["publish"]);
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_feed_is_added_changed_and_deleted_by_the_api() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=5)).await;
+    let url = stage.publisher.address("/second");
+    let document = Format::Atom10.document(&posts(1..=3));
+    stage.publisher.set("/second", Answer::document("application/atom+xml", document));
+    let body = json!({ "url": url, "deletions": "eager" });
+    let (status, _) = stage.admin("PUT", "/feeds/second", Some(body)).await;
+    assert_eq!(status, 201);
+    let (status, report) = stage.admin("POST", "/feeds/second/poll", None).await;
+    assert_eq!((status, &report["error"]), (200, &json!(null)));
+    let mut second = crate::e2e::support::Reader::new(&stage.net, "second");
+    assert_eq!(second.visit().await.new.len(), 3);
+    // The file's feeds are the file's.
+    let (status, _) = stage.admin("DELETE", &format!("/feeds/{FEED}"), None).await;
+    assert_eq!(status, 409);
+    let (status, _) = stage.admin("DELETE", "/feeds/second", None).await;
+    assert_eq!(status, 204);
+    for view in ["", "/sync", "/complete"] {
+        let address = format!("http://gateway.example/feeds/second{view}");
+        assert_eq!(stage.net.get(&address).send().await.unwrap().status(), 410, "{view}");
+    }
+    // Added again, it goes on where it was.
+    let (status, _) = stage.admin("PUT", "/feeds/second", Some(json!({ "url": url }))).await;
+    assert!(status == 200 || status == 201, "{status}");
+    assert_eq!(second.visit().await.to_string(), "");
+    // Purged, it is gone for good.
+    let (status, _) = stage.admin("DELETE", "/feeds/second?purge=true", None).await;
+    assert_eq!(status, 204);
+    let address = "http://gateway.example/feeds/second";
+    assert_eq!(stage.net.get(address).send().await.unwrap().status(), 410);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_new_url_keeps_the_history() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=6)).await;
+    let before = stage.state().await;
+    let mut config = stage.config().clone();
+    config.feeds[0].url = Some(stage.publisher.address("/moved").parse().unwrap());
+    let document = Format::Rss20.document(&posts(2..=7));
+    stage.publisher.set("/moved", Answer::document("application/rss+xml", document));
+    stage.hours(1);
+    stage.gateway().reload(&config).await.unwrap();
+    let step = stage.poll().await;
+    assert_eq!((step.held, step.error), (None, None));
+    assert_eq!(step.events, "created 1, retired 1");
+    assert_eq!(step.reader, "new: Post 7; gone: Post 1");
+    let after = stage.state().await.unwrap();
+    assert!(before.unwrap().iter().all(|(id, sync)| after.get(id) == Some(sync)));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn administration_needs_the_token() {
+    let stage = Stage::new(Format::Rss20).await;
+    let address = "http://gateway.example/api/v1/feeds/news/poll";
+    let without = stage.net.request(reqwest::Method::POST, address).send().await.unwrap();
+    assert_eq!(without.status(), 401);
+    let wrong = stage.net.request(reqwest::Method::POST, address).bearer_auth("wrong");
+    assert_eq!(wrong.send().await.unwrap().status(), 401);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_outlives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+    stage.posts(&posts(1..=10)).await;
+    stage.hours(1);
+    assert!(stage.posts(&[]).await.held.is_some());
+    stage.hours(12);
+    stage.restart().await;
+    let step = stage.poll().await;
+    assert!(step.held.is_some() && step.events.is_empty(), "{step:?}");
+    let steps = stage.polls(4, 4).await;
+    assert_eq!(steps[3].held, None, "{steps:?}");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_feed_that_was_purged_begins_anew_and_its_subscribers_notice() {
+    let stage = Stage::new(Format::Rss20).await;
+    let url = stage.publisher.address("/second");
+    let serve = |days| {
+        let document = Format::Rss20.document(&posts(days));
+        stage.publisher.set("/second", Answer::document("application/rss+xml", document));
+    };
+    let put = json!({ "url": url });
+    let mut subscriber = Subscriber::new(&stage.net, "second", false);
+    serve(1..=5);
+    stage.admin("PUT", "/feeds/second", Some(put.clone())).await;
+    stage.admin("POST", "/feeds/second/poll", None).await;
+    subscriber.consume().await;
+    assert_eq!(subscriber.living().len(), 5);
+    // All in the same second.
+    assert_eq!(stage.admin("DELETE", "/feeds/second?purge=true", None).await.0, 204);
+    serve(4..=6);
+    stage.admin("PUT", "/feeds/second", Some(put)).await;
+    stage.admin("POST", "/feeds/second/poll", None).await;
+    subscriber.consume().await;
+    assert_eq!(subscriber.resets, 1);
+    assert_eq!(subscriber.living(), ["Post 4", "Post 5", "Post 6"]);
+    stage.stop().await;
+}

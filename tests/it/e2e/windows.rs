@@ -1,0 +1,116 @@
+//! The sync view's window, and subscribers that stay away.
+
+use crate::e2e::support::{Format, Stage, Subscriber, posts};
+
+const WINDOW: &str = "[publish]\nwindow = \"10d\"\ntombstones = \"20d\"\n";
+
+fn bounds(text: &str) -> (String, String) {
+    let sharing = text.split_once("<sx:sharing").unwrap().1;
+    let value = |name: &str| {
+        let rest = sharing.split_once(&format!(" {name}=\"")).unwrap().1;
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    (value("since"), value("until"))
+}
+
+async fn sync_view(stage: &Stage, query: &str) -> String {
+    stage.net.text(&format!("http://gateway.example/feeds/news/sync{query}")).await
+}
+
+#[tokio::test]
+async fn who_pauses_within_the_window_misses_nothing() {
+    for precise in [false, true] {
+        let mut stage = Stage::with(Format::Rss20, "deletions = \"eager\"", WINDOW).await;
+        let mut pausing = Subscriber::new(&stage.net, "news", precise);
+        stage.posts(&posts(1..=6)).await;
+        pausing.consume().await;
+        for newest in 7..=12 {
+            stage.hours(24);
+            let mut next = posts(newest - 5..=newest);
+            next.remove(2);
+            stage.posts(&next).await;
+        }
+        pausing.consume().await;
+        assert_eq!(pausing.resets, 0);
+        assert_eq!(Some(pausing.known()), stage.state().await);
+        // And once more, with nothing new in between.
+        pausing.consume().await;
+        assert_eq!((pausing.resets, Some(pausing.known())), (0, stage.state().await));
+        stage.end().await;
+    }
+}
+
+#[tokio::test]
+async fn changes_leave_the_window_and_since_rises() {
+    let mut stage = Stage::with(Format::Rss20, "", WINDOW).await;
+    stage.posts(&posts(1..=5)).await;
+    let (first_since, until) = bounds(&sync_view(&stage, "").await);
+    assert!(first_since < until);
+    stage.hours(24 * 6);
+    stage.posts(&posts(2..=6)).await;
+    let (since, _) = bounds(&sync_view(&stage, "").await);
+    assert_eq!(since, first_since, "all is within the window");
+    stage.hours(24 * 6);
+    let last = stage.posts(&posts(3..=7)).await;
+    let text = sync_view(&stage, "").await;
+    let (since, now) = bounds(&text);
+    assert_eq!((since, now), (until.clone(), last.until), "the first batch has left");
+    assert_eq!(text.matches("<item").count(), 2, "{text}");
+    // Who has seen the last of what left is not out of sync; who has seen less is.
+    assert_eq!(bounds(&sync_view(&stage, &format!("?since={until}")).await).0, until);
+    let told = bounds(&sync_view(&stage, &format!("?since={first_since}")).await).0;
+    assert!(told > first_since, "{told}");
+    // The complete feed has everything all the same.
+    assert_eq!(stage.subscriber.living().len(), 7);
+    let complete = stage.net.text("http://gateway.example/feeds/news/complete").await;
+    assert_eq!(complete.matches("<item").count(), 7);
+    stage.end_with_sleeper(0).await;
+}
+
+#[tokio::test]
+async fn who_is_away_for_longer_is_out_of_sync_and_recovers() {
+    for precise in [false, true] {
+        let mut stage = Stage::with(Format::Atom10, "deletions = \"eager\"", WINDOW).await;
+        let mut away = Subscriber::new(&stage.net, "news", precise);
+        stage.posts(&posts(1..=6)).await;
+        away.consume().await;
+        for newest in 7..=10 {
+            stage.hours(24 * 8);
+            let mut next = posts(newest - 5..=newest);
+            next.remove(2);
+            stage.posts(&next).await;
+        }
+        away.consume().await;
+        assert_eq!(away.resets, 1);
+        assert_eq!(Some(away.known()), stage.state().await);
+        away.consume().await;
+        assert_eq!(away.resets, 1, "once is enough");
+        stage.end_with_sleeper(1).await;
+    }
+}
+
+#[tokio::test]
+async fn an_until_of_the_future_starts_again() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=4)).await;
+    let future = "2031-01-01T00:00:00Z";
+    let (since, _) = bounds(&sync_view(&stage, &format!("?since={future}")).await);
+    assert!(since.as_str() > future, "{since}");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn since_answers_with_what_came_after_it() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    let mut untils = Vec::new();
+    for newest in 4..=9 {
+        stage.hours(1);
+        untils.push(stage.posts(&posts(newest - 3..=newest)).await.until);
+    }
+    for (at, until) in untils.iter().enumerate() {
+        let text = sync_view(&stage, &format!("?since={until}")).await;
+        assert_eq!(text.matches("<item").count(), untils.len() - at - 1, "{until}");
+        assert_eq!(bounds(&text), (until.clone(), untils[untils.len() - 1].clone()));
+    }
+    stage.end().await;
+}

@@ -1,0 +1,200 @@
+//! The fuzz targets on fixtures and on mutations of them, the same in every run. What libFuzzer
+//! does for hours (`fuzz/README.md`) begins here for some seconds.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// How many mutations a target gets, where `TIDEGATE_FUZZ` does not say.
+const MUTATIONS: u64 = 2000;
+/// How often one input is mutated.
+const MOST_AT_ONCE: u64 = 4;
+/// The largest input that is mutated, in bytes.
+const LARGEST: usize = 32 << 10;
+/// How much of a failing input is shown, in bytes.
+const SHOWN: usize = 4096;
+
+/// What breaks things, as libFuzzer reads it: a quoted token a line.
+fn tokens() -> Vec<Vec<u8>> {
+    let text = std::fs::read_to_string(root().join("fuzz/tokens.dict")).unwrap();
+    let quoted = text.lines().filter(|line| !line.starts_with('#'));
+    quoted
+        .map(|line| unescaped(line.strip_prefix('"').unwrap().strip_suffix('"').unwrap()))
+        .collect()
+}
+
+/// A token without a dictionary's escapes: `\\`, `\"` and `\xAB`.
+fn unescaped(token: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), token.chars());
+    while let Some(character) = rest.next() {
+        match (character, if character == '\\' { rest.next() } else { None }) {
+            ('\\', Some('x')) => {
+                let digits: String = rest.by_ref().take(2).collect();
+                bytes.push(u8::from_str_radix(&digits, 16).unwrap());
+            }
+            (_, escaped) => bytes.extend(escaped.unwrap_or(character).to_string().bytes()),
+        }
+    }
+    bytes
+}
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit.max(1) as u64).unwrap()
+    }
+
+    fn range(&mut self, length: usize) -> std::ops::Range<usize> {
+        let start = self.below(length + 1);
+        let most = (length - start).min(1 << self.below(10));
+        start..start + self.below(most + 1)
+    }
+}
+
+fn mutate(chance: &mut Chance, input: &mut Vec<u8>, other: &[u8], tokens: &[Vec<u8>]) {
+    let range = chance.range(input.len());
+    match chance.below(7) {
+        0 => drop(input.drain(range)),
+        1 => {
+            let copy = input[range.clone()].to_vec();
+            input.splice(range.end..range.end, copy);
+        }
+        2 => {
+            let token = &tokens[chance.below(tokens.len())];
+            input.splice(range.start..range.start, token.iter().copied());
+        }
+        3 => {
+            let piece = other[chance.range(other.len())].to_vec();
+            input.splice(range, piece);
+        }
+        4 => input.truncate(range.start),
+        5 => input[range].reverse(),
+        _ => {
+            let bit = 1 << chance.below(8);
+            input[range].iter_mut().take(1).for_each(|byte| *byte ^= bit);
+        }
+    }
+    input.truncate(LARGEST);
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below a folder, in order.
+fn files(folder: &str) -> Vec<Vec<u8>> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { walk(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    found.sort();
+    found.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// Pairs of feeds, as the merge target reads them.
+fn pairs() -> Vec<Vec<u8>> {
+    let mut pairs = Vec::new();
+    for number in 0..48 {
+        let folder = root().join(format!("tests/fixtures/merge/{number:03}"));
+        let [Ok(local), Ok(incoming)] =
+            ["local.xml", "incoming.xml"].map(|file| std::fs::read(folder.join(file)))
+        else {
+            continue;
+        };
+        pairs.push([local, vec![targets::BETWEEN], incoming].concat());
+    }
+    pairs
+}
+
+/// Runs a target on every seed and on mutations of them; names the first input that breaks it.
+fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
+    let mutations = std::env::var("TIDEGATE_FUZZ").ok();
+    let mutations = mutations.map_or(MUTATIONS, |text| text.parse().unwrap());
+    assert!(!seeds.is_empty());
+    let check = |input: &[u8]| {
+        if catch_unwind(AssertUnwindSafe(|| target(input))).is_err() {
+            let shown = &input[..input.len().min(SHOWN)];
+            panic!("this input breaks it: {:?}", String::from_utf8_lossy(shown));
+        }
+    };
+    seeds.iter().for_each(|seed| check(seed));
+    let tokens = tokens();
+    let mut chance = Chance(0x9E37_79B9_7F4A_7C15 ^ salt);
+    for _ in 0..mutations {
+        let mut input = seeds[chance.below(seeds.len())].clone();
+        let other = &seeds[chance.below(seeds.len())];
+        for _ in 0..=chance.below(MOST_AT_ONCE as usize) {
+            mutate(&mut chance, &mut input, other, &tokens);
+        }
+        check(&input);
+    }
+}
+
+#[test]
+fn documents() {
+    run(targets::document, &files("tests/fixtures/feeds"), 1);
+}
+
+#[test]
+fn documents_with_sync_markup() {
+    run(targets::document, &files("tests/fixtures/merge"), 2);
+}
+
+#[test]
+fn merges() {
+    run(targets::merge, &pairs(), 3);
+}
+
+#[test]
+fn collections() {
+    run(targets::document, &files("fuzz/seeds/collection"), 8);
+}
+
+#[test]
+fn subscription_lists() {
+    run(targets::opml, &files("fuzz/seeds/opml"), 9);
+}
+
+#[test]
+fn configurations() {
+    let mut seeds = files("src/config/tests");
+    seeds.retain(|seed| !seed.starts_with(b"//"));
+    seeds.extend(files("config"));
+    run(targets::config, &seeds, 4);
+}
+
+#[test]
+fn sup_documents() {
+    run(targets::sup, &files("fuzz/seeds/sup"), 6);
+}
+
+#[test]
+fn requests_to_a_hub() {
+    run(targets::websub, &files("fuzz/seeds/websub"), 7);
+}
+
+#[test]
+fn texts() {
+    let mut seeds = files("tests/fixtures/feeds");
+    let short = [
+        "<p>Some &amp; more <a href=\"http://a.example/?utm_source=x&amp;b=1#c\">link</a>.</p>",
+        "https://www.publisher.example/2026/01/a-long-name-of-a-post.html?utm_source=rss&id=3#c",
+        "tag:publisher.example,2026-01-01:/posts/1",
+        "2026-11-20T16:20:05.123+01:00",
+        "2026-11-20T16:20:05Z",
+    ];
+    seeds.extend(short.map(|text| text.as_bytes().to_vec()));
+    run(targets::text, &seeds, 5);
+}

@@ -1,0 +1,475 @@
+//! A feed can be read back to its beginning, by whoever follows Feed History or SSE, whatever its
+//! publisher does and whenever they come; and what was sealed once never changes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+mod consumers;
+mod document;
+mod publisher;
+mod retention;
+pub mod site;
+use crate::support;
+
+use consumers::{Historian, Subscriber};
+use document::Document;
+use proptest::prelude::*;
+use publisher::{Act, Publisher};
+use site::{Held, READER, SYNC, Site};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use support::Gate;
+use tidegate::archive::Policy;
+use tidegate::model::{Deletions, Time};
+use tidegate::store::Store;
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// What happens between two polls, and who comes after the second.
+#[derive(Debug, Clone)]
+struct Step {
+    acts: Vec<Act>,
+    hours: i64,
+    visitors: [bool; 4],
+    newcomer: bool,
+    /// The gateway comes to an older document of the publisher.
+    older: bool,
+    /// The operator redacts an item, a living one or a tombstone.
+    redacted: Option<u8>,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (1_u8..4).prop_map(Act::Publish),
+        1 => (8_u8..20).prop_map(Act::Publish),
+        3 => any::<u8>().prop_map(Act::Edit),
+        1 => any::<u8>().prop_map(Act::Rename),
+        2 => any::<u8>().prop_map(Act::Delete),
+        2 => any::<u8>().prop_map(Act::Drop),
+        1 => Just(Act::Restore),
+        1 => any::<u8>().prop_map(Act::Noise),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let hours = prop_oneof![8 => 1_i64..40, 1 => 100_i64..1500];
+    let acts = proptest::collection::vec(act(), 0..3);
+    let comes = prop::bool::weighted(0.15);
+    let visitors = [comes; 4];
+    let seldom = || prop::bool::weighted(0.05);
+    let redacted = proptest::option::weighted(0.08, any::<u8>());
+    (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(
+        |(acts, hours, visitors, newcomer, older, redacted)| Step {
+            acts,
+            hours,
+            visitors,
+            newcomer,
+            older,
+            redacted,
+        },
+    )
+}
+
+/// Whether a copy is what the specification promises: exactly the living items where deletions are
+/// honoured, every living item in its last version where not.
+fn check(historian: &Historian, held: &BTreeMap<String, Held>, rss: bool) {
+    let living: Vec<&Held> = held.values().filter(|item| !item.deleted).collect();
+    for item in &living {
+        let copy = historian.entries.get(&item.published_id);
+        let copy = copy.unwrap_or_else(|| panic!("{item:?} is missing in {historian:?}"));
+        assert_eq!(
+            (&copy.title, &copy.text, copy.updates),
+            (&item.title, &item.text, item.updates),
+            "{historian:?}"
+        );
+    }
+    if historian.honours && !rss {
+        assert_eq!(historian.entries.len(), living.len(), "{historian:?} of {living:?}");
+    }
+}
+
+fn check_subscriber(subscriber: &Subscriber, held: &BTreeMap<String, Held>) {
+    assert_eq!(subscriber.entries.len(), held.len());
+    for (id, item) in held {
+        let copy = &subscriber.entries[id];
+        assert_eq!((copy.updates, copy.deleted), (item.updates, item.deleted));
+        assert_eq!(copy.id, item.published_id);
+        // Nothing is left of what was redacted.
+        assert!(copy.title == item.title || (item.deleted && item.title.is_empty()), "{copy:?}");
+        // What a tombstone shows is a notice.
+        assert!(item.deleted || copy.text == item.text, "{copy:?} is not {item:?}");
+    }
+}
+
+/// A publisher, a gateway and those who follow it.
+struct World {
+    publisher: Publisher,
+    site: Site,
+    last: Option<String>,
+    rss: bool,
+    /// The sync ids of what was redacted.
+    redacted: BTreeSet<String>,
+}
+
+impl World {
+    async fn new(entries: u32, window: usize, rss: bool, deletions: Deletions) -> Self {
+        let mut gate = Gate::new().await;
+        gate.archives = Policy { entries, ..Policy::default() };
+        gate.options.deletions = deletions;
+        // Whole hours pass in a story, so that nothing leaves the window within a second of a poll.
+        gate.window += Duration::from_secs(1800);
+        let site = Site::new(gate).await;
+        let (publisher, redacted) = (Publisher::new(window, rss), BTreeSet::new());
+        let mut world = Self { publisher, site, last: None, rss, redacted };
+        world.poll().await;
+        world
+    }
+
+    async fn poll(&mut self) {
+        let text = self.publisher.document();
+        let gate = &mut self.site.gate;
+        gate.age().await;
+        // The gateway polls again and again; what must be confirmed is.
+        if self.last.as_ref() == Some(&text) {
+            gate.same().await;
+        } else {
+            gate.take(&text).await;
+            self.last = Some(text);
+        }
+    }
+
+    async fn step(&mut self, step: &Step) {
+        for act in &step.acts {
+            self.publisher.act(act);
+        }
+        self.site.gate.later(step.hours);
+        self.poll().await;
+        if step.older {
+            self.walk().await;
+        }
+        if let Some(n) = step.redacted {
+            self.redact(n).await;
+        }
+    }
+
+    /// Redacts an item; answers its sync id and its published id.
+    async fn redact(&mut self, n: u8) -> Option<(String, String)> {
+        let known = self.site.gate.snapshot().await.known;
+        let known: Vec<_> = known.into_iter().filter(|known| !known.is_redacted()).collect();
+        let item = known.get(usize::from(n) % known.len().max(1))?;
+        self.site.gate.redact_item(&item.id).await;
+        self.redacted.insert(item.id.to_string());
+        Some((item.id.to_string(), item.published_id.clone()))
+    }
+
+    /// Comes to an older document, which changes nothing that readers see.
+    async fn walk(&mut self) {
+        let titles = |text: &str| -> Vec<String> {
+            let entries = Document::read(text).entries.into_iter();
+            entries.map(|entry| entry.title).collect()
+        };
+        let before = titles(&self.site.text(READER).await);
+        let older = self.publisher.older();
+        assert_eq!(self.site.gate.backfill(&older, &[]).await.taken, 3);
+        assert_eq!(titles(&self.site.text(READER).await), before);
+    }
+
+    /// The tags and texts of archives.
+    async fn tags<T>(&self, of: &BTreeMap<String, T>) -> BTreeMap<String, (String, String)> {
+        let mut tags = BTreeMap::new();
+        for id in of.keys() {
+            let (_, headers, text) = self.site.ask(&format!("{READER}/archive/{id}"), &[]).await;
+            let tag = headers["etag"].to_str().unwrap().to_owned();
+            tags.insert(id.clone(), (tag, text));
+        }
+        tags
+    }
+
+    async fn check_newcomers(&self) {
+        let held = self.site.held().await;
+        for mut historian in
+            [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()]
+        {
+            historian.consume(&self.site).await;
+            check(&historian, &held, self.rss);
+        }
+        let mut subscriber = Subscriber::default();
+        subscriber.consume(&self.site).await;
+        check_subscriber(&subscriber, &held);
+    }
+}
+
+/// What the sync view shows, as `?as-of=` must answer it later.
+type Seen = (Vec<(String, u32, bool)>, Vec<String>, Option<String>);
+
+fn seen(text: &str) -> Seen {
+    let document = Document::read(text);
+    let entries = document.entries.into_iter().map(|e| (e.sync_id, e.updates, e.deleted));
+    (entries.collect(), document.deletions, document.until)
+}
+
+/// Every sync view that was seen is answered again as of its time.
+async fn check_past(world: &World, moments: &[(Time, Seen)]) {
+    for (at, then) in moments {
+        let text = world.site.text(&format!("{SYNC}?as-of={at}")).await;
+        let ((found, gone, until), (entries, deletions, last)) = (seen(&text), then);
+        // What was redacted is in no past.
+        let kept = entries.iter().filter(|(id, ..)| !world.redacted.contains(id));
+        assert_eq!(
+            found.iter().collect::<Vec<_>>(),
+            kept.collect::<Vec<_>>(),
+            "as of {at}: {text}"
+        );
+        if world.redacted.is_empty() {
+            assert_eq!((&gone, &until), (deletions, last), "as of {at}: {text}");
+        }
+    }
+}
+
+async fn story(mut world: World, steps: &[Step]) {
+    let mut moments = Vec::new();
+    let mut historians =
+        [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
+    let mut subscriber = Subscriber::default();
+    for (n, step) in steps.iter().enumerate() {
+        world.step(step).await;
+        let last = n + 1 == steps.len();
+        // Two commits of one poll take two seconds.
+        let at = world.site.gate.store_state().await.shown.max(world.site.gate.now);
+        moments.push((at, seen(&world.site.text(SYNC).await)));
+        let held = world.site.held().await;
+        for (historian, comes) in historians.iter_mut().zip(step.visitors) {
+            if comes || last {
+                historian.consume(&world.site).await;
+                check(historian, &held, world.rss);
+            }
+        }
+        if step.visitors[3] || last {
+            subscriber.consume(&world.site).await;
+            check_subscriber(&subscriber, &held);
+        }
+        if step.newcomer || last {
+            world.check_newcomers().await;
+        }
+    }
+    for historian in historians {
+        assert!(historian.missing.is_empty());
+    }
+    world.site.gate.later(1);
+    check_past(&world, &moments).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Show 1: those who start, stop and come back at any time end right.
+    #[test]
+    fn whoever_follows_ends_with_what_the_gateway_holds(
+        steps in proptest::collection::vec(step(), 5..70),
+        entries in prop_oneof![1 => Just(1_u32), 2 => 2_u32..8, 2 => Just(20_u32)],
+        window in 3_usize..12,
+        rss in prop::bool::weighted(0.3),
+        eager in any::<bool>(),
+    ) {
+        let deletions = if eager { Deletions::Eager } else { Deletions::Safe };
+        block_on(async {
+            let world = World::new(entries, window, rss, deletions).await;
+            story(world, &steps).await;
+        });
+    }
+}
+
+/// A small generator of our own: the same thousand polls in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+
+    fn byte(&mut self) -> u8 {
+        u8::try_from(self.roll(256)).unwrap()
+    }
+
+    fn step(&mut self) -> Step {
+        let mut acts = Vec::new();
+        for _ in 0..self.roll(3) {
+            let byte = self.byte();
+            acts.push(match self.roll(12) {
+                0..4 => Act::Publish(1 + byte % 3),
+                4 => Act::Publish(8 + byte % 10),
+                5..8 => Act::Edit(byte),
+                8 => Act::Delete(byte),
+                9 => Act::Drop(byte),
+                10 => Act::Rename(byte),
+                _ => Act::Restore,
+            });
+        }
+        let hours = i64::try_from(1 + self.roll(30)).unwrap();
+        Step { acts, hours, visitors: [false; 4], newcomer: false, older: false, redacted: None }
+    }
+}
+
+/// An archive without its link to the next one, and that link.
+fn without_next(text: &str) -> (String, Option<String>) {
+    let Some(at) = text.find("<link rel=\"next-archive\"") else { return (text.to_owned(), None) };
+    let end = at + text[at..].find("/>").unwrap() + 2;
+    (format!("{}{}", &text[..at], &text[end..]), Some(text[at..end].to_owned()))
+}
+
+/// Show 3: all archives are read again after each of 1,000 polls; nothing of them changes but that
+/// the newest comes to lead to the next one, once, and that what is redacted goes.
+#[test]
+fn an_archive_never_changes_but_for_its_link_to_the_next() {
+    block_on(async {
+        let mut world = World::new(20, 10, false, Deletions::Eager).await;
+        let mut dice = Dice(7);
+        let mut known: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
+        let feed = world.site.gate.feed.clone();
+        let mut resealed = 0;
+        for poll in 0..1000 {
+            world.step(&dice.step()).await;
+            let mut redacted = None;
+            if poll % 40 == 39 {
+                let tags = world.tags(&known).await;
+                redacted = world.redact(dice.byte()).await;
+                let (id, published) = redacted.as_ref().unwrap();
+                for (archive, (tag, text)) in tags {
+                    let is_in = text.contains(&format!("sx:sync id=\"{id}\""));
+                    resealed += u32::from(is_in);
+                    let address = format!("{READER}/archive/{archive}");
+                    let (status, headers, now) = world.site.ask(&address, &[]).await;
+                    assert_eq!(status, 200);
+                    // Under the same address, with another tag, and without the text.
+                    assert!(tag != headers["etag"] || !is_in, "{now}");
+                    assert!(!now.contains(&format!("sx:sync id=\"{id}\"")), "{now}");
+                    if is_in {
+                        let then = Document::read(&text);
+                        let mut now = Document::read(&now);
+                        // A deletion of it stands there, unless one that lives bears its id.
+                        now.deletions.retain(|id| !then.deletions.contains(id));
+                        assert!(now.deletions.iter().all(|gone| gone == published), "{now:?}");
+                        let left = then.entries.iter().filter(|entry| entry.sync_id != *id);
+                        assert!(left.eq(&now.entries));
+                    }
+                }
+            }
+            if poll % 100 == 99 {
+                // What was rendered is forgotten, so that all of it is rendered anew.
+                world.site.forget();
+            }
+            let notes = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
+            assert_eq!(notes.len(), known.len().max(notes.len()), "an archive is gone");
+            let newest = world.site.gate.store_state().await.shown;
+            let sealed = std::iter::once(newest).chain(notes.iter().map(|note| note.sealed));
+            assert!(sealed.is_sorted_by(|newer, older| newer > older), "{notes:?}");
+            for (n, note) in notes.iter().enumerate() {
+                let text = world.site.text(&format!("{READER}/archive/{}", note.id)).await;
+                let (text, next) = without_next(&text);
+                assert_eq!(next.is_some(), n > 0, "the newest has none after it, the others have");
+                let old = known.insert(note.id.to_string(), (text.clone(), next.clone()));
+                if let Some((old_text, old_next)) = old {
+                    let of = redacted.as_ref().map(|(id, _)| format!("sx:sync id=\"{id}\""));
+                    let resealed = of.is_some_and(|id| old_text.contains(&id));
+                    assert!(old_text == text || resealed, "after poll {poll}");
+                    assert!(old_next.is_none() || old_next == next, "after poll {poll}");
+                }
+            }
+        }
+        assert!(known.len() > 60, "only {} archives", known.len());
+        assert!(resealed > 20, "only {resealed} archives were sealed again");
+        world.check_newcomers().await;
+    });
+}
+
+#[test]
+fn an_entry_stays_in_the_subscription_document_until_its_archive_can_be_reached() {
+    block_on(async {
+        let mut world = World::new(100, 5, false, Deletions::Safe).await;
+        let reader = Document::read(&world.site.text(READER).await);
+        assert_eq!((reader.entries.len(), reader.link("prev-archive")), (4, None));
+        world.publisher.act(&Act::Publish(1));
+        world.site.gate.later(1);
+        world.poll().await;
+        let reader = Document::read(&world.site.text(READER).await);
+        assert_eq!((reader.entries.len(), reader.link("prev-archive")), (5, None));
+        // One more: the oldest leaves the window, in the very poll that seals it.
+        world.publisher.act(&Act::Publish(1));
+        world.site.gate.later(1);
+        world.poll().await;
+        let reader = Document::read(&world.site.text(READER).await);
+        let archive = reader.link("prev-archive").unwrap();
+        assert_eq!(reader.link("previous"), Some(archive));
+        let archive = Document::read(&world.site.text(archive).await);
+        assert_eq!(archive.entries.len(), 6, "all that was unsealed is sealed");
+        assert_eq!((archive.link("prev-archive"), archive.link("next-archive")), (None, None));
+        assert_eq!(archive.entries[0].title, "The story of day 6", "the newest first");
+        // A deletion alone seals nothing: the reader view tells it until it is sealed.
+        world.publisher.act(&Act::Delete(1));
+        world.site.gate.later(1);
+        world.poll().await;
+        let reader = Document::read(&world.site.text(READER).await);
+        assert_eq!(reader.deletions.len(), 1);
+        let before = reader.link("prev-archive").unwrap().to_owned();
+        world.publisher.act(&Act::Publish(5));
+        world.site.gate.later(1);
+        world.poll().await;
+        world.publisher.act(&Act::Publish(5));
+        world.site.gate.later(1);
+        world.poll().await;
+        let reader = Document::read(&world.site.text(READER).await);
+        let archive = reader.link("prev-archive").unwrap();
+        assert_ne!(archive, before);
+        let sealed = Document::read(&world.site.text(archive).await);
+        assert_eq!(sealed.deletions, reader.deletions, "also while it is in the window");
+        world.check_newcomers().await;
+    });
+}
+
+/// A store of a program that knew no archives is taken as it is: the next change that is shown seals
+/// all that it has, retired items and tombstones included.
+#[test]
+fn a_store_from_before_archives_is_sealed_from_its_beginning() {
+    block_on(async {
+        let mut dice = Dice(11);
+        let (publisher, site) = (Publisher::new(6, false), Site::new(before().await).await);
+        let (last, rss, redacted) = (None, false, BTreeSet::new());
+        let mut world = World { publisher, site, last, rss, redacted };
+        for _ in 0..40 {
+            world.step(&dice.step()).await;
+        }
+        let state = world.site.gate.store_state().await;
+        assert_eq!((state.archives.next, state.archives.newest.clone()), (0, None));
+        assert!(state.living > state.current && state.tombstones > 0, "{state:?}");
+        world.site.gate.before_archives = false;
+        world.publisher.act(&Act::Publish(1));
+        world.site.gate.later(1);
+        world.poll().await;
+        let after = world.site.gate.store_state().await.archives;
+        assert_eq!(
+            after.next,
+            u64::from((state.living + state.tombstones + 1).div_ceil(4)),
+            "{state:?}"
+        );
+        assert_eq!(after.unsealed, 0);
+        world.check_newcomers().await;
+    });
+}
+
+/// A gateway that knows no archives yet.
+async fn before() -> Gate {
+    let mut gate = Gate::new().await;
+    gate.before_archives = true;
+    gate.archives = Policy { entries: 4, ..Policy::default() };
+    gate.options.deletions = Deletions::Eager;
+    gate
+}

@@ -1,0 +1,369 @@
+//! What the gateway makes of what publishers do, scenario by scenario.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::string_slice)]
+
+mod backfill;
+mod came;
+mod heads;
+mod held;
+mod holes;
+mod ill_formed;
+mod moved;
+mod order;
+mod probe;
+mod series;
+use crate::support;
+mod upgraded;
+
+use support::{Gate, Post, SITE, atom, kinds, post};
+use tidegate::model::{Deletions, EventKind::*};
+use tidegate::store::Select;
+
+fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+    range.rev().map(post).collect()
+}
+
+#[tokio::test]
+async fn a_scroll_retires_and_never_deletes() {
+    let mut gate = Gate::new().await;
+    assert_eq!(kinds(&gate.posts(&days(1..=5)).await), [Created; 5]);
+    gate.later(1);
+    let verdict = gate.posts(&days(2..=6)).await;
+    assert_eq!(kinds(&verdict), [Created, Retired]);
+    assert_eq!(gate.items(Select::All).await.len(), 6);
+    gate.later(24 * 9);
+    assert_eq!(kinds(&gate.same().await), []);
+}
+
+#[tokio::test]
+async fn a_returned_item_makes_no_version() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=5)).await;
+    gate.posts(&days(2..=6)).await;
+    let verdict = gate.posts(&days(1..=6)).await;
+    assert_eq!(kinds(&verdict), [Returned]);
+    assert_eq!(verdict.change.as_ref().and_then(|c| c.tick), None);
+}
+
+#[tokio::test]
+async fn a_deletion_in_the_middle_waits_a_day_and_comes_out_on_a_quiet_feed() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    let mut without = days(1..=8);
+    without.remove(3);
+    assert_eq!(kinds(&gate.posts(&without).await), []);
+    gate.later(12);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(12);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Deleted]);
+    let event = &verdict.events()[0];
+    assert!(event.seen_gone.is_some() && event.tick.is_some());
+    let items = gate.items(Select::All).await;
+    assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
+    assert!(gate.reader().await.iter().all(|(id, _)| *id != post(5).id));
+}
+
+#[tokio::test]
+async fn an_accident_that_is_mended_leaves_no_trace() {
+    let mut gate = Gate::new().await;
+    let all = days(1..=8);
+    gate.posts(&all).await;
+    let before = gate.store_state().await;
+    let mut without = all.clone();
+    without.remove(2);
+    gate.later(1);
+    gate.posts(&without).await;
+    gate.later(2);
+    assert_eq!(kinds(&gate.posts(&all).await), []);
+    assert_eq!(gate.store_state().await.tick, before.tick);
+}
+
+#[tokio::test]
+async fn a_deletion_with_backfill_in_a_full_window() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    gate.posts(&days(3..=10)).await;
+    gate.later(1);
+    let mut next = days(2..=10);
+    next.retain(|p| p.day != 6);
+    assert_eq!(kinds(&gate.posts(&next).await), [Returned]);
+    gate.later(13);
+    gate.same().await;
+    gate.later(13);
+    assert_eq!(kinds(&gate.same().await), [Deleted]);
+}
+
+#[tokio::test]
+async fn an_eager_feed_deletes_at_once_and_undeletes() {
+    let mut gate = Gate::new().await;
+    gate.options.deletions = Deletions::Eager;
+    let all = days(1..=8);
+    gate.posts(&all).await;
+    let mut without = all.clone();
+    let gone = without.remove(3);
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&without).await), [Deleted]);
+    gate.later(1);
+    let verdict = gate.posts(&all).await;
+    assert_eq!(kinds(&verdict), [Undeleted]);
+    let item = gate.items(Select::All).await;
+    let item = item.iter().find(|i| i.published_id == gone.id).unwrap();
+    assert_eq!(item.shared.winner.updates.value(), 3);
+    assert!(!item.shared.winner.deleted);
+}
+
+#[tokio::test]
+async fn deletions_off_retires() {
+    let mut gate = Gate::new().await;
+    gate.options.deletions = Deletions::Off;
+    gate.posts(&days(1..=8)).await;
+    let mut without = days(1..=8);
+    without.remove(3);
+    assert_eq!(kinds(&gate.posts(&without).await), [Retired]);
+}
+
+#[tokio::test]
+async fn a_merged_feed_with_a_window_per_source_deletes_nothing() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=10)).await;
+    for day in 11..16 {
+        gate.later(24);
+        let mut next = days(1..=day);
+        // The new item pushes out one of its own source from the middle.
+        next.retain(|p| p.day > 10 || p.day + 10 > day + 5 || p.day < 3);
+        let verdict = gate.posts(&next).await;
+        assert!(!kinds(&verdict).contains(&Deleted), "{:?}", verdict.events());
+    }
+    gate.later(100);
+    assert!(!kinds(&gate.same().await).contains(&Deleted));
+}
+
+#[tokio::test]
+async fn http_to_https_is_no_news_to_readers() {
+    let mut gate = Gate::new().await;
+    let old = days(1..=8);
+    gate.posts(&old).await;
+    let before = gate.reader().await;
+    let moved: Vec<Post> = old
+        .iter()
+        .map(|p| Post {
+            id: p.id.replace("http://", "https://"),
+            link: p.link.replace("http://", "https://"),
+            ..p.clone()
+        })
+        .collect();
+    gate.later(1);
+    let held = gate.posts(&moved).await;
+    assert!(held.held.is_some(), "a migration is held until it is confirmed");
+    assert_eq!(kinds(&held), []);
+    for _ in 0..4 {
+        gate.later(1);
+        gate.posts(&moved).await;
+    }
+    let events = gate.store_events().await;
+    assert_eq!(events.iter().filter(|e| **e == Rekeyed).count(), 8);
+    assert_eq!(events.iter().filter(|e| **e == Created).count(), 8);
+    assert!(!events.contains(&Deleted) && !events.contains(&Updated));
+    assert_eq!(gate.reader().await, before, "the published ids stay");
+}
+
+#[tokio::test]
+async fn a_retitled_post_with_a_title_made_id_is_one_item() {
+    let mut gate = Gate::new().await;
+    let mut posts = days(1..=6);
+    gate.posts(&posts).await;
+    let id = posts[0].id.clone();
+    posts[0].title = "The story of day 6, corrected".to_owned();
+    posts[0].id = "http://publisher.example/2026/the-story-of-day-6-corrected".to_owned();
+    gate.later(1);
+    let verdict = gate.posts(&posts).await;
+    assert_eq!(kinds(&verdict), [Rekeyed, Updated]);
+    assert_eq!(gate.reader().await[0].0, id);
+    assert_eq!(verdict.events()[0].old_native_id.as_deref(), Some(id.as_str()));
+}
+
+#[tokio::test]
+async fn an_empty_document_that_heals_leaves_no_trace() {
+    let mut gate = Gate::new().await;
+    let all = days(1..=6);
+    gate.posts(&all).await;
+    let before = gate.reader().await;
+    gate.later(1);
+    assert!(gate.posts(&[]).await.held.is_some());
+    assert_eq!(gate.reader().await, before);
+    gate.later(5);
+    let healed = gate.posts(&all).await;
+    assert_eq!((kinds(&healed), healed.held), (vec![], None));
+}
+
+#[tokio::test]
+async fn an_empty_document_that_stays_retires() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    for _ in 0..30 {
+        gate.later(1);
+        gate.posts(&[]).await;
+    }
+    let events = gate.store_events().await;
+    assert_eq!(events.iter().filter(|e| **e == Retired).count(), 6);
+    assert!(!events.contains(&Deleted));
+}
+
+#[tokio::test]
+async fn another_sites_feed_is_a_new_base_line() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    let other: Vec<Post> = (20..26)
+        .map(|day| Post {
+            id: format!("tag:elsewhere.example,2026:{day}"),
+            title: format!("Elsewhere {day}"),
+            link: format!("http://elsewhere.example/{day}"),
+            text: "Nothing of it was ever in the other feed, and it is long enough to be a text."
+                .into(),
+            ..post(day)
+        })
+        .collect();
+    let document = atom("http://elsewhere.example/", &other);
+    gate.later(1);
+    assert!(gate.take(&document).await.held.is_some());
+    for _ in 0..10 {
+        gate.later(1);
+        gate.take(&document).await;
+    }
+    let events = gate.store_events().await;
+    assert_eq!(events.iter().filter(|e| **e == Retired).count(), 6);
+    assert!(!events.contains(&Deleted));
+    assert_eq!(gate.reader().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_busy_feed_that_turns_over_its_window_is_never_held() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=10)).await;
+    gate.later(1);
+    let verdict = gate.posts(&days(21..=30)).await;
+    assert_eq!(verdict.held, None);
+    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Created).count(), 10);
+    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Retired).count(), 10);
+}
+
+#[tokio::test]
+async fn counters_and_stamps_make_no_version_but_are_served() {
+    let mut gate = Gate::new().await;
+    let mut posts = days(1..=4);
+    let counted = |n: u32| {
+        format!(
+            "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{n}</slash:comments>"
+        )
+    };
+    posts[0].extra = counted(1);
+    gate.posts(&posts).await;
+    posts[0].extra = counted(2);
+    gate.later(1);
+    let verdict = gate.posts(&posts).await;
+    assert_eq!(kinds(&verdict), []);
+    let items = gate.items(Select::Current).await;
+    assert!(items[0].shared.winner.data.xml.contains(">2</slash:comments>"));
+    assert_eq!(items[0].shared.winner.updates.value(), 1);
+}
+
+#[tokio::test]
+async fn a_mass_change_is_held_and_then_comes_out_as_one_batch() {
+    let mut gate = Gate::new().await;
+    let mut posts = days(1..=8);
+    gate.posts(&posts).await;
+    for p in &mut posts {
+        p.text = format!("A new template. {}", p.text);
+    }
+    gate.later(1);
+    assert!(gate.posts(&posts).await.held.is_some());
+    gate.later(1);
+    gate.posts(&posts).await;
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&posts).await), [Updated; 8]);
+}
+
+#[tokio::test]
+async fn half_of_the_items_or_fewer_are_never_held() {
+    let mut gate = Gate::new().await;
+    let mut posts = days(1..=8);
+    gate.posts(&posts).await;
+    for p in posts.iter_mut().take(4) {
+        p.text.push_str(" More.");
+    }
+    assert_eq!(kinds(&gate.posts(&posts).await), [Updated; 4]);
+}
+
+#[tokio::test]
+async fn a_cut_document_adds_and_takes_nothing_away() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    let whole = atom(SITE, &days(1..=7));
+    let cut = &whole[..whole.len() * 2 / 5];
+    gate.later(1);
+    let verdict = gate.take(cut).await;
+    assert_eq!(kinds(&verdict), [Created]);
+    assert_eq!(gate.reader().await.len(), 7);
+}
+
+#[tokio::test]
+async fn entries_that_share_an_id_are_told_apart_whichever_comes_first() {
+    let mut gate = Gate::new().await;
+    let twin = |day: u32| Post { id: "same".into(), ..post(day) };
+    gate.posts(&[twin(2), twin(1)]).await;
+    gate.later(1);
+    let verdict = gate.posts(&[twin(3), twin(2), twin(1)]).await;
+    assert_eq!(kinds(&verdict), [Created]);
+    assert_eq!(verdict.events()[0].title, "The story of day 3");
+}
+
+/// Since when each item is shown as it is: (title, render revision), in the reader's order.
+async fn touched(gate: &Gate) -> Vec<(u32, u64)> {
+    let items = gate.items(Select::Current).await;
+    let day = |title: &str| title.rsplit(' ').next().unwrap().parse().unwrap();
+    items.iter().map(|i| (day(&i.shared.winner.data.card.title), i.touched)).collect()
+}
+
+/// What a reader who comes back with an earlier document must be given (RFC 3229).
+#[tokio::test]
+async fn every_item_says_since_when_it_is_shown_as_it_is() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=4)).await;
+    assert_eq!(touched(&gate).await, [(4, 1), (3, 1), (2, 1), (1, 1)]);
+    gate.posts(&days(2..=5)).await;
+    assert_eq!(touched(&gate).await, [(5, 2), (4, 1), (3, 1), (2, 1)]);
+    // Bytes without a version, a version, and one that comes back.
+    let mut next = days(1..=5);
+    next[1].extra = "<slash:comments xmlns:slash=\"urn:x\"/>".to_owned();
+    next[2].text = "Told quite otherwise, so that everybody sees it.".to_owned();
+    assert_eq!(kinds(&gate.posts(&next).await).len(), 2);
+    assert_eq!(touched(&gate).await, [(5, 2), (4, 3), (3, 3), (2, 1), (1, 3)]);
+    // Something else changes: nothing is touched.
+    gate.take(&atom("http://publisher.example/new/", &next)).await;
+    assert_eq!(gate.store_state().await.render, 4);
+    assert_eq!(touched(&gate).await, [(5, 2), (4, 3), (3, 3), (2, 1), (1, 3)]);
+    assert_eq!(gate.store_state().await.deltas_from, 0, "entries told it all");
+}
+
+#[tokio::test]
+async fn what_entries_cannot_tell_is_noted() {
+    let mut gate = Gate::new().await;
+    let mut posts = days(1..=6);
+    gate.posts(&posts).await;
+    // An item that changes may stand anywhere.
+    posts[4].text = "Told quite otherwise, so that everybody sees it.".to_owned();
+    let changed = posts.remove(4);
+    posts.insert(0, changed);
+    gate.posts(&posts).await;
+    assert_eq!(gate.store_state().await.deltas_from, 0);
+    posts.swap(2, 3);
+    gate.posts(&posts).await;
+    assert_eq!(gate.store_state().await.deltas_from, 3);
+    posts.remove(2);
+    gate.posts(&posts).await;
+    assert_eq!(gate.store_state().await.deltas_from, 3, "Atom has a word for what is gone");
+}

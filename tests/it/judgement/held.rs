@@ -1,0 +1,253 @@
+//! What is seen only while a document is held, and the words for what is missing.
+
+use crate::judgement::days;
+use crate::support::{Gate, Post, atom, kinds, post};
+use tidegate::judge;
+use tidegate::model::{Decision, EventKind::*, Kept};
+use tidegate::store::Select;
+
+/// A mass change, so that the document is held.
+fn told_anew(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+    let mut posts = days(range);
+    for p in posts.iter_mut().filter(|p| p.day <= 8) {
+        p.text = format!("A new template. {}", p.text);
+    }
+    posts
+}
+
+#[tokio::test]
+async fn posts_seen_only_while_held_come_out_with_the_release() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    assert!(gate.posts(&told_anew(2..=9)).await.held.is_some());
+    assert_eq!(gate.kept().await, ["The story of day 9"]);
+    let written = gate.store_state().await.tick;
+    // 9 comes and goes while the feed is held; a day later 10 is all there is of it.
+    let mut next = told_anew(2..=10);
+    next.retain(|p| p.day != 9);
+    gate.later(1);
+    let verdict = gate.posts(&next).await;
+    assert!(verdict.held.is_some() && verdict.events().is_empty());
+    assert_eq!(gate.store_state().await.tick, written);
+    assert_eq!(gate.kept().await, ["The story of day 9", "The story of day 10"]);
+    gate.later(1);
+    let verdict = gate.posts(&next).await;
+    assert_eq!(verdict.held, None);
+    let of = |kind| -> Vec<&str> {
+        let events = verdict.events().iter().filter(|e| e.kind == kind);
+        events.map(|e| e.title.as_str()).collect()
+    };
+    assert_eq!(of(Created), ["The story of day 10", "The story of day 9"]);
+    assert_eq!(of(Retired), ["The story of day 9", "The story of day 1"]);
+    assert_eq!(of(Updated).len(), 7);
+    assert!(of(Deleted).is_empty());
+    let nine = verdict.events().iter().find(|e| e.kind == Created && e.title.ends_with('9'));
+    assert!(nine.unwrap().reason.contains("while the feed was held"), "{nine:?}");
+    // Its bytes are there, it is no part of the reader view, and nothing is kept any more.
+    let all = gate.items(Select::All).await;
+    assert_eq!(all.len(), 10);
+    let nine = all.iter().find(|i| i.published_id == post(9).id).unwrap();
+    assert!(nine.shared.winner.data.xml.contains("What happened on day 9"));
+    assert!(gate.reader().await.iter().all(|(id, _)| *id != post(9).id));
+    assert!(gate.kept().await.is_empty());
+    // It is no tombstone later either, and comes back as itself.
+    gate.later(72);
+    assert_eq!(kinds(&gate.same().await), []);
+    assert_eq!(kinds(&gate.posts(&told_anew(2..=10)).await), [Returned]);
+}
+
+#[tokio::test]
+async fn posts_seen_while_held_come_out_where_the_document_heals() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    // Shrunken, with two new ones; then whole again, without one of them.
+    let shrunken = [post(10), post(9), post(8)];
+    assert!(gate.posts(&shrunken).await.held.is_some());
+    gate.later(1);
+    let mut healed = days(2..=10);
+    healed.retain(|p| p.day != 9);
+    let verdict = gate.posts(&healed).await;
+    assert_eq!(verdict.held, None);
+    assert_eq!(kinds(&verdict), [Created, Created, Retired, Retired]);
+    assert_eq!(gate.items(Select::All).await.len(), 10);
+}
+
+#[tokio::test]
+async fn another_feeds_posts_do_not_come_out_where_the_document_heals() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    let other = |days: std::ops::Range<u32>| -> String {
+        let posts = days.map(|day| Post {
+            id: format!("tag:elsewhere.example,2026:{day}"),
+            title: format!("Elsewhere {day}"),
+            link: format!("http://elsewhere.example/{day}"),
+            text: "Nothing of it was ever in the other feed.".into(),
+            ..post(day)
+        });
+        atom("http://elsewhere.example/", &posts.collect::<Vec<_>>())
+    };
+    gate.later(1);
+    assert!(gate.take(&other(20..26)).await.held.is_some());
+    assert_eq!(gate.kept().await.len(), 6);
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&days(1..=6)).await), []);
+    // Where it stays and becomes the feed, what went meanwhile is its own.
+    gate.later(1);
+    assert!(gate.take(&other(20..26)).await.held.is_some());
+    for _ in 0..3 {
+        gate.later(3);
+        gate.take(&other(22..28)).await;
+    }
+    let items = gate.items(Select::All).await;
+    let titles: Vec<_> = items.iter().map(|i| i.shared.winner.data.card.title.as_str()).collect();
+    assert_eq!(titles.iter().filter(|t| t.starts_with("Elsewhere")).count(), 8, "{titles:?}");
+    assert_eq!(gate.reader().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_dropped_document_takes_what_was_kept_along() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    let shrunken = [post(10), post(9), post(8)];
+    gate.posts(&shrunken).await;
+    assert_eq!(gate.kept().await.len(), 2);
+    gate.decide(Decision::Drop).await;
+    assert!(gate.kept().await.is_empty());
+    // The same document is not looked at again.
+    let again = gate.posts(&shrunken).await;
+    assert!(again.held.unwrap().contains("dropped by the operator"));
+    assert!(gate.kept().await.is_empty());
+    assert_eq!(kinds(&gate.posts(&days(1..=8)).await), []);
+    assert_eq!(gate.items(Select::All).await.len(), 8);
+}
+
+#[tokio::test]
+async fn an_operators_release_brings_out_what_was_kept() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    gate.posts(&[post(10), post(9), post(8)]).await;
+    gate.decide(Decision::Release).await;
+    let verdict = gate.posts(&[post(10), post(8), post(7)]).await;
+    assert_eq!(verdict.held, None);
+    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Created).count(), 2);
+    assert_eq!(gate.items(Select::All).await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_held_re_keying_brings_out_no_duplicates() {
+    let mut gate = Gate::new().await;
+    let old = days(1..=8);
+    gate.posts(&old).await;
+    let moved = |posts: Vec<Post>| -> Vec<Post> {
+        let to =
+            |text: &str| text.replace("http://publisher.example/2026", "https://new.example/a");
+        posts.into_iter().map(|p| Post { id: to(&p.id), link: to(&p.link), ..p }).collect()
+    };
+    // 9 is seen under its new name only, then under its old one, then the feed heals.
+    gate.later(1);
+    assert!(gate.posts(&moved(days(2..=9))).await.held.is_some());
+    gate.later(1);
+    let healed = days(2..=9);
+    let verdict = gate.posts(&healed).await;
+    assert_eq!(verdict.held, None);
+    assert_eq!(kinds(&verdict), [Created, Retired]);
+    assert_eq!(gate.items(Select::All).await.len(), 9);
+    // And where the migration is meant, nothing comes out twice either.
+    gate.later(1);
+    assert!(gate.posts(&moved(days(3..=10))).await.held.is_some());
+    for _ in 0..3 {
+        gate.later(1);
+        gate.posts(&moved(days(4..=11))).await;
+    }
+    assert_eq!(gate.items(Select::All).await.len(), 11);
+    let events = gate.store_events().await;
+    assert_eq!(events.iter().filter(|e| **e == Created).count(), 11);
+    assert!(!events.contains(&Deleted), "{events:?}");
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded() {
+    for (number, length) in [(Kept::ENTRIES_LIMIT + 50, 1), (100, 20_000)] {
+        let mut gate = Gate::new().await;
+        gate.posts(&days(1..=8)).await;
+        gate.later(1);
+        let mut posts = told_anew(1..=8);
+        posts.extend((0..number).map(|n| Post {
+            id: format!("urn:flood:{n}"),
+            link: format!("http://publisher.example/flood/{n}"),
+            title: format!("Flood {n}"),
+            text: format!("Number {n}. ").repeat(length),
+            ..post(9)
+        }));
+        assert!(gate.posts(&posts).await.held.is_some());
+        let kept = gate.snapshot().await.kept;
+        assert!(kept.len() <= Kept::ENTRIES_LIMIT && kept.len() < number, "{}", kept.len());
+        assert!(kept.iter().map(Kept::size).sum::<usize>() <= Kept::BYTES_LIMIT);
+        assert!(kept.len() > 1, "{}", kept.len());
+    }
+}
+
+#[tokio::test]
+async fn a_complete_feed_confirms_that_what_was_seen_while_held_is_gone() {
+    let mut gate = Gate::new().await;
+    gate.options.complete = true;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    gate.posts(&[post(10), post(9), post(8)]).await;
+    gate.later(1);
+    let mut healed = days(1..=10);
+    healed.retain(|p| p.day != 9);
+    assert_eq!(kinds(&gate.posts(&healed).await), [Created, Created]);
+    gate.later(7);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(7);
+    assert_eq!(kinds(&gate.same().await), [Deleted]);
+}
+
+#[tokio::test]
+async fn a_retirement_says_what_objected_to_a_deletion() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=12)).await;
+    gate.later(1);
+    // Every other one went at once: a scraper that missed a page, not so many deletions.
+    let mut without = days(1..=12);
+    without.retain(|p| p.day % 3 != 1);
+    assert_eq!(kinds(&gate.posts(&without).await), [Retired]);
+    let snapshot = gate.snapshot().await;
+    let (pending, all) = judge::pending(&snapshot, &gate.options, 0, 2);
+    assert_eq!((pending.len(), all), (2, 3));
+    let words = pending[0].words();
+    assert!(words.contains("went from there at once") && words.contains("retired"), "{words}");
+    // Whether the feed keeps everything is not known yet, so nothing is concluded for long.
+    gate.later(2);
+    assert_eq!(kinds(&gate.same().await), []);
+    // Once everything older has left, it says nothing any more, and why is still told.
+    let mut newer = days(9..=16);
+    newer.retain(|p| p.day % 3 != 1 || p.day > 12);
+    let verdict = gate.posts(&newer).await;
+    let retired = verdict.events().iter().filter(|e| e.kind == Retired);
+    assert!(retired.clone().count() >= 3, "{:?}", verdict.events());
+    assert!(retired.clone().all(|e| !e.reason.is_empty()));
+}
+
+#[tokio::test]
+async fn what_is_wrong_in_one_way_after_the_other_is_held_for_a_day_at_most() {
+    let mut gate = Gate::new().await;
+    let all: Vec<Post> = (1..=12).rev().map(post).collect();
+    gate.posts(&all).await;
+    let (shrunken, empty) = (all[..2].to_vec(), Vec::new());
+    let mut held = 0;
+    for hour in 0..48 {
+        gate.later(1);
+        let wrong = if hour % 2 == 0 { &shrunken } else { &empty };
+        if gate.posts(wrong).await.held.is_none() {
+            break;
+        }
+        held += 1;
+    }
+    assert!((23..=26).contains(&held), "{held}");
+}

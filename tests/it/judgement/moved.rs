@@ -1,0 +1,100 @@
+//! The first document of a new address.
+
+use crate::judgement::days;
+use crate::support::{Gate, Post, SITE, atom, kinds, post};
+use tidegate::model::EventKind::*;
+
+#[tokio::test]
+async fn a_new_address_of_another_feed_is_held() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    gate.url = "http://publisher.example/comments".to_owned();
+    gate.later(1);
+    // Its items are newer, and of the same site: at the old address they would be a busy feed's.
+    let comments = |range: std::ops::Range<u32>| -> Vec<Post> {
+        let comment = |day| Post {
+            id: format!("http://publisher.example/c/{day}"),
+            title: format!("Re {day}"),
+            link: format!("http://publisher.example/c/{day}"),
+            text: format!("I do not agree with number {day}."),
+            ..post(day)
+        };
+        range.rev().map(comment).collect()
+    };
+    let verdict = gate.posts(&comments(20..26)).await;
+    assert!(verdict.held.as_deref().is_some_and(|h| h.starts_with("other-feed")), "{verdict:?}");
+    // A part of it does not go around that, and the right address ends it without a trace.
+    let whole = atom(SITE, &comments(20..26));
+    assert!(gate.take(&whole[..whole.len() / 2]).await.held.is_some());
+    gate.url = "http://publisher.example/feed".to_owned();
+    assert_eq!(kinds(&gate.posts(&days(1..=6)).await), []);
+    assert_eq!(gate.reader().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_part_of_a_document_from_a_new_address_is_held_as_well() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    gate.url = "http://publisher.example/elsewhere".to_owned();
+    let other: Vec<Post> = (20..26)
+        .map(|d| Post { id: format!("urn:{d}"), link: format!("urn:{d}"), ..post(d) })
+        .collect();
+    let whole = atom(SITE, &other);
+    let verdict = gate.take(&whole[..whole.len() / 2]).await;
+    assert!(verdict.held.is_some() && verdict.events().is_empty(), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn a_plain_move_of_the_address_waits_for_nothing() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.url = "https://www.publisher.example/feed".to_owned();
+    let to = |text: &str| text.replace("http://", "https://www.");
+    let moved: Vec<Post> =
+        days(2..=9).into_iter().map(|p| Post { id: to(&p.id), link: to(&p.link), ..p }).collect();
+    let verdict = gate.posts(&moved).await;
+    assert_eq!(verdict.held, None);
+    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Rekeyed).count(), 7);
+    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Created).count(), 1);
+    assert!(!kinds(&verdict).contains(&Deleted) && !kinds(&verdict).contains(&Updated));
+}
+
+#[tokio::test]
+async fn what_a_new_address_does_not_list_is_not_deleted() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=12)).await;
+    gate.later(1);
+    gate.url = "http://publisher.example/other-list".to_owned();
+    let mut fewer = days(1..=12);
+    fewer.retain(|p| p.day != 5 && p.day != 7);
+    gate.posts(&fewer).await;
+    gate.later(30);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Retired, Retired]);
+    assert!(verdict.events()[0].reason.contains("new address"), "{:?}", verdict.events());
+    // Once it is the feed's address, a hole is a hole.
+    let mut without = fewer.clone();
+    without.retain(|p| p.day != 9);
+    gate.posts(&without).await;
+    gate.later(12);
+    gate.same().await;
+    gate.later(13);
+    assert_eq!(kinds(&gate.same().await), [Deleted]);
+}
+
+#[tokio::test]
+async fn a_hold_of_another_address_says_nothing_of_the_new_one() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    gate.posts(&[]).await;
+    gate.later(23);
+    assert!(gate.posts(&[]).await.held.is_some());
+    gate.url = "http://publisher.example/feed-2".to_owned();
+    for _ in 0..6 {
+        gate.later(3);
+        assert!(gate.posts(&[]).await.held.is_some(), "a day from the first look at it");
+    }
+    gate.later(9);
+    assert_eq!(kinds(&gate.posts(&[]).await), [Retired; 8]);
+}

@@ -1,0 +1,163 @@
+//! What items' own addresses answered, beside what the documents say.
+
+use crate::judgement::days;
+use crate::support::{Gate, kinds, post};
+use tidegate::judge::probe::{self, End, Replies, Reply};
+use tidegate::model::{Deletions, EventKind::*};
+use tidegate::record::Verdict;
+use tidegate::store::{Select, Store as _};
+use url::Url;
+
+/// A feed whose missing items may be asked for, after a post went from its middle.
+async fn with_a_hole() -> Gate {
+    let mut gate = Gate::new().await;
+    gate.options.probe = true;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    let mut without = days(1..=8);
+    without.remove(3);
+    assert_eq!(kinds(&gate.posts(&without).await), []);
+    gate
+}
+
+fn status(asked: &Url, code: u16) -> Reply {
+    Reply { asked: asked.clone(), end: End::Status { code, at: asked.clone() } }
+}
+
+/// Asks for what is to be asked; every item answers `code`, on a site that works.
+async fn answer(gate: &mut Gate, code: u16) -> Verdict {
+    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let feed = "http://publisher.example/feed";
+    let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4).unwrap();
+    let made_up = probe::made_up(&plan.items[0].1, 7);
+    let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, code))));
+    let replies = Replies {
+        listed: status(&plan.listed, 200),
+        made_up: Some(status(&made_up, 404)),
+        items: items.collect(),
+    };
+    gate.answered(&replies).await
+}
+
+#[tokio::test]
+async fn gone_confirms_at_once_with_address_and_status() {
+    let mut gate = with_a_hole().await;
+    let verdict = answer(&mut gate, 404).await;
+    assert_eq!(kinds(&verdict), [Deleted]);
+    let reason = &verdict.events()[0].reason;
+    let link = post(5).link;
+    assert!(reason.contains(&format!("its own address, {link}, answered 404 at ")), "{reason}");
+    assert_eq!(verdict.change.as_ref().unwrap().versions[0].reason, *reason);
+    let items = gate.items(Select::All).await;
+    assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
+    assert_eq!(gate.store_state().await.ripens, None);
+}
+
+#[tokio::test]
+async fn there_makes_a_retirement_of_the_deletion() {
+    let mut gate = with_a_hole().await;
+    assert_eq!(kinds(&answer(&mut gate, 200).await), []);
+    for _ in 0..3 {
+        gate.later(6);
+        assert_eq!(kinds(&gate.same().await), []);
+    }
+    gate.later(6);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Retired]);
+    let reason = &verdict.events()[0].reason;
+    assert!(reason.contains("answered 200"), "{reason}");
+    // Mended within the grace, it leaves no trace.
+    let mut gate = with_a_hole().await;
+    answer(&mut gate, 200).await;
+    gate.later(6);
+    assert_eq!(kinds(&gate.posts(&days(1..=8)).await), []);
+    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    assert!(snapshot.known.iter().all(|known| known.absence.is_none()));
+}
+
+#[tokio::test]
+async fn what_says_nothing_leaves_the_day_of_grace() {
+    let mut gate = with_a_hole().await;
+    assert_eq!(kinds(&answer(&mut gate, 403).await), []);
+    gate.later(12);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(12);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Deleted]);
+    let reason = &verdict.events()[0].reason;
+    assert!(reason.contains("says nothing: it answered 403"), "{reason}");
+}
+
+#[tokio::test]
+async fn what_has_no_place_is_deleted_when_it_is_gone_twice() {
+    let mut gate = Gate::new().await;
+    gate.options.probe = true;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    // Three at once are no single removals.
+    let mut without = days(1..=8);
+    without.drain(2..5);
+    assert_eq!(kinds(&gate.posts(&without).await), []);
+    assert_eq!(kinds(&answer(&mut gate, 404).await), []);
+    let ripens = gate.store_state().await.ripens.unwrap();
+    assert_eq!(ripens.since(gate.now).as_secs(), 3600);
+    gate.later(1);
+    assert_eq!(kinds(&gate.same().await), []);
+    let verdict = answer(&mut gate, 410).await;
+    assert_eq!(kinds(&verdict), [Deleted; 3]);
+    let reason = &verdict.events()[0].reason;
+    assert!(reason.contains("answered 410 at ") && reason.contains(" and "), "{reason}");
+}
+
+#[tokio::test]
+async fn without_a_second_answer_it_is_retired_in_the_end() {
+    let mut gate = Gate::new().await;
+    gate.options.probe = true;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    // The feed loses items at its end, so that many holes at once are no deletions.
+    gate.posts(&days(2..=9)).await;
+    gate.later(1);
+    let mut without = days(2..=9);
+    without.drain(2..5);
+    gate.posts(&without).await;
+    answer(&mut gate, 404).await;
+    gate.later(5);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(1);
+    assert_eq!(kinds(&gate.same().await), [Retired; 3]);
+}
+
+#[tokio::test]
+async fn answers_count_for_nothing_where_they_come_too_late_or_deletions_are_off() {
+    let mut gate = with_a_hole().await;
+    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let feed = "http://publisher.example/feed";
+    let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4).unwrap();
+    let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, 404))));
+    let listed = status(&plan.listed, 200);
+    let replies = Replies { listed, made_up: None, items: items.collect() };
+    // It came back while its address was asked.
+    gate.posts(&days(1..=8)).await;
+    let verdict = gate.answered(&replies).await;
+    assert_eq!((kinds(&verdict), verdict.change), (vec![], None));
+
+    let mut gate = with_a_hole().await;
+    gate.options.deletions = Deletions::Off;
+    let verdict = gate.answered(&replies).await;
+    assert!(!kinds(&verdict).contains(&Deleted));
+}
+
+#[tokio::test]
+async fn what_was_seen_before_the_answer_still_counts() {
+    let mut gate = with_a_hole().await;
+    gate.later(6);
+    gate.same().await;
+    gate.later(6);
+    gate.same().await;
+    answer(&mut gate, 503).await;
+    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let absence = snapshot.known.iter().find_map(|known| known.absence.clone()).unwrap();
+    assert_eq!(absence.observations, 3);
+    assert_eq!(absence.probe.unwrap().asked, 1);
+}

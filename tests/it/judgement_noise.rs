@@ -1,0 +1,433 @@
+//! What makes a version and what does not: counters, masks, the cap, the operator's own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support;
+
+use proptest::prelude::*;
+use support::{Gate, Post, kinds, post};
+use tidegate::model::{EventKind::*, FeedNoise, Ignore, NoiseClass};
+use tidegate::store::{Select, Store};
+
+fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+    range.rev().map(post).collect()
+}
+
+/// A feed of eight posts that was seen once.
+async fn begun() -> (Gate, Vec<Post>) {
+    let mut gate = Gate::new().await;
+    let posts = days(1..=8);
+    gate.posts(&posts).await;
+    (gate, posts)
+}
+
+/// The bytes that a reader gets of a post.
+async fn shown(gate: &Gate, post: &Post) -> String {
+    let items = gate.items(Select::All).await;
+    let item = items.iter().find(|item| item.published_id == post.id).unwrap();
+    item.shared.winner.data.xml.clone()
+}
+
+#[tokio::test]
+async fn a_view_counter_in_a_title_goes_out_twice() {
+    let (mut gate, mut posts) = begun().await;
+    let mut updates = Vec::new();
+    for views in 1..12 {
+        gate.later(2);
+        posts[3].title = format!("The story of day 5 ({views} views)");
+        let verdict = gate.posts(&posts).await;
+        updates.push(verdict.events().len());
+        assert!(shown(&gate, &posts[3]).await.contains(&posts[3].title), "the newest is shown");
+    }
+    // With the words it is an edit; then the number goes out twice.
+    assert_eq!(updates, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let noise = gate.known(&posts[3].id).await.noise;
+    let unseen = noise.unseen.unwrap();
+    assert!(unseen.classes.contains(NoiseClass::Span) && unseen.count == 8, "{unseen:?}");
+    let words = noise.words().join("; ");
+    assert!(words.contains("in a span that keeps changing, which is no news"), "{words}");
+    assert!(words.contains("title never rests; since "), "{words}");
+    // A real edit in the masked title comes out at once.
+    gate.later(2);
+    posts[3].title = "The true story of day 5 (12 views)".to_owned();
+    assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
+    gate.later(2);
+    posts[3].title = "The true story of day 5 (13 views)".to_owned();
+    assert_eq!(kinds(&gate.posts(&posts).await), []);
+}
+
+#[tokio::test]
+async fn a_breaking_story_is_never_silenced() {
+    let (mut gate, mut posts) = begun().await;
+    for title in ["Two dead", "Three dead", "Three dead, one missing", "Four dead", "All found"] {
+        gate.later(1);
+        posts[0].title = title.to_owned();
+        assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "{title}");
+    }
+    // In figures it looks like a counter; its last state comes out when it rests.
+    for (toll, expected) in [(5, 1), (6, 1), (7, 1), (9, 0), (12, 0), (15, 0)] {
+        gate.later(1);
+        posts[0].title = format!("{toll} dead");
+        assert_eq!(gate.posts(&posts).await.events().len(), expected, "{toll}");
+    }
+    let waiting = gate.known(&posts[0].id).await.noise.waiting.unwrap();
+    assert_eq!(gate.store_state().await.ripens, Some(waiting.due));
+    gate.later(71);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(1);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Updated]);
+    let event = &verdict.events()[0];
+    assert!(event.tick.is_some() && event.title == "15 dead", "{event:?}");
+    assert!(event.reason.contains("in what never rested until now: title"), "{event:?}");
+    gate.later(999);
+    assert_eq!(kinds(&gate.same().await), [], "once");
+    posts[0].title = "16 dead".to_owned();
+    assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "and then it is news again");
+}
+
+#[tokio::test]
+async fn counters_in_every_title_are_learned_though_the_feed_is_held() {
+    let (mut gate, posts) = begun().await;
+    let counted = |n: u32| -> Vec<Post> {
+        let titled = |p: &Post| Post { title: format!("{} ({n} views)", p.title), ..p.clone() };
+        posts.iter().map(titled).collect()
+    };
+    let mut updates = Vec::new();
+    for n in 0..20 {
+        gate.later(1);
+        updates.push(gate.posts(&counted(n)).await.events().len());
+    }
+    assert!(updates.iter().sum::<usize>() <= 3 * 8, "{updates:?}");
+    assert_eq!(updates[12..], [0; 8], "{updates:?}");
+    assert_eq!(gate.store_state().await.hold, None);
+    let noise = gate.store_state().await.noise;
+    assert!(noise.spans[0].items >= FeedNoise::ITEMS, "{noise:?}");
+    // A new post's counter is noise from its first change on.
+    let with_new = |n: u32| {
+        let mut all = counted(n);
+        all.insert(0, Post { title: format!("The story of day 9 ({n} views)"), ..post(9) });
+        all
+    };
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&with_new(21)).await), [Created]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&with_new(22)).await), []);
+    assert_eq!(gate.known(&post(9).id).await.noise.waiting, None);
+    // A real edit among the noise comes out at once, and alone.
+    let mut edited = with_new(23);
+    edited[4].text.push_str(" Corrected.");
+    gate.later(1);
+    let verdict = gate.posts(&edited).await;
+    assert_eq!((kinds(&verdict), verdict.held), (vec![Updated], None));
+}
+
+#[tokio::test]
+async fn counters_in_every_title_that_has_no_other_number_make_no_version() {
+    let mut gate = Gate::new().await;
+    let names = ["keeper", "lamp", "ship", "storm", "clock", "log"];
+    let counted = |n: u32| -> Vec<Post> {
+        let titled = |(at, p): (usize, Post)| Post {
+            title: format!("About the {} ({n} views)", names[at]),
+            ..p
+        };
+        days(1..=6).into_iter().enumerate().map(titled).collect()
+    };
+    let mut held = Vec::new();
+    for n in 0..9 {
+        gate.later(1);
+        let verdict = gate.posts(&counted(n)).await;
+        assert_eq!(kinds(&verdict).len(), if n == 0 { 6 } else { 0 });
+        held.push(verdict.held.is_some());
+    }
+    // Two documents were held for changing everything; the third shows what it is.
+    assert_eq!(held[..4], [false, true, true, false]);
+    assert!(held[4..].iter().all(|held| !held));
+    assert_eq!(gate.known(&post(3).id).await.noise.waiting, None);
+    gate.later(24 * 40);
+    assert_eq!(kinds(&gate.same().await), []);
+}
+
+#[tokio::test]
+async fn a_field_of_advertisements_on_every_item() {
+    let (mut gate, posts) = begun().await;
+    let sponsored = |n: u32| -> Vec<Post> {
+        let extra = |at: usize| format!("<promotion xmlns=\"urn:p\">By {n}{at}, inc</promotion>");
+        let with = |(at, p): (usize, &Post)| Post { extra: extra(at), ..p.clone() };
+        posts.iter().enumerate().map(with).collect()
+    };
+    let words = ["one", "two", "six", "ten", "won", "too", "sex", "tan"];
+    let mut updates = Vec::new();
+    for n in 0..16_u32 {
+        gate.later(1);
+        let mut all = sponsored(n);
+        for p in &mut all {
+            p.extra = p.extra.replace("inc", words[n as usize % 8]);
+        }
+        updates.push(gate.posts(&all).await.events().len());
+    }
+    assert!(updates.iter().sum::<usize>() <= 2 * 8, "{updates:?}");
+    assert_eq!(updates[8..], [0; 8], "{updates:?}");
+    let words = gate.store_state().await.noise.words();
+    assert!(words[0].contains("promotion changed on most items"), "{words:?}");
+}
+
+#[tokio::test]
+async fn the_cap_on_versions_a_day_loses_nothing() {
+    let (mut gate, mut posts) = begun().await;
+    gate.versions_per_day = 3;
+    let name = |n: usize| ["one", "two", "three", "four", "five", "six"][n].to_owned();
+    let mut seen = Vec::new();
+    for n in 0..6 {
+        gate.later(2);
+        posts[2].title = name(n);
+        let verdict = gate.posts(&posts).await;
+        seen.push((verdict.events().len(), verdict.change.unwrap().tick.is_some()));
+        assert!(shown(&gate, &posts[2]).await.contains(&name(n)), "the newest is shown");
+    }
+    let versions = (1, true);
+    assert_eq!(seen, [versions, versions, versions, (1, false), (0, false), (0, false)]);
+    let said = &gate.store.events(&gate.feed, 1).await.unwrap()[0];
+    assert_eq!((said.kind, said.tick), (Updated, None));
+    assert!(said.reason.contains("it made 3 versions since "), "{}", said.reason);
+    let words = gate.known(&posts[2].id).await.noise.words();
+    assert!(words[0].contains("as many versions were made as a day may have"), "{words:?}");
+    // The first of them was made ten hours ago.
+    gate.later(13);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(1);
+    let verdict = gate.same().await;
+    assert_eq!(kinds(&verdict), [Updated]);
+    assert_eq!(verdict.events()[0].title, "six");
+    let items = gate.items(Select::After(verdict.change.unwrap().tick.unwrap())).await;
+    assert!(items.is_empty());
+    assert!(shown(&gate, &posts[2]).await.contains("six"));
+    let known = gate.known(&posts[2].id).await;
+    assert_eq!((known.updates.value(), known.noise.waiting), (5, None));
+    // A new day.
+    for n in 0..2 {
+        posts[2].title = name(n);
+        assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
+    let (mut gate, mut posts) = begun().await;
+    gate.versions_per_day = 1;
+    for title in ["one", "two"] {
+        posts[0].title = title.to_owned();
+        posts[7].title = title.to_owned();
+        gate.later(1);
+        gate.posts(&posts).await;
+    }
+    let oldest = posts.pop().unwrap();
+    posts.insert(0, post(9));
+    gate.later(1);
+    let verdict = gate.posts(&posts).await;
+    // Nobody would see it later: it is told, and in an archive, before it leaves.
+    assert_eq!(kinds(&verdict), [Created, Updated, Retired]);
+    let known = gate.known(&oldest.id).await;
+    assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
+    assert!(gate.store_state().await.archives.is_sealed(known.tick));
+    gate.later(24);
+    posts[3].title.push_str(", corrected");
+    let verdict = gate.posts(&posts).await;
+    assert_eq!(kinds(&verdict), [Updated, Updated]);
+    let known = gate.known(&oldest.id).await;
+    assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
+    assert!(matches!(known.standing, tidegate::model::Standing::Retired { .. }));
+}
+
+#[tokio::test]
+async fn what_the_operator_ignores_makes_no_version() {
+    let (mut gate, mut posts) = begun().await;
+    gate.options.ignore = vec![
+        Ignore::new("category", None).unwrap(),
+        Ignore::new("content", Some("Read by [a-z]+\\.")).unwrap(),
+    ];
+    let text = posts[1].text.clone();
+    for who in ["nobody", "few", "many", "all"] {
+        posts[1].text = format!("{text} Read by {who}.");
+        posts[1].extra = format!("<category term=\"{who}\"/>");
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&posts).await), [], "{who}");
+        assert!(shown(&gate, &posts[1]).await.contains(who));
+    }
+    let unseen = gate.known(&posts[1].id).await.noise.unseen.unwrap();
+    assert!(unseen.classes.contains(NoiseClass::Ignored), "{unseen:?}");
+    posts[1].text = format!("{text} Read by all. And more.");
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
+}
+
+#[tokio::test]
+async fn another_list_of_the_operators_is_no_change() {
+    let (mut gate, mut posts) = begun().await;
+    let lists = [
+        vec![Ignore::new("title", None).unwrap()],
+        vec![Ignore::new("content", Some("[0-9]+")).unwrap()],
+        vec![],
+        vec![Ignore::new("content", Some("day [0-9]+")).unwrap()],
+    ];
+    for (n, list) in lists.into_iter().enumerate() {
+        gate.options.ignore = list;
+        // One of the posts changes in what nobody sees, one in what everybody sees.
+        posts[6].extra = format!("<rights type=\"{n}\"/>");
+        posts[7].title = format!("{} corrected", posts[7].title);
+        posts[7].text.push_str(" Corrected.");
+        gate.later(1);
+        let verdict = gate.posts(&posts).await;
+        assert_eq!(kinds(&verdict), [Updated], "list {n}");
+        assert_eq!(gate.known(&posts[6].id).await.updates.value(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_template_change_with_one_real_edit_inside() {
+    // A template that no reader sees: the edit comes out alone, at once.
+    let (mut gate, mut posts) = begun().await;
+    for p in &mut posts {
+        p.text = format!("&lt;span class=\"new\"&gt;{}&lt;/span&gt;", p.text);
+    }
+    posts[5].text.push_str(" It was otherwise.");
+    gate.later(1);
+    let verdict = gate.posts(&posts).await;
+    assert_eq!((kinds(&verdict), verdict.held.clone()), (vec![Updated], None));
+    assert_eq!(verdict.events()[0].title, posts[5].title);
+    let unseen = gate.known(&posts[0].id).await.noise.unseen.unwrap();
+    assert_eq!(unseen.classes.iter().collect::<Vec<_>>(), [NoiseClass::Markup]);
+    // One that a reader sees is held; every item that reads differently then gets its version, an
+    // edit within it as well, and the one that does not change gets none.
+    for p in posts.iter_mut().skip(1) {
+        p.text.push_str(" All rights reserved.");
+    }
+    posts[4].title.push_str(", corrected");
+    for held in [true, true, false] {
+        gate.later(1);
+        let verdict = gate.posts(&posts).await;
+        assert_eq!(verdict.held.is_some(), held);
+        assert_eq!(kinds(&verdict), if held { vec![] } else { vec![Updated; 7] });
+    }
+    assert!(shown(&gate, &posts[4]).await.contains(", corrected"));
+    assert_eq!(gate.known(&posts[0].id).await.updates.value(), 1);
+}
+
+#[tokio::test]
+async fn a_held_edit_that_is_taken_back_leaves_no_trace() {
+    let (mut gate, posts) = begun().await;
+    let mut other = posts.clone();
+    for p in &mut other {
+        p.title.push_str(" (1 view)");
+    }
+    gate.later(1);
+    assert!(gate.posts(&other).await.held.is_some());
+    assert!(gate.known(&posts[0].id).await.noise.held);
+    gate.later(1);
+    let healed = gate.posts(&posts).await;
+    assert_eq!((kinds(&healed), healed.held), (vec![], None));
+    assert!(!gate.known(&posts[0].id).await.noise.held);
+    let mut edited = posts.clone();
+    edited[0].title.push_str(" (1 view)");
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&edited).await), [Updated]);
+}
+
+#[tokio::test]
+async fn every_class_of_noise_is_told_apart() {
+    let (mut gate, mut posts) = begun().await;
+    let mut expect = async |posts: &[Post], class: NoiseClass| {
+        gate.later(1);
+        let before = gate.known(&posts[0].id).await.noise.unseen.map_or(0, |unseen| unseen.count);
+        let verdict = gate.posts(posts).await;
+        assert_eq!(kinds(&verdict), [], "{class:?}");
+        let unseen = gate.known(&posts[0].id).await.noise.unseen.unwrap();
+        assert!(unseen.classes.contains(class), "{class:?} in {unseen:?}");
+        assert_eq!(unseen.count, before + 1);
+    };
+    posts[0].link = posts[0].link.replace("http://", "https://");
+    expect(&posts, NoiseClass::Addresses).await;
+    posts[0].text = format!("&lt;b&gt;{}&lt;/b&gt;", posts[0].text);
+    expect(&posts, NoiseClass::Markup).await;
+    let counter = |n: u32| {
+        format!("<c:views xmlns:c=\"urn:c\">{n}</c:views><c:image xmlns:c=\"urn:c\" url=\"{n}\"/>")
+    };
+    posts[0].extra = counter(1);
+    expect(&posts, NoiseClass::Counters).await;
+    posts[0].extra = counter(2);
+    expect(&posts, NoiseClass::Images).await;
+    posts[0].extra.push_str("<d:date xmlns:d=\"http://purl.org/dc/terms/\">now</d:date>");
+    expect(&posts, NoiseClass::Dates).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The latest bytes are always served, version or not; and what a subscriber was told last is
+    /// the item as it stands, when everything has rested.
+    #[test]
+    fn the_newest_bytes_are_served_and_the_last_state_comes_out(
+        steps in proptest::collection::vec((0_usize..8, 0_u8..7, 0_u32..4, 0_i64..30), 1..40),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut gate, mut posts) = begun().await;
+            gate.versions_per_day = 2;
+            for (at, what, n, hours) in steps {
+                let p = &mut posts[at];
+                match what {
+                    0 => p.title = format!("Title ({n} views)"),
+                    1 => p.title = format!("Title {}", ["a", "b", "c", "d"][n as usize]),
+                    2 => p.text = format!("Rated {n} by {} people", n * 7 % 5),
+                    3 => p.text = format!("It says {}", ["a", "b", "c", "d"][n as usize]),
+                    4 => p.extra = format!("<views xmlns=\"urn:v\">{n}</views>"),
+                    5 => p.link = format!("http://publisher.example/read?session=x{n}"),
+                    _ => p.extra = format!("<rights>{n}</rights>"),
+                }
+                gate.later(hours);
+                let verdict = gate.posts(&posts).await;
+                assert_eq!(verdict.held, None);
+                for p in &posts {
+                    let xml = shown(&gate, p).await;
+                    let parts = [&p.title, &p.text, &p.link, &p.extra];
+                    assert!(parts.iter().all(|part| xml.contains(part.as_str())), "{p:?}: {xml}");
+                }
+            }
+            for _ in 0..40 {
+                gate.later(24);
+                gate.same().await;
+            }
+            for p in &posts {
+                assert_eq!(gate.known(&p.id).await.noise.waiting, None);
+            }
+            let ripens = gate.store_state().await.ripens;
+            assert_eq!(ripens, None, "nothing is pending");
+        });
+    }
+
+    /// An edit of words in any state of learning makes a version or waits for one.
+    #[test]
+    fn an_edit_among_noise_is_never_lost(
+        noise in proptest::collection::vec((0_u32..30, 0_i64..10), 1..20),
+        field in 0_u8..3,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut gate, mut posts) = begun().await;
+            for (n, hours) in noise {
+                posts[4].title = format!("Title ({n} views)");
+                posts[4].text = format!("Rated {n} by {} people", n * 7 % 5);
+                gate.later(hours);
+                gate.posts(&posts).await;
+            }
+            match field {
+                0 => posts[4].title.push_str(" corrected"),
+                1 => posts[4].text.push_str(" and more"),
+                _ => posts[4].text = posts[4].text.replace("people", "readers and people"),
+            }
+            gate.later(1);
+            let verdict = gate.posts(&posts).await;
+            assert_eq!(kinds(&verdict), [Updated]);
+        });
+    }
+}

@@ -1,0 +1,169 @@
+//! `serve` is killed at random moments under a publisher that changes all the time. After each
+//! restart nothing that was published or acknowledged has gone back or is missing.
+//!
+//! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::string_slice)]
+
+use crate::support::process;
+
+use process::{Process, TOKEN};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::process::Child;
+
+/// A feed that is different at every request: posts are added, edited and lost.
+fn document(step: u64) -> String {
+    let newest = 20 + step / 3;
+    let mut xml = String::from(
+        "<rss version=\"2.0\"><channel><title>Churn</title><link>http://churn.example/</link>\
+         <description>d</description>",
+    );
+    for n in (newest.saturating_sub(19)..=newest).rev() {
+        if n % 7 == 3 && step % 5 < 2 {
+            continue;
+        }
+        let edit = if n % 4 == step % 4 { step } else { 0 };
+        let hour = n % 24;
+        let day = 1 + n / 24 % 28;
+        xml.push_str(&format!(
+            "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
+             <pubDate>{day:02} Jan 2026 {hour:02}:00:00 GMT</pubDate>\
+             <description>Text of {n}, edit {edit}</description></item>"
+        ));
+    }
+    xml + "</channel></rss>"
+}
+
+async fn publisher() -> u16 {
+    let step = Arc::new(AtomicU64::new(0));
+    let app = axum::Router::new().route(
+        "/feed.xml",
+        axum::routing::get(move || {
+            let step = step.fetch_add(1, Ordering::SeqCst);
+            async move { ([("content-type", "application/rss+xml")], document(step)) }
+        }),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    port
+}
+
+async fn start(data: &std::path::Path, upstream: u16) -> (Child, String) {
+    let upstream = format!("http://127.0.0.1:{upstream}/feed.xml");
+    let arguments: [&OsStr; 6] = [
+        "--allow-private".as_ref(),
+        "-l".as_ref(),
+        "127.0.0.1:0".as_ref(),
+        "-d".as_ref(),
+        data.as_os_str(),
+        upstream.as_ref(),
+    ];
+    let process = Process::start(data.parent().unwrap(), &arguments).await;
+    (process.child, process.address)
+}
+
+/// What one gateway has shown or acknowledged so far; nothing of it may go back.
+#[derive(Default, Debug)]
+struct Shown {
+    until: String,
+    updates: BTreeMap<String, u64>,
+}
+
+fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value)
+}
+
+impl Shown {
+    /// Reads a complete view against what was shown before.
+    fn check(&mut self, complete: &str, round: u32) {
+        let sharing = complete.split_once("<sx:sharing").expect("sx:sharing").1;
+        let until = attribute(sharing, "until").expect("until").to_owned();
+        assert!(until >= self.until, "round {round}: until went from {} to {until}", self.until);
+        self.until = until;
+        let mut now = BTreeMap::new();
+        for sync in complete.split("<sx:sync").skip(1) {
+            let tag = sync.split('>').next().unwrap();
+            let id = attribute(tag, "id").unwrap().to_owned();
+            let updates: u64 = attribute(tag, "updates").unwrap().parse().unwrap();
+            let histories = sync.split("</sx:sync").next().unwrap().matches("<sx:history").count();
+            assert!(histories as u64 >= 1.min(updates), "round {round}: {id} lost its history");
+            now.insert(id, updates);
+        }
+        for (id, before) in &self.updates {
+            let after = now.get(id);
+            assert!(
+                after >= Some(before),
+                "round {round}: {id} had {before} updates, has {after:?}"
+            );
+        }
+        self.updates = now;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_goes_back_when_it_is_killed() {
+    let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let upstream = publisher().await;
+    let client = reqwest_client();
+    let mut shown = Shown::default();
+    let mut acknowledged = 0;
+    let mut seed = u64::from(std::process::id());
+    for round in 0..kills {
+        let (mut child, address) = start(&data, upstream).await;
+        let name = feed_name(&client, &address).await;
+        let complete = format!("{address}/feeds/{name}/complete");
+        if round > 0 {
+            let text = client.get(&complete).send().await.unwrap().text().await.unwrap();
+            shown.check(&text, round);
+        }
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pause = Duration::from_millis(150 + (seed >> 33) % 700);
+        let churn = async {
+            loop {
+                let poll = client
+                    .post(format!("{address}/api/v1/feeds/{name}/poll"))
+                    .bearer_auth(TOKEN)
+                    .send()
+                    .await;
+                let Ok(answer) = poll else { return };
+                let Ok(report) = answer.text().await else { return };
+                let Ok(report) = serde_json::from_str::<serde_json::Value>(&report) else { return };
+                assert_eq!(report["error"], serde_json::Value::Null, "{report}");
+                let until = report["until"].as_str().unwrap().to_owned();
+                assert!(until >= shown.until, "until went from {} to {until}", shown.until);
+                shown.until = until;
+                acknowledged += 1;
+                // What is shown must not go back either.
+                let Ok(answer) = client.get(&complete).send().await else { return };
+                let Ok(text) = answer.text().await else { return };
+                if text.trim_end().ends_with("</rss>") {
+                    shown.check(&text, round);
+                }
+            }
+        };
+        let _ = tokio::time::timeout(pause, churn).await;
+        child.kill().await.unwrap();
+    }
+    assert!(acknowledged > u64::from(kills) / 2, "only {acknowledged} polls were acknowledged");
+}
+
+fn reqwest_client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+async fn feed_name(client: &reqwest::Client, address: &str) -> String {
+    let list =
+        client.get(format!("{address}/api/v1/feeds")).bearer_auth(TOKEN).send().await.unwrap();
+    let list: serde_json::Value = serde_json::from_str(&list.text().await.unwrap()).unwrap();
+    let feeds = list.as_array().cloned().or_else(|| list["feeds"].as_array().cloned()).unwrap();
+    feeds[0]["name"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,440 @@
+//! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
+//! lists.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support::gateways;
+
+use gateways::{Paper, address, gateway, get, name, poll};
+use std::collections::BTreeMap;
+use tidegate::app::Gateway;
+use tidegate::model::{Count, Item};
+use tidegate::parse::opml::{OpmlLimits, OutlineList, read};
+use tidegate::store::Select;
+
+/// An outline as a test writes it: its text, and those in it.
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Feed(&'static str),
+    Folder(&'static str, Vec<Node>),
+}
+use Node::{Feed, Folder};
+
+fn list(nodes: &[Node]) -> String {
+    format!(
+        "<?xml version=\"1.0\"?>\n<opml version=\"2.0\">\n<head><title>Ours</title>\
+         <dateModified>Thu, 01 Jan 2026 00:00:00 GMT</dateModified><ownerName>Ann</ownerName></head>\n\
+         <body>\n{}</body>\n</opml>\n",
+        nodes.iter().map(written).collect::<String>()
+    )
+}
+
+fn written(node: &Node) -> String {
+    match node {
+        Feed(text) => {
+            let (name, host) = (text.replace('&', "&amp;"), text.to_lowercase());
+            let host: String = host.chars().filter(|c| c.is_alphanumeric()).collect();
+            format!(
+                "<outline text=\"{name}\" title=\"{name}\" type=\"rss\" version=\"RSS\" \
+                 xmlUrl=\"http://{host}.example/feed\" htmlUrl=\"http://{host}.example/\"/>\n"
+            )
+        }
+        Folder(text, inside) => {
+            let inside: String = inside.iter().map(written).collect();
+            format!("<outline text=\"{text}\">\n{inside}</outline>\n")
+        }
+    }
+}
+
+/// Two folders, a feed that stands in both, and one beside them.
+fn two_folders() -> Vec<Node> {
+    vec![
+        Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("R&D")]),
+        Feed("Delta"),
+        Folder("Tech", vec![Feed("Gamma"), Feed("Alpha"), Folder("Deep", vec![Feed("Epsilon")])]),
+    ]
+}
+
+/// What a list says of its outlines, in their order: how deep each stands, and its attributes but
+/// for those of ours.
+fn outlines(text: &str) -> Vec<(usize, BTreeMap<String, String>)> {
+    let list = read(text, &OpmlLimits::default()).unwrap();
+    assert!(list.problems.is_empty(), "{:?} in {text}", list.problems);
+    let own = |(name, value): &(String, String)| {
+        (!name.contains(':')).then(|| (name.clone(), value.clone()))
+    };
+    let said = list.outlines.iter().map(|outline| {
+        (list.folder(outline).len(), outline.attributes.iter().filter_map(own).collect())
+    });
+    said.collect()
+}
+
+fn texts(text: &str) -> Vec<String> {
+    let of = |(depth, said): (usize, BTreeMap<String, String>)| {
+        format!("{}{}", "  ".repeat(depth), said["text"])
+    };
+    outlines(text).into_iter().map(of).collect()
+}
+
+/// By the texts of outlines their versions; `x` for what is deleted.
+fn versions(text: &str) -> BTreeMap<String, String> {
+    let list: OutlineList = read(text, &OpmlLimits::default()).unwrap();
+    let said = list.outlines.iter().map(|outline| {
+        let sync = outline.sync.as_ref().unwrap();
+        let gone = if sync.deleted { "x" } else { "" };
+        let folder = list.folder(outline).join("/");
+        (format!("{folder}/{}", outline.text().unwrap()), format!("{}{gone}", sync.version.value()))
+    });
+    said.collect()
+}
+
+async fn items(gateway: &Gateway) -> BTreeMap<String, (Count, bool, String, String)> {
+    let view = gateway.store().view(&name(), Select::All).await.unwrap().unwrap();
+    let said = |item: Item| {
+        let winner = item.shared.winner;
+        let history = format!("{:?}", winner.history);
+        (winner.id.to_string(), (winner.updates, winner.deleted, history, item.published_id))
+    };
+    view.items.into_iter().map(said).collect()
+}
+
+const EAGER: &str = "deletions = \"eager\"\n";
+
+#[tokio::test]
+async fn a_list_is_served_as_the_list_that_it_is() {
+    let nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, "").await;
+    poll(&gate).await;
+    let answer = reqwest::get(address(&gate, "")).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/x-opml; charset=utf-8");
+    let text = answer.text().await.unwrap();
+    assert_eq!(outlines(&text), outlines(&list(&nodes)));
+    assert!(text.contains("<ownerName>Ann</ownerName>") && text.contains("<title>Ours</title>"));
+    assert_eq!(versions(&text).values().collect::<Vec<_>>(), vec!["1"; 10], "{text}");
+    for view in ["/sync", "/complete"] {
+        assert_eq!(outlines(&get(&gate, view).await), outlines(&list(&nodes)), "{view}");
+    }
+    // As a feed it has an entry for each outline.
+    let atom = get(&gate, "?as=atom").await;
+    let feed = feed_rs::parser::parse(atom.as_bytes()).unwrap();
+    let titles: Vec<_> = feed.entries.iter().map(|e| e.title.clone().unwrap().content).collect();
+    let all =
+        ["News", "Alpha", "Beta", "R&D", "Delta", "Tech", "Gamma", "Alpha", "Deep", "Epsilon"];
+    assert_eq!(titles, all);
+    assert_eq!(feed.entries[1].links[0].href, "http://alpha.example/");
+    assert_eq!(feed.entries[2].id, "http://beta.example/feed");
+    assert!([1, 7].iter().any(|at| feed.entries[*at].id == "http://alpha.example/feed"));
+    let ids: std::collections::HashSet<_> = feed.entries.iter().map(|entry| &entry.id).collect();
+    assert_eq!(ids.len(), all.len());
+    for form in ["?as=rss", "?as=pox", "?as=json", "?as=jsonfeed"] {
+        assert!(get(&gate, form).await.contains("http://gamma.example/"), "{form}");
+    }
+    // Nothing of it changes, so nothing is written.
+    let before = gate.store().state(&name()).await.unwrap().unwrap().revision;
+    poll(&gate).await;
+    paper.print(&list(&nodes).replace("Thu, 01 Jan", "Fri, 02 Jan"));
+    poll(&gate).await;
+    let state = gate.store().state(&name()).await.unwrap().unwrap();
+    assert_eq!(texts(&get(&gate, "").await).len(), 10);
+    assert!(versions(&get(&gate, "").await).values().all(|version| version == "1"));
+    assert!(state.revision.0 <= before.0 + 1, "one stamp of the list, and no version");
+    gate.stop().await.unwrap();
+}
+
+/// Section 3.2: what is moved, in order or to another folder, is updated; what merely shifts is not.
+#[tokio::test]
+async fn what_is_moved_is_updated_and_nothing_else() {
+    let mut nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let mut now = versions(&get(&gate, "/complete").await);
+    let mut expect = async |nodes: &[Node], changed: &[(&str, &str)]| {
+        paper.print(&list(nodes));
+        poll(&gate).await;
+        assert_eq!(outlines(&get(&gate, "").await), outlines(&list(nodes)));
+        let said = versions(&get(&gate, "/complete").await);
+        let other: Vec<(&str, &str)> = said
+            .iter()
+            .filter(|(text, version)| now.get(*text) != Some(version))
+            .map(|(text, version)| (text.as_str(), version.as_str()))
+            .collect();
+        assert_eq!(other, changed);
+        now = said;
+    };
+    // A new one at the head of a folder shifts the others.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    news.insert(0, Feed("Zeta"));
+    expect(&nodes, &[("News/Zeta", "1")]).await;
+    // The last of them to the head.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    news.rotate_right(1);
+    expect(&nodes, &[("News/R&D", "2")]).await;
+    // One to the root.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    let beta = news.pop().unwrap();
+    assert_eq!(beta, Feed("Beta"));
+    nodes.push(beta);
+    expect(&nodes, &[("/Beta", "2")]).await;
+    // A folder goes in front of the feed at the root: one of the two has moved.
+    nodes.swap(1, 2);
+    let before = items(&gate).await;
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let after = items(&gate).await;
+    let moved: Vec<_> = after.iter().filter(|(id, said)| before[*id] != **said).collect();
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    // One is gone, for good.
+    nodes.retain(|node| *node != Feed("Delta"));
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    let text = get(&gate, "/complete").await;
+    let gone: Vec<_> = versions(&text).into_iter().filter(|(_, v)| v.ends_with('x')).collect();
+    assert_eq!(gone.len(), 1, "{text}");
+    assert_eq!(gone[0].0, "/Delta");
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let reasons = reasons(&gate).await;
+    assert!(reasons.iter().any(|reason| reason.contains("its position")), "{reasons:?}");
+    let parents = reasons.iter().filter(|reason| reason.contains("outline:parent"));
+    assert_eq!(parents.count(), 1, "{reasons:?}");
+    gate.stop().await.unwrap();
+}
+
+/// Why the gateway did what it did.
+async fn reasons(gate: &Gateway) -> Vec<String> {
+    let events = gate.store().events(&name(), 100).await.unwrap();
+    events.into_iter().map(|event| event.reason).collect()
+}
+
+/// Nothing is concluded from what a list that is cut off does not say.
+#[tokio::test]
+async fn a_list_that_is_cut_off_deletes_nothing() {
+    let nodes = two_folders();
+    let whole = list(&nodes);
+    let paper = Paper::start("text/x-opml", &whole).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let before = texts(&get(&gate, "").await);
+    for end in ["</body>", "<outline text=\"Deep\"", "Gamma", "<outline text=\"Tech\""] {
+        paper.print(whole.split_once(end).unwrap().0);
+        poll(&gate).await;
+        assert_eq!(texts(&get(&gate, "").await), before, "up to {end}");
+    }
+    assert!(items(&gate).await.values().all(|said| !said.1));
+    gate.stop().await.unwrap();
+}
+
+/// A gateway behind another one: by any container the outlines stand where they stood, with their
+/// ids and histories.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_pass_through_gateways() {
+    let mut nodes = two_folders();
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let first = gateway("one.example", &paper.url, EAGER).await;
+    poll(&first).await;
+    let mut others = Vec::new();
+    for view in
+        ["", "/sync", "/complete", "?as=atom", "/sync?as=rss", "/sync?as=pox", "/sync?as=json"]
+    {
+        let other = gateway("two.example", &address(&first, view), "").await;
+        poll(&other).await;
+        others.push((view, other));
+    }
+    let all = items(&first).await;
+    let same = async |nodes: &[Node], step: &str| {
+        for (view, other) in &others {
+            let text = get(other, "?as=opml").await;
+            assert_eq!(outlines(&text), outlines(&list(nodes)), "{step}, by {view:?}: {text}");
+        }
+    };
+    same(&nodes, "at first").await;
+    for (view, other) in &others {
+        assert_eq!(items(other).await, all, "{view}");
+    }
+    // A move between folders, a new text and a deletion.
+    let Folder(_, news) = &mut nodes[0] else { panic!() };
+    let moved = news.remove(1);
+    let Folder(_, tech) = &mut nodes[2] else { panic!() };
+    tech.insert(1, moved);
+    nodes.remove(1);
+    let text = list(&nodes).replace("text=\"Gamma\"", "text=\"Gamma rays\"");
+    paper.print(&text);
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    poll(&first).await;
+    let all = items(&first).await;
+    assert_eq!(all.values().filter(|said| said.1).count(), 1, "{all:?}");
+    for (view, other) in &others {
+        poll(other).await;
+        assert_eq!(items(other).await, all, "{view}");
+        assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
+    }
+    // The whole list is sorted anew, which is a version of nothing.
+    nodes.reverse();
+    for node in &mut nodes {
+        if let Folder(_, inside) = node {
+            inside.reverse();
+        }
+    }
+    paper.print(&list(&nodes).replace("text=\"Gamma\"", "text=\"Gamma rays\""));
+    poll(&first).await;
+    let text = get(&first, "").await;
+    for (view, other) in &others {
+        poll(other).await;
+        assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
+    }
+    first.stop().await.unwrap();
+    for (_, other) in others {
+        other.stop().await.unwrap();
+    }
+}
+
+/// What a person decides about an outline leaves it one: with its address, and where it stands.
+#[tokio::test]
+async fn a_conflict_of_outlines_is_decided_without_loss() {
+    let outline = |by: &str, text: &str| {
+        format!(
+            "<opml version=\"2.0\" xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><head/>\
+             <body><outline text=\"F\"><outline text=\"{text}\" type=\"rss\" \
+             xmlUrl=\"http://a.example/feed\"><sx:sync id=\"q.1\" version=\"2\"><sx:history \
+             when=\"Sat, 21 May 2005 09:43:32 GMT\" by=\"{by}\"/></sx:sync></outline></outline>\
+             </body></opml>"
+        )
+    };
+    let paper = Paper::start("text/x-opml", &outline("A", "One")).await;
+    let gate = deciding(&paper.url).await;
+    poll(&gate).await;
+    paper.print(&outline("B", "Two"));
+    poll(&gate).await;
+    let page = get(&gate, "/conflicts").await;
+    assert!(page.contains("Take number 1") && !page.contains("Write a new one"), "{page}");
+    let tag = page.split_once("name=\"etag\" value=\"").unwrap().1.split_once('"').unwrap().0;
+    let decide = async |keep: &str| {
+        let form = format!("token={TOKEN}&item=q.1&etag={tag}&keep={keep}&title=Three&content=");
+        let sent = reqwest::Client::new()
+            .post(address(&gate, "/conflicts"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("sec-fetch-site", "same-origin")
+            .body(form);
+        sent.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(decide("new").await, 400);
+    assert_eq!(versions(&get(&gate, "").await)["F/Two"], "2");
+    assert_eq!(decide("0").await, 200);
+    let text = get(&gate, "").await;
+    assert_eq!(versions(&text)["F/One"], "3", "{text}");
+    assert!(text.contains("xmlUrl=\"http://a.example/feed\""), "{text}");
+    gate.stop().await.unwrap();
+}
+
+const TOKEN: &str = "0123456789abcdef0123";
+
+/// A gateway of which a test knows the token.
+async fn deciding(url: &str) -> Gateway {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\nkind = \"memory\"\n\
+         [publish]\nendpoint = \"one.example\"\n[polling]\nallow_private = true\n\
+         host_spacing = \"0s\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
+         name = \"news\"\nurl = \"{url}\"\n"
+    );
+    let config = tidegate::config::check("t.toml", &text).unwrap().config;
+    Gateway::start(&config, tidegate::app::Outside::default()).await.unwrap()
+}
+
+/// A list that is sorted anew has the same outlines, in another order: nothing is new, and nothing gone.
+#[tokio::test]
+async fn a_list_sorted_anew_loses_and_makes_nothing() {
+    let folders = [
+        Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("Eta")]),
+        Folder("Tech", vec![Feed("Gamma"), Feed("Alpha"), Feed("Delta")]),
+    ];
+    let [one, other] = folders.clone();
+    let paper = Paper::start("text/x-opml", &list(&folders)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    let before = items(&gate).await;
+    for nodes in [vec![other, one], folders.to_vec()] {
+        paper.print(&list(&nodes));
+        poll(&gate).await;
+        let after = items(&gate).await;
+        assert!(before.keys().eq(after.keys()), "{after:?}");
+        assert!(after.values().all(|said| !said.1), "{after:?}");
+        assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    }
+    let changed = items(&gate).await.into_iter().filter(|(id, said)| before[id] != *said).count();
+    assert!(changed <= 2, "only folders moved");
+    gate.stop().await.unwrap();
+}
+
+/// One list out of two: their outlines one behind the other, each where it stood, though both have a
+/// folder of the same name.
+#[tokio::test]
+async fn lists_are_merged_to_one() {
+    let first = Paper::start("text/x-opml", &list(&two_folders())).await;
+    let more = [Feed("Eta"), Folder("News", vec![Feed("Theta"), Feed("Alpha")])];
+    let second = Paper::start("text/x-opml", &list(&more)).await;
+    let config = format!(
+        "[[feed]]\nname = \"more\"\nurl = \"{}\"\n[[aggregate]]\nname = \"both\"\n\
+         sources = [\"news\", \"more\"]\n",
+        second.url
+    );
+    let gate = gateway("one.example", &first.url, &config).await;
+    poll(&gate).await;
+    let more_name = tidegate::model::FeedName::new("more").unwrap();
+    gate.operator().poll_now(&more_name).await.unwrap();
+    let wanted = list(&[two_folders(), more.to_vec()].concat());
+    let both = async || {
+        let url = format!("http://{}/feeds/both", gate.address());
+        let answer = reqwest::get(url).await.unwrap();
+        let media = answer.headers()["content-type"].to_str().unwrap().to_owned();
+        (media, answer.text().await.unwrap())
+    };
+    let mut told = both().await;
+    // It follows its sources by itself, within a second or two.
+    for _ in 0..100 {
+        if texts_or_none(&told.1) == texts(&wanted) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        told = both().await;
+    }
+    assert_eq!(outlines(&told.1), outlines(&wanted), "{}", told.1);
+    assert_eq!(told.0, "text/x-opml; charset=utf-8");
+    gate.stop().await.unwrap();
+}
+
+fn texts_or_none(text: &str) -> Vec<String> {
+    if text.contains("<opml") { texts(text) } else { Vec::new() }
+}
+
+/// What is called otherwise is held by nobody, and a folder that is moved is the same folder.
+#[tokio::test]
+async fn folders_are_renamed_and_moved() {
+    let mut nodes =
+        vec![Folder("All", vec![Feed("A"), Feed("B"), Feed("C"), Feed("D"), Feed("E")])];
+    nodes.push(Folder("More", vec![Feed("F")]));
+    let paper = Paper::start("text/x-opml", &list(&nodes)).await;
+    let gate = gateway("one.example", &paper.url, EAGER).await;
+    poll(&gate).await;
+    nodes[0] = match nodes[0].clone() {
+        Folder(_, inside) => Folder("Everything", inside),
+        other => other,
+    };
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let before = items(&gate).await;
+    assert_eq!(before.values().filter(|said| said.1).count(), 1, "the folder of that name");
+    let Folder(_, inside) = &mut nodes[0] else { panic!() };
+    inside.push(Folder("More", vec![Feed("F")]));
+    nodes.truncate(1);
+    paper.print(&list(&nodes));
+    poll(&gate).await;
+    assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
+    let after = items(&gate).await;
+    assert_eq!(after.len(), before.len());
+    let changed: Vec<_> = after.iter().filter(|(id, said)| before[*id] != **said).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    gate.stop().await.unwrap();
+}

@@ -1,0 +1,162 @@
+//! Real subscription lists: every address that another lenient way of looking finds is found.
+//!
+//! Runs over the folder `opml/` of the corpus that `TIDEGATE_CORPUS` names, where it is set; the
+//! other way is `tests/scripts/opml_addresses.py`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::Gate;
+use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate::parse::{Limits, characters};
+use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate::store::{Select, Store};
+
+/// The fewest lists, and the fewest of them that are ill-formed.
+const LISTS_WANTED: usize = 48;
+const ILL_FORMED_WANTED: usize = 14;
+
+fn lists() -> Option<Vec<PathBuf>> {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return None;
+    };
+    let folder = PathBuf::from(corpus).join("opml");
+    let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut lists: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "opml")).collect();
+    lists.sort();
+    Some(lists)
+}
+
+/// The addresses by list, as the script finds them.
+fn elsewhere(lists: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/opml_addresses.py");
+    let run = Command::new("python3").arg(script).args(lists).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in String::from_utf8(run.stdout).unwrap().lines() {
+        let (file, address) = line.split_once('\t').unwrap();
+        found.entry(file.to_owned()).or_default().push(address.to_owned());
+    }
+    found
+}
+
+#[test]
+fn every_address_is_found() {
+    let Some(lists) = lists() else { return };
+    assert!(lists.len() >= LISTS_WANTED);
+    let elsewhere = elsewhere(&lists);
+    let (mut addresses, mut ill_formed, mut problems) = (0, 0, 0);
+    for path in &lists {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path).unwrap();
+        let decoded = characters(&bytes, None, &Limits::default()).unwrap();
+        let list = read(&decoded.text, &OpmlLimits::default()).unwrap();
+        let mut found: Vec<String> = Vec::new();
+        for outline in &list.outlines {
+            if let OutlineKind::Feed(address) = outline.kind() {
+                found.push(address.to_owned());
+            }
+            assert!(outline.line >= 1 && outline.line <= decoded.text.lines().count());
+        }
+        let wanted = elsewhere.get(&name).cloned().unwrap_or_default();
+        assert_eq!(found, wanted, "{name}");
+        addresses += found.len();
+        ill_formed += usize::from(!list.problems.is_empty());
+        problems += list.problems.len() + list.unnamed;
+        for problem in &list.problems {
+            assert!(problem.line >= 1 && !problem.message.is_empty());
+        }
+    }
+    assert!(ill_formed >= ILL_FORMED_WANTED, "{ill_formed} lists have problems");
+    println!(
+        "{} lists, {addresses} addresses, {problems} problems in {ill_formed} lists",
+        lists.len()
+    );
+}
+
+/// What a list says of each outline, in their order: how deep it stands, and its attributes.
+fn said(list: &OutlineList) -> Vec<(usize, BTreeMap<String, String>)> {
+    // What is no name in XML cannot be written, and is told as a warning.
+    let is_name = |name: &str| name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let plain =
+        |name: &str| is_name(name) && !name.contains(':') && !name.eq_ignore_ascii_case("text");
+    let outlines = list.outlines.iter().map(|outline| {
+        let own = outline.attributes.iter().filter(|(name, _)| plain(name));
+        let mut own: BTreeMap<String, String> = own
+            .map(|(name, value)| {
+                // The address of the site is written as OPML 2.0 writes it.
+                let is_site = name.eq_ignore_ascii_case("htmlUrl");
+                let name = if is_site { "htmlUrl" } else { name };
+                let value = if is_site { value.trim() } else { value };
+                // Control characters cannot stand in XML.
+                let value = value.chars().filter(|c| !c.is_control() || c.is_whitespace());
+                (name.to_owned(), value.collect())
+            })
+            .collect();
+        own.insert("text".to_owned(), outline.text().unwrap_or_default().to_owned());
+        (list.folder(outline).len(), own)
+    });
+    outlines.collect()
+}
+
+/// Every list, as an upstream, is served as the list that it is, and read again it is the same.
+#[tokio::test]
+async fn every_list_comes_through() {
+    let Some(lists) = lists() else { return };
+    let address = |view: &str| format!("https://gate.example/feeds/news{view}");
+    let addresses = Addresses {
+        reader: address(""),
+        sync: address("/sync"),
+        complete: address("/complete"),
+        upstream: "https://publisher.example/list.opml".to_owned(),
+        via: None,
+        sup: None,
+        hub: None,
+        absolute: false,
+        aggregated: Vec::new(),
+        cloud: None,
+    };
+    let mut outlines = 0;
+    for path in &lists {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path).unwrap();
+        let text = characters(&bytes, None, &Limits::default()).unwrap().text.into_owned();
+        let own = read(&text, &OpmlLimits::default()).unwrap();
+        if own.outlines.is_empty() {
+            continue;
+        }
+        let mut gate = Gate::new().await;
+        gate.take(&text).await;
+        let view = gate.store.view(&gate.feed, Select::Current).await.unwrap().unwrap();
+        let told = render::document(&Page {
+            container: Container::of(view.state.format),
+            window: None,
+            kind: ViewKind::Reader,
+            dialect: Dialect::Sse091,
+            addresses: &addresses,
+            state: &view.state,
+            skeleton: &view.skeleton,
+            items: &view.items,
+            deleted: &[],
+            history: &HistoryPlace::default(),
+            since: None,
+            until: None,
+            expires: None,
+        });
+        let again = read(&told, &OpmlLimits::default()).unwrap();
+        assert!(again.problems.is_empty() && again.is_whole, "{name}: {:?}", again.problems);
+        let (own, again) = (said(&own), said(&again));
+        for (at, (one, two)) in own.iter().zip(&again).enumerate() {
+            assert_eq!(one, two, "{name}: the outline {at}");
+        }
+        assert_eq!(own.len(), again.len(), "{name}");
+        outlines += own.len();
+    }
+    println!("{} lists, {outlines} outlines", lists.len());
+}

@@ -1,0 +1,409 @@
+//! What must hold of a gateway in front of a publisher whose truth is known.
+
+use crate::publishers::gate::Seen;
+use crate::publishers::kinds::{Around, Cause, Check, Kind};
+use crate::publishers::publisher::{HOUR, Publisher};
+use crate::publishers::write::number_of;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tidegate::model::{Change, Completeness, EventKind, Item, Snapshot, Standing, SyncId, Tick};
+
+/// A failed expectation.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub kind: Kind,
+    pub words: String,
+}
+
+/// How long a real deletion may take to come out.
+const FOUND_WITHIN: i64 = 72 * HOUR;
+/// A share of fewer entries than this says nothing.
+const TELLING_ENTRIES: usize = 5;
+
+/// A real deletion that must come out.
+struct Watch {
+    since: i64,
+    around: Around,
+}
+
+/// What the test knows of the gateway's items.
+#[derive(Default)]
+pub struct Truth {
+    pub failures: Vec<Failure>,
+    /// How often something was looked at that could have failed.
+    pub checked: BTreeMap<Check, u64>,
+    post_of: HashMap<SyncId, u32>,
+    items_of: BTreeMap<u32, Vec<SyncId>>,
+    published: HashMap<SyncId, String>,
+    post_of_published: HashMap<String, u32>,
+    updates: HashMap<SyncId, u32>,
+    tick: Option<Tick>,
+    /// What subscribers were told of the feed's head; 0 before the first document.
+    told: u64,
+    /// The newest revision of each post that the gateway has taken in.
+    taken: HashMap<u32, u32>,
+    watched: BTreeMap<u32, Watch>,
+    deleted: HashSet<SyncId>,
+    twice: HashSet<u32>,
+    /// Posts that got a version from a document that was broken.
+    broken: HashSet<u32>,
+    accidents: bool,
+    /// Whether the last document is held.
+    held: bool,
+    /// What the last document showed that was taken in whole.
+    pub last_shown: Vec<u32>,
+}
+
+/// The document that is in force.
+pub struct InForce<'a> {
+    pub publisher: &'a Publisher,
+    /// The posts in it, where it is what the publisher means.
+    pub shown: &'a [u32],
+    pub glitch: bool,
+}
+
+impl Truth {
+    pub fn fail(&mut self, kind: Kind, words: impl Into<String>) {
+        // What becomes of the item that it was before is looked at on.
+        if kind == Kind::RenamedIsAnother {
+            return self.check(Check::Apart);
+        }
+        self.failures.push(Failure { kind, words: words.into() });
+    }
+
+    fn check(&mut self, check: Check) {
+        *self.checked.entry(check).or_insert(0) += 1;
+    }
+
+    pub fn listed_twice(&mut self, number: u32) {
+        self.twice.insert(number);
+    }
+
+    /// Takes in what came of a poll.
+    pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
+        self.held = seen.held.is_some();
+        if self.held {
+            self.check(Check::Held);
+        } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
+            self.check(Check::Quiet);
+        }
+        let Some(change) = &seen.change else {
+            self.view(seen, force, reader);
+            return;
+        };
+        self.ticks(change);
+        self.identities(change, force);
+        self.histories(change);
+        self.events(seen, change, force);
+        if seen.held.is_some() {
+            let quiet = change.tick.is_none()
+                && change.versions.is_empty()
+                && change.latest.is_empty()
+                && change.order.is_none()
+                && change.skeleton.is_none()
+                && change.events.is_empty();
+            if !quiet {
+                self.fail(Kind::HeldIsSeen, format!("{:?}", change.events));
+            }
+        }
+        self.view(seen, force, reader);
+    }
+
+    fn ticks(&mut self, change: &Change) {
+        let told = std::mem::replace(&mut self.told, change.state.told.told);
+        let is_news = !change.versions.is_empty() || (told != 0 && told != self.told);
+        if change.tick.is_some() != is_news {
+            self.fail(Kind::TickStoodStill, "a tick without news, or news without a tick");
+        }
+        if let Some(tick) = change.tick {
+            if self.tick.is_some_and(|before| before >= tick) {
+                self.fail(Kind::TickStoodStill, format!("{:?} and then {tick}", self.tick));
+            }
+            self.tick = Some(tick);
+        }
+    }
+
+    /// Which item is which post, as far as their bytes say.
+    fn identities(&mut self, change: &Change, force: &InForce<'_>) {
+        let with_bytes = change.versions.iter().filter_map(|v| Some((&v.id, v.markup.as_ref()?)));
+        let latest = change.latest.iter().map(|(id, markup)| (id, markup));
+        let all: Vec<_> = with_bytes.chain(latest).collect();
+        for (id, markup) in all {
+            let Some(number) = number_of(&markup.xml) else { continue };
+            match self.post_of.get(id) {
+                Some(before) if *before != number => {
+                    let words = format!("{id} was post {before} and is post {number} now");
+                    self.fail(Kind::TwoAreOne, words);
+                }
+                Some(_) => continue,
+                None => {}
+            }
+            self.post_of.insert(id.clone(), number);
+            let items = self.items_of.entry(number).or_default();
+            items.push(id.clone());
+            let publisher = force.publisher;
+            let twice = self.twice.contains(&number) && !publisher.get(number).renamed;
+            if items.len() > 1 && !twice {
+                let moved = publisher.https || publisher.moved > 0;
+                let kind = match (publisher.get(number).renamed, moved) {
+                    _ if force.glitch || self.broken.contains(&number) => Kind::BrokenIsPublished,
+                    (true, _) => Kind::RenamedIsAnother,
+                    (false, true) => Kind::MovedIsAnother,
+                    (false, false) => Kind::SameIsAnother,
+                };
+                let words = format!("post {number} has the items {:?}", self.items_of[&number]);
+                self.fail(kind, words);
+            }
+        }
+        for known in &change.known {
+            let number = self.post_of.get(&known.id).copied();
+            let before = self.published.insert(known.id.clone(), known.published_id.clone());
+            if let Some(before) = before.filter(|before| *before != known.published_id) {
+                let words = format!("{before} and then {}", known.published_id);
+                self.fail(Kind::PublishedIdChanged, words);
+            }
+            let Some(number) = number else { continue };
+            let first = *self.post_of_published.entry(known.published_id.clone()).or_insert(number);
+            if first != number {
+                let words = format!("{} is post {first} and post {number}", known.published_id);
+                self.fail(Kind::PublishedIdReused, words);
+            }
+        }
+    }
+
+    fn histories(&mut self, change: &Change) {
+        for known in &change.known {
+            let updates = known.updates.value();
+            let before = self.updates.insert(known.id.clone(), updates).unwrap_or(0);
+            let versions = change.versions.iter().filter(|v| v.id == known.id).count();
+            if updates < before || (updates - before) as usize != versions {
+                let words = format!("{} updates after {before} and {versions} versions", updates);
+                self.fail(Kind::HistoryBroken, words);
+            }
+            let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
+            let whens: Vec<_> = known.history.iter().map(|u| u.stamp.when()).collect();
+            let newest_first = sequences.windows(2).all(|w| w[0] > w[1])
+                && whens.windows(2).all(|w| w[0] >= w[1])
+                && sequences.first() == Some(&updates);
+            if !newest_first || known.tick > change.tick.unwrap_or(known.tick) {
+                self.fail(Kind::HistoryBroken, format!("{:?}", known.history));
+            }
+        }
+    }
+
+    fn events(&mut self, seen: &Seen, change: &Change, force: &InForce<'_>) {
+        for event in &change.events {
+            let Some(number) = self.post_of.get(&event.id).copied() else { continue };
+            let post = force.publisher.get(number);
+            match event.kind {
+                EventKind::Deleted => {
+                    self.deleted.insert(event.id.clone());
+                    if let Some(watch) = self.watched.remove(&number) {
+                        self.check(Check::Found(watch.around));
+                    }
+                    if post.alive {
+                        let cause = self.cause(number, force);
+                        let words =
+                            format!("post {number} ({}): {}", event.native_id, event.reason);
+                        self.fail(Kind::FalseTombstone(cause), words);
+                    }
+                }
+                EventKind::Undeleted => {
+                    self.deleted.remove(&event.id);
+                }
+                EventKind::Retired if post.alive => self.check(Check::Retired),
+                EventKind::Rekeyed if !post.renamed => self.check(Check::Moved),
+                // Two items of one post are not both as new as the post.
+                EventKind::Updated if !self.twice.contains(&number) => {
+                    if self.taken.get(&number).is_some_and(|taken| *taken == post.revision) {
+                        let words = format!("post {number}: {}", event.reason);
+                        let broken = matches!(seen.taken, Some(Completeness::Salvaged(_)));
+                        let kind = match broken || self.broken.contains(&number) {
+                            true => Kind::BrokenIsPublished,
+                            false => Kind::NoiseMadeAVersion,
+                        };
+                        self.fail(kind, words);
+                    }
+                    self.check(Check::Edited);
+                }
+                _ => {}
+            }
+        }
+        if seen.taken.is_none() || seen.held.is_some() {
+            return;
+        }
+        let versions: HashSet<u32> =
+            change.versions.iter().filter_map(|v| self.post_of.get(&v.id).copied()).collect();
+        let numbers: Vec<u32> = if force.glitch {
+            self.broken.extend(&versions);
+            versions.into_iter().collect()
+        } else {
+            for number in force.shown {
+                let revision = force.publisher.get(*number).revision;
+                let behind = self.taken.get(number).is_some_and(|taken| *taken < revision);
+                if behind && !versions.contains(number) {
+                    self.fail(Kind::EditMadeNoVersion, format!("post {number}"));
+                }
+            }
+            force.shown.to_vec()
+        };
+        for number in numbers {
+            self.taken.insert(number, force.publisher.get(number).revision);
+        }
+    }
+
+    fn cause(&self, number: u32, force: &InForce<'_>) -> Cause {
+        let post = force.publisher.get(number);
+        if self.twice.contains(&number) {
+            Cause::Twice
+        } else if post.lost {
+            Cause::Lost
+        } else if !force.publisher.shown().contains(&number) {
+            match (post.redated, post.restored) {
+                (true, _) => Cause::Redated,
+                (_, true) => Cause::BackUnseen,
+                _ => Cause::OutOfWindow,
+            }
+        } else if force.glitch {
+            Cause::Glitch
+        } else if post.renamed || force.publisher.https || force.publisher.moved > 0 {
+            Cause::Renamed
+        } else {
+            Cause::Listed
+        }
+    }
+
+    /// What a reader sees.
+    fn view(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
+        let numbers: Vec<u32> =
+            reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();
+        let unique: HashSet<&str> = reader.iter().map(|i| i.published_id.as_str()).collect();
+        let repeated = |shown: &[u32]| shown.len() - shown.iter().collect::<HashSet<_>>().len();
+        let repeats = repeated(force.shown).max(repeated(&self.last_shown));
+        if unique.len() + repeats < reader.len() {
+            let ids: Vec<&str> = reader.iter().map(|i| i.published_id.as_str()).collect();
+            self.fail(Kind::ReaderDuplicate, format!("{ids:?}"));
+        }
+        let gone: Vec<u32> =
+            self.last_shown.iter().copied().filter(|n| !numbers.contains(n)).collect();
+        match (&seen.taken, &seen.held) {
+            (Some(Completeness::Full), None) if !force.glitch => {
+                // A copy, byte for byte, of what stands above is shown once.
+                let mut once = std::collections::HashSet::new();
+                let shown: Vec<u32> =
+                    force.shown.iter().copied().filter(|n| once.insert(*n)).collect();
+                if numbers != shown && numbers != force.shown {
+                    let words =
+                        format!("the document has {:?}, a reader sees {numbers:?}", force.shown);
+                    self.fail(Kind::OrderDiffers, words);
+                }
+                self.last_shown = numbers;
+            }
+            (Some(Completeness::Salvaged(_)), None) => {
+                if !gone.is_empty() {
+                    self.fail(Kind::PartTookAway, format!("{gone:?}"));
+                }
+                self.last_shown = numbers;
+            }
+            (Some(_), Some(_)) if numbers != self.last_shown && !force.glitch => {
+                let words =
+                    format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
+                self.fail(Kind::HeldIsSeen, words);
+            }
+            (Some(Completeness::Full), None) => self.last_shown = numbers,
+            _ => {}
+        }
+    }
+
+    /// A post was really taken away. `entries`: what the document shows now; `came`: what it
+    /// shows that the last did not.
+    pub fn really_deleted(&mut self, number: u32, publisher: &Publisher, came: &[u32]) {
+        for watch in self.watched.values_mut() {
+            watch.around = Around::Disturbed;
+        }
+        let site = &publisher.site;
+        let last = &self.last_shown;
+        let shown = publisher.shown();
+        let older_stays = shown.iter().any(|n| last.contains(n) && publisher.is_older(*n, number));
+        let clear = site.is_plain()
+            && !self.twice.contains(&number)
+            && last.contains(&number)
+            && last.len() >= TELLING_ENTRIES
+            && older_stays;
+        if !clear {
+            return;
+        }
+        let others_left = last.iter().any(|n| *n != number && !shown.contains(n));
+        let around = if self.held {
+            Around::Disturbed
+        } else if self.accidents {
+            Around::AfterAccident
+        } else if came.iter().any(|n| !publisher.is_older(*n, number)) {
+            Around::News
+        } else if others_left {
+            Around::Scroll
+        } else if !came.is_empty() {
+            Around::Backfill
+        } else {
+            Around::Nothing
+        };
+        self.watched.insert(number, Watch { since: publisher.now, around });
+    }
+
+    /// Something happened that may hide a deletion for a while.
+    pub fn disturbed(&mut self, accident: bool) {
+        self.accidents |= accident;
+        for watch in self.watched.values_mut() {
+            watch.around = Around::Disturbed;
+        }
+    }
+
+    /// What is watched is watched no longer where nothing older is there to tell by, or where the
+    /// post is there again.
+    pub fn next_document(&mut self, publisher: &Publisher) {
+        let shown = publisher.shown();
+        self.watched.retain(|number, _| {
+            !publisher.get(*number).alive
+                && shown.iter().any(|n| {
+                    publisher.is_older(*n, *number) && publisher.get(*n).when < publisher.now
+                })
+        });
+    }
+
+    /// Time goes by.
+    pub fn time(&mut self, now: i64) {
+        let late: Vec<u32> = self
+            .watched
+            .iter()
+            .filter(|(_, watch)| now - watch.since >= FOUND_WITHIN)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in late {
+            let Some(watch) = self.watched.remove(&number) else { continue };
+            self.fail(
+                Kind::Missed(watch.around),
+                format!("post {number} was deleted 72 hours ago"),
+            );
+        }
+    }
+
+    /// When all is done: the last document has stood for days.
+    pub fn at_the_end(&mut self, force: &InForce<'_>, reader: &[Item], snapshot: &Snapshot) {
+        let numbers: Vec<u32> =
+            reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();
+        if numbers != force.shown {
+            let words = format!("it shows {:?}, a reader sees {numbers:?}", force.shown);
+            self.fail(Kind::NeverTaken, words);
+        }
+        let tombstones = snapshot
+            .known
+            .iter()
+            .filter(|k| matches!(k.standing, Standing::Deleted { .. }))
+            .count();
+        let counted = (snapshot.state.living as usize, snapshot.state.tombstones as usize);
+        if counted != (snapshot.known.len() - tombstones, tombstones)
+            || snapshot.state.current as usize != reader.len()
+        {
+            self.fail(Kind::Miscounted, format!("{:?}", snapshot.state));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The publisher's documents as bytes: Atom 1.0 and RSS 2.0, with the noise that a program adds.
+
+use crate::publishers::plan::{Glitch, Window};
+use crate::publishers::publisher::{Post, Publisher, mix};
+use std::fmt::Write;
+use tidegate::model::Time;
+
+/// Where the number of a post stands in its entry: in a comment, which nobody judges.
+pub fn marker(number: u32) -> String {
+    format!("<!--post {number}-->")
+}
+
+/// The number of the post whose entry this is.
+pub fn number_of(xml: &str) -> Option<u32> {
+    xml.split_once("<!--post ")?.1.split_once("-->")?.0.parse().ok()
+}
+
+/// A document that shows these posts.
+pub fn document(publisher: &Publisher, shown: &[u32]) -> String {
+    let seed = if publisher.site.noisy { publisher.build } else { 0 };
+    let entries: Vec<String> =
+        shown.iter().map(|number| entry(publisher, publisher.get(*number), seed)).collect();
+    let now = Time::from_unix(publisher.now);
+    let base = publisher.base();
+    let entries = entries.join("\n");
+    let generator = seed % 3;
+    let complete = match publisher.site.window {
+        Window::Complete => "<fh:complete xmlns:fh=\"http://purl.org/syndication/history/1.0\"/>",
+        _ => "",
+    };
+    if publisher.site.atom {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
+             <title>News of the publisher</title><id>urn:x-feed:1</id><link href=\"{base}/\"/>\
+             <generator>Press 1.{generator}</generator><updated>{now}</updated>{complete}\n{entries}\n</feed>"
+        )
+    } else {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\"><channel>\
+             <title>News of the publisher</title><link>{base}/</link><description>d</description>\
+             <generator>Press 1.{generator}</generator><lastBuildDate>{}</lastBuildDate>{complete}\n\
+             {entries}\n</channel></rss>",
+            now.rfc822()
+        )
+    }
+}
+
+fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
+    let site = &publisher.site;
+    let luck = |salt: u64| mix(seed, mix(u64::from(post.number), salt));
+    let title = publisher.title(post);
+    let mut link = publisher.link(post);
+    if seed > 0 && luck(1) % 3 == 0 {
+        let _ = write!(link, "?utm_source=feed&amp;utm_campaign={}", luck(2) % 100);
+    }
+    let date = publisher.date(post).map(Time::from_unix);
+    let picture =
+        format!("{}/pictures/{}.jpg?width={}", publisher.base(), post.number, luck(3) % 9);
+    let attributes = match luck(4) % 2 {
+        0 => format!("src=\"{picture}\" alt=\"a picture\""),
+        _ => format!("alt=\"a picture\" src=\"{picture}\""),
+    };
+    let text = format!(
+        "&lt;p&gt;What came of case {n}, told at such length that it is a text of its own and nobody \
+         takes it for that of another, with {words:x} in it.{gap}&lt;/p&gt;&lt;p&gt;{edition}&lt;/p&gt;\
+         &lt;img {attributes}&gt;",
+        n = post.number,
+        words = mix(u64::from(post.number), 5),
+        gap = if luck(5) % 2 == 0 { "" } else { " \n" },
+        edition = edition(post),
+    );
+    let counter = if seed > 0 {
+        format!(
+            "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{}</slash:comments>",
+            luck(6) % 50
+        )
+    } else {
+        String::new()
+    };
+    let mut out = String::new();
+    let id = publisher.id(post);
+    if site.atom {
+        let _ = write!(out, "<entry>{}", marker(post.number));
+        if let Some(id) = id {
+            let _ = write!(out, "<id>{id}</id>");
+        }
+        let _ = write!(out, "<title>{title}</title>");
+        if !site.unlinked {
+            match luck(7) % 2 {
+                0 => write!(out, "<link rel=\"alternate\" href=\"{link}\"/>"),
+                _ => write!(out, "<link href=\"{link}\"  rel='alternate' />"),
+            }
+            .unwrap();
+        }
+        if let Some(date) = date {
+            // Where every build stamps its entries, the stamp says nothing.
+            let stamp = if seed > 0 { publisher.now } else { post.updated };
+            let _ = write!(
+                out,
+                "<published>{date}</published><updated>{}</updated>",
+                Time::from_unix(stamp)
+            );
+        }
+        let _ = write!(out, "<content type=\"html\">{text}</content>{counter}</entry>");
+    } else {
+        let _ = write!(out, "<item>{}<title>{title}</title>", marker(post.number));
+        if !site.unlinked {
+            let _ = write!(out, "<link>{link}</link>");
+        }
+        if let Some(id) = id {
+            let permalink = id.starts_with("http");
+            let _ = write!(out, "<guid isPermaLink=\"{permalink}\">{id}</guid>");
+        }
+        if let Some(date) = date {
+            let _ = write!(out, "<pubDate>{}</pubDate>", date.rfc822());
+        }
+        let _ = write!(out, "<description>{text}</description>{counter}</item>");
+    }
+    out
+}
+
+/// What an editor wrote last.
+fn edition(post: &Post) -> &'static str {
+    const SAID: [&str; 7] = [
+        "Nobody was hurt.",
+        "Correction: the mayor was not there.",
+        "The council has answered since.",
+        "Two readers wrote that they saw it too.",
+        "The price was wrong in the first report.",
+        "A picture was added, and the name of the street.",
+        "It is settled now.",
+    ];
+    SAID[post.text as usize % SAID.len()]
+}
+
+/// What comes instead of a document, and the posts that it shows in whole.
+pub fn glitch(publisher: &Publisher, glitch: &Glitch) -> String {
+    let shown = publisher.shown();
+    let whole = document(publisher, &shown);
+    match glitch {
+        Glitch::Empty => document(publisher, &[]),
+        Glitch::NoBytes => String::new(),
+        Glitch::Html => "<!DOCTYPE html><html><head><title>Sign in</title></head>\
+                         <body><form action=\"/login\">Sign in</form></body></html>"
+            .to_owned(),
+        Glitch::Cut(part) => {
+            let mut end = whole.len() * usize::from(*part) / 256;
+            while !whole.is_char_boundary(end) {
+                end -= 1;
+            }
+            whole[..end].to_owned()
+        }
+        Glitch::IllFormed(at) => {
+            let Some(number) = publisher.pick(*at) else { return whole };
+            let Some(at) = whole.find(&marker(number)) else { return whole };
+            let (before, behind) = whole.split_at(at);
+            format!("{before}{}", behind.replacen("</title>", "</tit", 1))
+        }
+        Glitch::Shrunken(top) => {
+            let keep = shown.len() / 3;
+            let kept: Vec<u32> = match top {
+                true => shown.iter().copied().take(keep).collect(),
+                false => shown.iter().copied().skip(1).step_by(3).take(keep).collect(),
+            };
+            document(publisher, &kept)
+        }
+    }
+}

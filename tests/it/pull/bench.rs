@@ -1,0 +1,173 @@
+//! A publisher, a gateway in front of it, and replicas of what the gateway publishes.
+
+use crate::e2e::support::post::{Format, Post};
+use crate::e2e::support::publisher::{Answer, Publisher};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::app::{self, Gateway, Outside, PullOptions, Pulled};
+use tidegate::clock::ManualClock;
+use tidegate::config;
+use tidegate::model::{FeedName, Shared, Time};
+use tidegate::parse::sse;
+use tidegate::pull::{ChangeKind, Limits};
+use tidegate::store::Select;
+use tidegate::sync::Canonical;
+
+/// 2026-06-01T00:00:00Z: when the gateway starts.
+const START: i64 = 1_780_272_000;
+
+/// A gateway in front of a scripted publisher; its links lead to where it listens.
+pub struct Bench {
+    pub publisher: Publisher,
+    pub format: Format,
+    pub folder: tempfile::TempDir,
+    gateway: Gateway,
+    clock: ManualClock,
+    now: Time,
+    news: FeedName,
+}
+
+impl Bench {
+    pub async fn new(format: Format, feed: &str) -> Self {
+        let publisher = Publisher::start().await;
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token-for-this-test\"\n\
+             [store]\nkind = \"memory\"\n[publish]\narchive_entries = 3\n\
+             [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
+             max_interval = \"365d\"\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n{feed}\n",
+            publisher.address("/feed")
+        );
+        let mut config = config::check("t.toml", &text).unwrap().config;
+        // The clock stands still.
+        config.polling.walk_pause = Duration::ZERO;
+        let now = Time::from_unix(START);
+        let clock = ManualClock::at(now);
+        let outside = Outside { clock: Arc::new(clock.clone()) };
+        let gateway = Gateway::start(&config, outside).await.unwrap();
+        let news = FeedName::new("news").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        Self { publisher, format, folder, gateway, clock, now, news }
+    }
+
+    /// Lets time pass.
+    pub fn hours(&mut self, hours: u64) {
+        self.now = self.now.plus(Duration::from_secs(hours * 3600));
+        self.clock.set(self.now);
+    }
+
+    /// Publishes posts and has them polled, a minute later.
+    pub async fn posts(&mut self, posts: &[Post]) {
+        self.now = self.now.plus(Duration::from_secs(60));
+        self.clock.set(self.now);
+        let answer = Answer::document(self.format.media_type(), self.format.document(posts));
+        self.publisher.set("/feed", answer);
+        let report = self.gateway.operator().poll_now(&self.news).await.unwrap();
+        assert_eq!(report.error, None);
+    }
+
+    /// The address of a path at the gateway.
+    pub fn address(&self, path: &str) -> String {
+        format!("http://{}{path}", self.gateway.address())
+    }
+
+    /// Where a replica is kept.
+    pub fn copy(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Pulls a path of the gateway.
+    pub async fn pull(&self, path: &str, into: &str) -> Pulled {
+        let pulled = pull(&self.address(path), &self.copy(into)).await;
+        assert_eq!(pulled.outcome.warnings, Vec::<String>::new());
+        pulled
+    }
+
+    /// What the gateway knows of each item.
+    pub async fn known(&self) -> BTreeMap<String, (u32, bool)> {
+        let view = self.gateway.store().view(&self.news, Select::All).await.unwrap().unwrap();
+        let winners = view.items.iter().map(|item| &item.shared.winner);
+        winners.map(|w| (w.id.to_string(), (w.updates.value(), w.deleted))).collect()
+    }
+
+    /// The titles of all items that live, and of those that the reader view shows.
+    pub async fn titles(&self) -> (Vec<String>, Vec<String>) {
+        let mut both = Vec::new();
+        for select in [Select::All, Select::Current] {
+            let view = self.gateway.store().view(&self.news, select).await.unwrap().unwrap();
+            let living = view.items.into_iter().map(|item| item.shared.winner);
+            let living = living.filter(|winner| !winner.deleted);
+            let mut titles: Vec<_> = living.map(|winner| winner.data.card.title).collect();
+            titles.sort();
+            both.push(titles);
+        }
+        let current = both.pop().unwrap();
+        (both.pop().unwrap(), current)
+    }
+
+    /// Everything that happened, as kinds.
+    pub async fn events(&self) -> Vec<tidegate::model::EventKind> {
+        let events = self.gateway.store().events(&self.news, 500).await.unwrap();
+        events.into_iter().map(|event| event.kind).collect()
+    }
+}
+
+/// Pulls from an address.
+pub async fn pull(url: &str, into: &Path) -> Pulled {
+    let options =
+        PullOptions { url: url.parse().unwrap(), into: into.to_owned(), limits: Limits::STANDARD };
+    app::pull(options).await.unwrap()
+}
+
+/// What a pull changed, like `new 3, deleted 1`.
+pub fn said(pulled: &Pulled) -> String {
+    let mut words = Vec::new();
+    for kind in ChangeKind::ALL {
+        let count = pulled.outcome.changes.iter().filter(|change| change.kind == kind).count();
+        if count > 0 {
+            words.push(format!("{} {count}", kind.name()));
+        }
+    }
+    words.join(", ")
+}
+
+/// An item of a replica: its updates, whether it is a tombstone, its history and what it says.
+pub type Held = (u32, bool, usize, String);
+
+/// The items of a replica that shares.
+pub fn shared(into: &Path) -> BTreeMap<String, Held> {
+    let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
+    let feed = sse::read(&text).unwrap();
+    let items = feed.items.into_iter().map(|item| {
+        let shared = item.shared.unwrap().unwrap();
+        let winner = shared.winner;
+        let says = String::from_utf8(winner.data.canonical().to_vec()).unwrap();
+        let history = winner.history.len();
+        (winner.id.to_string(), (winner.updates.value(), winner.deleted, history, says))
+    });
+    items.collect()
+}
+
+/// The titles of a replica's items that live.
+pub fn titles(into: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(into.join("replica.xml")).unwrap();
+    let feed = sse::read(&text).unwrap();
+    let is_deleted = |shared: &Result<Shared<_>, _>| shared.as_ref().unwrap().winner.deleted;
+    let living = feed.items.iter().filter(|item| !item.shared.as_ref().is_some_and(is_deleted));
+    let titles = living.map(|item| feed.plain(item).unwrap().values.title.unwrap());
+    let mut titles: Vec<String> = titles.collect();
+    titles.sort();
+    titles
+}
+
+/// Numbers that look random and are the same each time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}

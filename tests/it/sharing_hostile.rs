@@ -1,0 +1,444 @@
+//! Publishers that share and mean ill, or have bad luck: what readers have stays, and nobody speaks
+//! in another's name.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support;
+use crate::support::sharing as publisher;
+
+use publisher::*;
+use std::collections::HashSet;
+use support::{Gate, Post, kinds};
+use tidegate::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, Credit, Issued, Source, Verdict};
+use tidegate::store::{Select, Store};
+
+fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
+    let post = |n: u32| {
+        let sync = sync(&format!("x.{n}"), 1, "", &[(1, "REO", 1)], "");
+        format!(
+            "<entry>{sync}<id>urn:{n}</id><title>Story {n}</title>\
+             <updated>2026-01-01T00:00:00Z</updated><content>Story number {n}</content></entry>"
+        )
+    };
+    numbers.map(post).collect()
+}
+
+/// One version with other bytes in the complete feed than in the partial one: one version, and the
+/// newest bytes; so too when both have newer ones.
+#[tokio::test]
+async fn a_partial_and_a_complete_feed_may_say_it_differently() {
+    let mut gate = Gate::new().await;
+    for (until, short, long) in [("s5", "A", "A in full"), ("s9", "A again", "A again in full")] {
+        let since = format!("{until}-since");
+        let document_of = |text: &str| entry("a", text, 1, &[(1, "REO", 1)]).markup();
+        let partial = document(&sharing(&since, until), &[document_of(short)]);
+        let all = document("<sx:sharing since=\"s0\" until=\"s5\"/>", &[document_of(long)]);
+        with(&mut gate, &partial, Some(&all), None).await;
+        assert_eq!(titles(&gate.reader().await), [short]);
+        gate.later(1);
+    }
+    assert_eq!(gate.snapshot().await.known.len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
+    let mut gate = Gate::new().await;
+    gate.take(&document("", &[plain("a", "A secret"), plain("b", "B")])).await;
+    gate.redact("A secret").await;
+    gate.later(1);
+    let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+    let b = entry("b", "B", 1, &[(1, "REO", 1)]).markup();
+    let partial = document(&sharing("s1", "s5"), std::slice::from_ref(&b));
+    with(&mut gate, &partial, Some(&document("", &[a, b])), None).await;
+    let all = gate.items(Select::All).await;
+    assert!(all.iter().all(|item| !item.shared.winner.data.xml.contains("secret")));
+}
+
+/// An entry of the item x.b, with a version of it in conflict whose entry is another item's.
+fn in_conflict(updates: u32, id: &str, link: &str) -> String {
+    let history = [(updates, "REO", updates)];
+    let inner = format!(
+        "<sx:conflicts><entry>{}<id>{id}</id><title>A secret</title><content>A secret</content>\
+         {link}</entry><entry>{}<id>urn:b</id><title>Mere opinion</title></entry></sx:conflicts>",
+        sync("x.b", updates, "", &[(updates, "GPM", 0)], ""),
+        sync("x.b", updates, "", &[(updates, "JEO", 0)], "")
+    );
+    let sync = sync("x.b", updates, "", &history, &inner);
+    format!(
+        "<entry>{sync}<id>urn:b</id><title>B</title><updated>2026-01-01T00:00:00Z</updated></entry>"
+    )
+}
+
+#[tokio::test]
+async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
+    const PAGE: &str = "http://x.example/a";
+    let secret = |link: &str| {
+        let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+        a.replace("</entry>", &format!("{link}</entry>"))
+    };
+    let link = format!("<link href=\"{PAGE}\"/>");
+    let everywhere = async |gate: &Gate| format!("{:?}", gate.items(Select::All).await);
+    for (other_id, link) in [("urn:a", ""), ("urn:another", link.as_str())] {
+        // It stands there already.
+        let mut gate = Gate::new().await;
+        let b = in_conflict(2, other_id, link);
+        gate.take(&document("", &[secret(link), b])).await;
+        assert_eq!(item(&gate, "x.b").await.shared.conflicts.len(), 2);
+        gate.redact_item(&id("x.a")).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        let titles = |item: Item| {
+            let conflicts = item.shared.conflicts.into_iter();
+            conflicts.map(|version| version.data.card.title).collect::<Vec<_>>()
+        };
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        // It is said again, by a new version and with a new item.
+        gate.later(1);
+        let c = entry("c", "C", 1, &[(1, "REO", 1)]).markup();
+        gate.take(&document("", &[secret(link), in_conflict(3, other_id, link), c])).await;
+        assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
+        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
+    }
+}
+
+/// A parked address and an accident take no shared item away, as they take no plain one.
+#[tokio::test]
+async fn another_feed_and_an_empty_one_are_held() {
+    for text in [
+        document("", &[]),
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>Buy this domain</title>\
+         <id>urn:parked</id><updated>2026-01-01T00:00:00Z</updated><entry><id>urn:ad</id>\
+         <title>Cheap pills</title><updated>2026-01-01T00:00:00Z</updated></entry></feed>"
+            .to_owned(),
+    ] {
+        let mut gate = Gate::new().await;
+        gate.take(&document("", &posts(0..20))).await;
+        gate.later(1);
+        let held = gate.take(&text).await.held;
+        assert!(held.is_some());
+        assert_eq!(gate.reader().await.len(), 20);
+        gate.later(1);
+        // It is over with the first document that shares again.
+        let verdict = gate.take(&document("", &posts(0..21))).await;
+        assert!(verdict.held.is_none() && kinds(&verdict).len() == 1, "{verdict:?}");
+        assert_eq!(gate.store_state().await.hold, None);
+        assert_eq!(gate.reader().await.len(), 21);
+    }
+}
+
+/// A document that lists changes says nothing by what it leaves out.
+#[tokio::test]
+async fn a_quiet_month_blanks_no_reader_view() {
+    let mut gate = Gate::new().await;
+    let all = document(&sharing("s1", "s9"), &posts(0..20));
+    with(&mut gate, &all, Some(&all), None).await;
+    assert_eq!(gate.reader().await.len(), 20);
+    gate.later(24 * 31);
+    let quiet = document(&sharing("s9", "s9"), &[]);
+    let verdict = with(&mut gate, &quiet, None, None).await;
+    assert_eq!((kinds(&verdict), gate.reader().await.len()), (vec![], 20));
+    // With new ones the oldest leave, a hundred stay.
+    gate.later(1);
+    let many = document(&sharing("s9", "t1"), &posts(20..115));
+    let verdict = with(&mut gate, &many, None, None).await;
+    assert_eq!(gate.reader().await.len(), 100);
+    let retired = kinds(&verdict).iter().filter(|kind| **kind == EventKind::Retired).count();
+    assert_eq!(retired, 15);
+}
+
+/// Nor does it say anything of the plain entries that it leaves out.
+#[tokio::test]
+async fn plain_entries_beside_changes_are_not_missing() {
+    let mut gate = Gate::new().await;
+    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let all = [plain("p", "P"), a.clone(), plain("q", "Q"), plain("r", "R")];
+    with(&mut gate, &document(&sharing("s1", "s5"), &all), Some(&document("", &all)), None).await;
+    gate.later(1);
+    let some = document(&sharing("s5", "s6"), &[plain("p", "P"), a, plain("r", "R")]);
+    with(&mut gate, &some, None, None).await;
+    for _ in 0..20 {
+        gate.later(6);
+        assert_eq!(kinds(&gate.same().await), []);
+    }
+    let mut shown = gate.reader().await;
+    shown.sort();
+    assert_eq!(titles(&shown), ["A", "P", "Q", "R"]);
+}
+
+/// A sequence that uses up an endpoint's numbers would freeze all that it writes later.
+#[tokio::test]
+async fn a_forged_sequence_freezes_nobody() {
+    let mut gate = Gate::new().await;
+    gate.take(&shared(&[entry("a", "by peer", 1, &[(1, "PEER", 1)])])).await;
+    gate.later(1);
+    let most = Count::MAX.value();
+    let forged = [(2, "EVIL", 3), (most, "PEER", 2), (1, "PEER", 1)];
+    let verdict = gate.take(&shared(&[entry("a", "forged", 2, &forged)])).await;
+    assert_eq!((kinds(&verdict), verdict.notes.len()), (vec![], 1));
+    gate.later(1);
+    let verdict =
+        gate.take(&shared(&[entry("a", "PEER says", 2, &[(2, "PEER", 10), (1, "PEER", 1)])])).await;
+    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(titles(&gate.reader().await), ["PEER says"]);
+}
+
+/// An id of ours that we never minted, and a name of ours that we never signed, cost the item its
+/// sync: readers have it, as a plain one.
+#[tokio::test]
+async fn what_is_not_believed_is_plain() {
+    let mut gate = Gate::new().await;
+    let minted = Shared {
+        sync: sync("gate.example.abc", 1, "", &[(1, "EVIL", 1)], ""),
+        ..entry("a", "A", 1, &[])
+    };
+    let signed = entry("b", "B", 1, &[(1, "gate.example", 1)]);
+    let text = shared(&[minted, signed]);
+    let nobody = Issued::from([(id("x.b"), None)]);
+    let verdict = with(&mut gate, &text, None, Some(&nobody)).await;
+    assert_eq!(verdict.notes.len(), 2, "{:?}", verdict.notes);
+    assert_eq!(titles(&gate.reader().await), ["A", "B"]);
+    let known = gate.snapshot().await.known;
+    assert!(known.iter().all(|known| known.origin == Origin::Observed));
+    assert!(known.iter().all(|known| known.id.as_str() != "gate.example.abc"));
+    gate.later(1);
+    let verdict = with(&mut gate, &text, None, Some(&nobody)).await;
+    assert_eq!(kinds(&verdict), []);
+}
+
+/// What is in conflict is kept within bounds, the strongest first.
+#[tokio::test]
+async fn conflicts_have_bounds() {
+    let mut gate = Gate::new().await;
+    let conflict = |n: usize, size: usize| {
+        let said = sync("x.a", 1, "", &[(1, &format!("E{n:03}"), 1)], "");
+        format!("<entry>{said}<id>urn:a</id><title>{}</title></entry>", "x".repeat(size))
+    };
+    let many: String = (0..90).map(|n| conflict(n, 20_000)).collect();
+    let inner = format!("<sx:conflicts>{many}</sx:conflicts>");
+    let said = sync("x.a", 2, "", &[(2, "JEO", 9)], &inner);
+    let verdict = gate.take(&shared(&[Shared { sync: said, ..entry("a", "A", 2, &[]) }])).await;
+    assert!(verdict.notes[0].contains("are not kept"), "{:?}", verdict.notes);
+    let kept = item(&gate, "x.a").await.shared.conflicts;
+    assert!(kept.len() > 40 && kept.len() < 90 && kept.len() <= Conflicting::LIMIT);
+}
+
+/// What entries inherit counts for each of them.
+#[test]
+fn a_small_document_takes_no_great_memory() {
+    let entries: String = posts(0..2_000).concat();
+    let text = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\" \
+         xml:lang=\"{}\">{entries}</feed>",
+        "x".repeat(1_000_000)
+    );
+    let read = parse::sse::read(&text).map(|feed| feed.items.len());
+    assert!(read.unwrap_err().to_string().contains("inherit"));
+    // The feed itself is read all the same.
+    let document = parse::document(&text, None, &Limits::default()).unwrap();
+    assert_eq!(document.entries.len(), 2_000);
+}
+
+fn name(text: &str) -> FeedName {
+    FeedName::new(text).unwrap()
+}
+
+/// An aggregate looks at all its sources; `sources`: each with the feeds that it shares with.
+async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Verdict {
+    let all: Vec<FeedName> = sources.iter().map(|(feed, _, _)| name(feed)).collect();
+    let mut held = Vec::new();
+    for (_, gate, shares) in sources {
+        let current = gate.items(Select::Current).await;
+        let current: Vec<SyncId> = current.into_iter().map(|i| i.shared.winner.id).collect();
+        let known = gate.snapshot().await.known;
+        let minted: HashSet<SyncId> =
+            known.iter().filter(|k| k.origin == Origin::Observed).map(|k| k.id.clone()).collect();
+        let redacted: Vec<SyncId> =
+            known.iter().filter(|k| k.is_redacted()).map(|k| k.id.clone()).collect();
+        let discarded: Vec<SyncId> =
+            known.iter().filter(|k| k.is_discarded()).map(|k| k.id.clone()).collect();
+        let shares: Vec<FeedName> = shares.iter().map(|feed| name(feed)).collect();
+        let gone = (redacted, discarded);
+        held.push((gate.items(Select::All).await, current, minted, gone, shares));
+    }
+    let sources: Vec<Source<'_>> = all
+        .iter()
+        .zip(&held)
+        .map(|(feed, (items, current, minted, (redacted, discarded), may_change))| Source {
+            name: feed,
+            credit: Credit {
+                id: feed.as_str(),
+                title: feed.as_str(),
+                address: feed.as_str(),
+                base: "http://x.example/",
+                authors: &[],
+            },
+            items,
+            current,
+            minted,
+            redacted,
+            discarded,
+            may_change,
+            format: tidegate::model::Format::Atom10,
+        })
+        .collect();
+    let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
+    let (verdict, _) =
+        aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &sources));
+    aggregate.commit(&verdict).await;
+    verdict
+}
+
+async fn three() -> (Gate, Gate, Gate) {
+    (Gate::new().await, Gate::new().await, Gate::new().await)
+}
+
+#[tokio::test]
+async fn two_sources_that_share_an_item_are_one_item() {
+    for other in ["A", "A, as the other writes it"] {
+        let (mut a, mut b, mut both) = three().await;
+        a.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+        b.take(&shared(&[entry("a", other, 1, &[(1, "REO", 1)])])).await;
+        gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
+        assert_eq!(titles(&both.reader().await), ["A"]);
+        let verdict = gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
+        assert!(verdict.change.is_none(), "{:?}", verdict.change);
+    }
+}
+
+/// A source that goes, or takes another name, leaves its items to those that have them.
+#[tokio::test]
+async fn an_item_belongs_to_a_source_that_is_left() {
+    let (mut a, mut b, mut both) = three().await;
+    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
+    a.take(&shared(std::slice::from_ref(&x))).await;
+    b.take(&shared(&[x])).await;
+    gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
+    both.later(1);
+    gather(&mut both, &[("b", &b, &[])]).await;
+    assert_eq!(titles(&both.reader().await), ["A"]);
+    let verdict = gather(&mut both, &[("b", &b, &[])]).await;
+    assert!(verdict.change.is_none(), "{:?}", verdict.change);
+    b.later(2);
+    both.later(2);
+    b.take(&shared(&[entry("a", "A2", 2, &[(2, "REO", 2), (1, "REO", 1)])])).await;
+    gather(&mut both, &[("b", &b, &[])]).await;
+    assert_eq!(titles(&both.reader().await), ["A2"]);
+}
+
+#[tokio::test]
+async fn what_another_source_shows_stays() {
+    let (mut a, mut b, mut both) = three().await;
+    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
+    let y = entry("y", "Y", 1, &[(1, "REO", 1)]);
+    a.take(&shared(&[x.clone(), y.clone()])).await;
+    b.take(&shared(&[x])).await;
+    gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
+    a.later(1);
+    both.later(1);
+    a.take(&shared(&[y])).await;
+    gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
+    assert_eq!(both.reader().await.len(), 2);
+}
+
+#[tokio::test]
+async fn redaction_goes_before_what_another_source_says() {
+    let (mut a, mut b, mut both) = three().await;
+    let first = shared(&[entry("a", "A secret", 1, &[(1, "REO", 1)])]);
+    a.take(&first).await;
+    b.take(&first).await;
+    gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
+    a.later(1);
+    b.later(1);
+    both.later(1);
+    a.redact_item(&id("x.a")).await;
+    let second = entry("a", "Another secret", 2, &[(2, "REO", 2), (1, "REO", 1)]);
+    b.take(&shared(&[second])).await;
+    for _ in 0..2 {
+        gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
+        assert_eq!(both.reader().await.len(), 0);
+        let kept = format!("{:?}", both.store.view(&both.feed, Select::All).await.unwrap());
+        assert!(!kept.contains("secret"), "{kept}");
+    }
+}
+
+/// Who makes an item owns its id, though another claimed it before.
+#[tokio::test]
+async fn nobody_takes_the_ids_of_another_feed() {
+    let (mut news, mut evil, mut both) = three().await;
+    news.take(&document("", &[plain("a", "The truth")])).await;
+    let true_id = news.snapshot().await.known[0].id.clone();
+    let said = sync(true_id.as_str(), 5, "", &[(5, "EVIL", 1)], "");
+    evil.feed = name("evil");
+    let lies = Shared { sync: said, ..entry("a", "Lies", 1, &[]) };
+    with(&mut evil, &shared(&[lies]), None, None).await;
+    assert!(evil.snapshot().await.known.iter().all(|known| known.id != true_id));
+    gather(&mut both, &[("evil", &evil, &[]), ("news", &news, &[])]).await;
+    assert!(titles(&both.reader().await).contains(&"The truth"));
+}
+
+/// A store that was brought back from a copy does not know what it made since. It comes back from those
+/// who share it, as far as it can be its own.
+#[tokio::test]
+async fn our_own_updates_that_a_restore_lost_are_taken_back() {
+    let mut gate = Gate::new().await;
+    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    let copied = gate.now;
+    gate.later(1);
+    gate.restore().await;
+    let ours = |updates: u32, when: tidegate::model::Time| {
+        let mut a = entry("a", "ours", updates, &[(1, "REO", 1)]);
+        let own =
+            format!("<sx:history sequence=\"{updates}\" when=\"{when}\" by=\"gate.example\"/>");
+        a.sync = a.sync.replacen("<sx:history", &format!("{own}<sx:history"), 1);
+        shared(&[a])
+    };
+    let nobody = Issued::from([(id("x.a"), None)]);
+    let seconds = |n| std::time::Duration::from_secs(n);
+    for forged in [
+        ours(2, copied.minus(seconds(1))),
+        ours(2, gate.now.plus(seconds(1))),
+        ours(3602, copied.plus(seconds(60))),
+    ] {
+        let verdict = with(&mut gate, &forged, None, Some(&nobody)).await;
+        assert!(verdict.notes[0].contains("which never made it"), "{:?}", verdict.notes);
+        assert_eq!(item(&gate, "x.a").await.shared.winner.updates.value(), 1);
+        gate.later(0);
+    }
+    // Nothing is known of it elsewhere either; so it is asked first.
+    let lost = ours(3, copied.plus(seconds(60)));
+    assert_eq!(with(&mut gate, &lost, None, None).await.asks, [id("x.a")]);
+    let verdict = with(&mut gate, &lost, None, Some(&nobody)).await;
+    assert_eq!(verdict.notes, Vec::<String>::new());
+    assert_eq!(sequences(&item(&gate, "x.a").await)[0], (3, "gate.example".to_owned()));
+}
+
+/// What this gateway makes itself after a restore is taken in by those who know what was lost.
+#[tokio::test]
+async fn what_a_restore_lost_is_counted() {
+    let mut gate = Gate::new().await;
+    let mut posts: Vec<_> = (1..=5).rev().map(support::post).collect();
+    gate.posts(&posts).await;
+    gate.later(24);
+    gate.restore().await;
+    posts[0].text = "Another story altogether".to_owned();
+    posts.insert(0, support::post(6));
+    let late = Post { day: 500, ..support::post(7) };
+    posts.insert(0, late);
+    gate.later(1);
+    gate.posts(&posts).await;
+    let updates = |known: tidegate::model::Known| {
+        assert_eq!(known.history.topmost().sequence, known.updates);
+        known.updates.value()
+    };
+    let lost = 3 * tidegate::model::VERSIONS_PER_DAY;
+    assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 1);
+    assert_eq!(updates(gate.known(&posts[1].id).await), lost + 1, "it may have been there");
+    assert_eq!(updates(gate.known(&posts[0].id).await), 1, "it was published since");
+    assert_eq!(updates(gate.known(&posts[3].id).await), 1, "nothing changed");
+    posts[2].text = "A third story".to_owned();
+    gate.later(1);
+    gate.posts(&posts).await;
+    assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 2, "once is enough");
+}

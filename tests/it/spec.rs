@@ -1,0 +1,235 @@
+//! Every MUST and SHOULD of the three sharing specifications, with the tests that prove it, the
+//! reading by which it is understood otherwise, or why it does not concern a gateway.
+//!
+//! `spec/rows.txt` has a row for each, with the number of key words that it covers: MUST, SHOULD,
+//! SHALL, REQUIRED, RECOMMENDED and their negations. The specifications are not in the repository;
+//! [`COUNTS`] says how many of those words each of their sections has. `spec/TABLE.md` is made of the
+//! rows; `TIDEGATE_GOLDEN=write` writes it anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod related;
+use crate::support;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const ROWS: &str = include_str!("spec/rows.txt");
+
+/// The documents, as the rows call them, and what they are called.
+const DOCUMENTS: [(&str, &str); 3] = [
+    ("1.0", "SSE 1.0 for Atom and RSS"),
+    ("C", "FeedSync for Collections, draft 2"),
+    ("0.91", "SSE 0.91 for RSS and OPML"),
+];
+
+/// How many readings each section of READINGS has of which rows are cited.
+const READINGS: [(u32, u32); 2] = [(1, 37), (2, 18)];
+
+/// How many key words a section of a document has. What the conventions say of the words themselves
+/// is not counted.
+const COUNTS: [(&str, &[(&str, u32)]); 3] = [
+    (
+        "1.0",
+        &[
+            ("2.1", 11),
+            ("2.2", 5),
+            ("2.3", 2),
+            ("2.4", 12),
+            ("2.5", 6),
+            ("2.6", 1),
+            ("3.1", 4),
+            ("3.2", 6),
+            ("3.3", 4),
+            ("3.4", 5),
+            ("4.1", 4),
+            ("4.2", 7),
+        ],
+    ),
+    (
+        "C",
+        &[
+            ("2.1", 12),
+            ("2.2", 5),
+            ("2.3", 2),
+            ("2.4", 10),
+            ("2.5", 6),
+            ("2.6", 1),
+            ("3.1", 4),
+            ("3.2", 6),
+            ("3.3", 4),
+            ("3.4", 5),
+            ("4.1", 4),
+            ("4.2", 7),
+        ],
+    ),
+    (
+        "0.91",
+        &[
+            ("1.2", 3),
+            ("2.1", 1),
+            ("2.3", 5),
+            ("2.4", 5),
+            ("2.5", 4),
+            ("3.2", 5),
+            ("4.1", 1),
+            ("4.2", 1),
+            ("4.3", 2),
+            ("4.4", 2),
+            ("4.4.1", 3),
+            ("4.4.2", 2),
+            ("5.1", 1),
+            ("5.2", 2),
+        ],
+    ),
+];
+
+struct Row<'a> {
+    documents: Vec<&'a str>,
+    section: &'a str,
+    words: u32,
+    says: &'a str,
+    /// Section and row of READINGS.
+    reading: Option<(u32, u32)>,
+    tests: Vec<&'a str>,
+    /// Why it does not concern a gateway.
+    not: Option<&'a str>,
+}
+
+fn rows() -> Vec<Row<'static>> {
+    let lines = ROWS.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.map(row).collect()
+}
+
+fn row(line: &'static str) -> Row<'static> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let &[documents, section, words, says, proof] = cells.as_slice() else { panic!("{line}") };
+    let (reading, proof) = match proof.strip_prefix("reading ") {
+        Some(rest) => {
+            let (reading, tests) = rest.split_once(':').expect(line);
+            let (section, row) = reading.split_once('.').expect(line);
+            (Some((section.parse().expect(line), row.parse().expect(line))), tests)
+        }
+        None => (None, proof),
+    };
+    let not = proof.strip_prefix("none:").map(str::trim);
+    let tests = match not {
+        Some(_) => Vec::new(),
+        None => proof.split(',').map(str::trim).filter(|test| !test.is_empty()).collect(),
+    };
+    let words = words.parse().expect(line);
+    Row { documents: documents.split(' ').collect(), section, words, says, reading, tests, not }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_row_has_a_proof_a_reading_or_a_reason() {
+    for row in rows() {
+        let what = format!("{:?} {}: {}", row.documents, row.section, row.says);
+        assert!(!row.says.is_empty() && row.words > 0, "{what}");
+        assert!(
+            row.documents.iter().all(|d| DOCUMENTS.iter().any(|(name, _)| name == d)),
+            "{what}"
+        );
+        assert_eq!(row.tests.is_empty(), row.not.is_some(), "either tests or a reason: {what}");
+        assert!(row.not.is_none_or(|why| why.len() > 20), "{what}");
+        if let Some((section, number)) = row.reading {
+            let known = READINGS.iter().find(|(known, _)| *known == section);
+            assert!(known.is_some_and(|(_, rows)| (1..=*rows).contains(&number)), "{what}");
+        }
+    }
+}
+
+/// A test is a function of that name behind an attribute that makes it one, or within `proptest!`.
+#[test]
+fn every_test_that_is_named_is_there() {
+    let mut files: HashMap<PathBuf, String> = HashMap::new();
+    for row in rows() {
+        for test in row.tests {
+            let (file, name) = test.rsplit_once("::").expect(test);
+            let path = root().join(file);
+            let text = files
+                .entry(path)
+                .or_insert_with_key(|path| std::fs::read_to_string(path).expect(test));
+            assert!(is_test(text, name), "{test}: {}", row.says);
+        }
+    }
+}
+
+fn is_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let begins = |line: &&str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        line.strip_prefix("fn ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('('))
+    };
+    lines.iter().position(begins).is_some_and(|at| {
+        let above = lines[..at].iter().rev();
+        let mut above = above.take_while(|line| line.starts_with(['#', '/']));
+        above.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+    })
+}
+
+#[test]
+fn every_key_word_has_its_row() {
+    let mut found: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for row in rows() {
+        for document in row.documents {
+            *found.entry((document, row.section)).or_default() += row.words;
+        }
+    }
+    let mut wanted: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for (document, sections) in COUNTS {
+        wanted.extend(sections.iter().map(|(section, words)| ((document, *section), *words)));
+    }
+    assert_eq!(found, wanted);
+    let total = |document: &str| -> u32 {
+        wanted.iter().filter(|((of, _), _)| *of == document).map(|(_, words)| words).sum()
+    };
+    assert_eq!(DOCUMENTS.map(|(name, _)| total(name)), [67, 66, 37]);
+}
+
+#[test]
+fn the_table_is_up_to_date() {
+    let path = root().join("tests/it/spec/TABLE.md");
+    let table = table();
+    if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
+        std::fs::write(&path, &table).unwrap();
+    }
+    let there = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    assert!(
+        there == table,
+        "TIDEGATE_GOLDEN=write cargo test --test it spec:: writes {path:?} anew"
+    );
+}
+
+fn table() -> String {
+    let mut out = "# What the sharing specifications demand, and what proves it\n\n\
+                   Made of `rows.txt` by `tests/it/spec.rs`. The words are ours; \"key words\" counts the \
+                   MUST, SHOULD, SHALL, REQUIRED and RECOMMENDED that a row covers.\n"
+        .to_owned();
+    let rows = rows();
+    for (document, title) in DOCUMENTS {
+        let _ = write!(
+            out,
+            "\n## {title}\n\n| Section | Key words | Demand | Reading | Proof |\n|---|---|---|---|---|\n"
+        );
+        for row in rows.iter().filter(|row| row.documents.contains(&document)) {
+            let reading =
+                row.reading.map(|(section, row)| format!("READINGS {section}, row {row}"));
+            let proof = match row.not {
+                Some(why) => format!("Does not apply: {why}"),
+                None => row.tests.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join("<br>"),
+            };
+            let (section, words, says) = (row.section, row.words, row.says);
+            let reading = reading.unwrap_or_default();
+            let _ = writeln!(out, "| {section} | {words} | {says} | {reading} | {proof} |");
+        }
+    }
+    out
+}

@@ -1,0 +1,313 @@
+//! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+pub mod gateways;
+pub mod process;
+pub mod sharing;
+
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::clock::ManualClock;
+use tidegate::judge::probe::Replies;
+use tidegate::model::{
+    Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, SyncId,
+    Time, VERSIONS_PER_DAY,
+};
+use tidegate::parse::{self, Limits};
+use tidegate::record::{self, Backfilled, BodyPrints, Redaction, Round, Verdict};
+use tidegate::store::portable::{self, Piece};
+use tidegate::store::{Claim, MemoryStore, Select, Store};
+use tokio::sync::mpsc;
+
+/// 2026-01-01T00:00:00Z.
+pub const START: i64 = 1_767_225_600;
+pub const HOUR: i64 = 3600;
+
+/// An item as its publisher writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    pub id: String,
+    pub title: String,
+    pub link: String,
+    pub day: u32,
+    pub text: String,
+    pub extra: String,
+}
+
+/// A post of the given day; days run on from the start of 2026.
+pub fn post(day: u32) -> Post {
+    Post {
+        id: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        title: format!("The story of day {day}"),
+        link: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        day,
+        text: format!(
+            "What happened on day {day}, told at such length that it is a text of its own."
+        ),
+        extra: String::new(),
+    }
+}
+
+pub fn atom(site: &str, posts: &[Post]) -> String {
+    let mut xml = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\
+         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>"
+    );
+    for p in posts {
+        let date = Time::from_unix(START + i64::from(p.day) * 24 * HOUR);
+        xml.push_str(&format!(
+            "<entry><id>{}</id><title>{}</title><link href=\"{}\"/><published>{date}</published>\
+             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{}&lt;/p&gt;</content>{}</entry>",
+            p.id, p.title, p.link, p.text, p.extra
+        ));
+    }
+    xml.push_str("</feed>");
+    xml
+}
+
+pub const SITE: &str = "http://publisher.example/";
+
+/// One feed in a memory store.
+pub struct Gate {
+    pub store: Arc<MemoryStore>,
+    pub claim: Claim,
+    pub feed: FeedName,
+    pub url: String,
+    pub options: FeedOptions,
+    pub versions_per_day: u32,
+    pub now: Time,
+    pub window: Duration,
+    pub archives: tidegate::archive::Policy,
+    /// Commits as a program did that knew no archives.
+    pub before_archives: bool,
+    /// Commits as a program did that resolved few references by name, and did not note which items
+    /// came by SSE 0.91.
+    pub few_references: bool,
+    same: u32,
+}
+
+impl Gate {
+    pub async fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
+        let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = Arc::new(store);
+        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        Self {
+            store,
+            claim,
+            feed: FeedName::new("news").unwrap(),
+            url: SITE.to_owned(),
+            options: FeedOptions::default(),
+            versions_per_day: VERSIONS_PER_DAY,
+            now: Time::from_unix(START + 400 * 24 * HOUR),
+            window: Duration::from_secs(30 * 24 * 3600),
+            archives: tidegate::archive::Policy::default(),
+            before_archives: false,
+            few_references: false,
+            same: 0,
+        }
+    }
+
+    pub fn later(&mut self, hours: i64) {
+        self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
+    }
+
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
+        Round {
+            feed: &self.feed,
+            url: &self.url,
+            endpoint: self.store.endpoint(),
+            options: &self.options,
+            snapshot,
+            now: self.now,
+            versions_per_day: self.versions_per_day,
+            window: self.window,
+            archives: self.archives,
+        }
+    }
+
+    /// Takes a document in at the present time and commits what comes of it.
+    pub async fn take(&mut self, text: &str) -> Verdict {
+        self.take_bytes(text.as_bytes()).await
+    }
+
+    /// The same of a document that may not be UTF-8.
+    pub async fn take_bytes(&mut self, bytes: &[u8]) -> Verdict {
+        let limits = Limits::default();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let body = xxhash_rust::xxh3::xxh3_128(bytes);
+        let prints = BodyPrints { wire: body, body };
+        let before = record::read_before(snapshot.as_ref(), prints);
+        let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
+        let mut document = parse::document(&decoded.text, None, &limits).unwrap();
+        decoded.describe(&mut document);
+        let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    pub async fn posts(&mut self, posts: &[Post]) -> Verdict {
+        self.take(&atom(SITE, posts)).await
+    }
+
+    /// A poll that finds the document unchanged.
+    pub async fn same(&mut self) -> Verdict {
+        self.same += 1;
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// What is known of the item that is published with an id.
+    pub async fn known(&self, id: &str) -> Known {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
+    }
+
+    /// Redacts the item of that title; the sync id, and what was decided.
+    pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
+        let id = found.id.clone();
+        let done = self.redact_item(&id).await;
+        (id, done)
+    }
+
+    /// Redacts the item of that sync id.
+    pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let done = record::redact(&self.round(Some(&snapshot)), id, "by court order");
+        if let Redaction::Commit(verdict) = &done {
+            self.commit(verdict).await;
+        }
+        done
+    }
+
+    /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.
+    pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
+        let limits = Limits::default();
+        let document = parse::document(text, None, &limits).unwrap();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let round = self.round(snapshot.as_ref());
+        let is_gone = |id: &str| gone.contains(&id);
+        let backfilled = record::backfill(&round, &document, is_gone).unwrap();
+        self.commit(&backfilled.verdict).await;
+        backfilled
+    }
+
+    /// What the gateway does every hour whatever the publisher does.
+    pub async fn age(&mut self) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::age(&self.round(snapshot.as_ref()));
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// Takes in what missing items' own addresses replied.
+    pub async fn answered(&mut self, replies: &Replies) -> Verdict {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
+        self.commit(&verdict).await;
+        verdict
+    }
+
+    /// Something over a round at the present time.
+    pub fn with_round<T>(
+        &self,
+        snapshot: Option<&Snapshot>,
+        done: impl FnOnce(&Round<'_>) -> T,
+    ) -> T {
+        done(&self.round(snapshot))
+    }
+
+    pub async fn commit(&mut self, verdict: &Verdict) {
+        if let Some(mut change) = verdict.change.clone() {
+            if self.before_archives {
+                change.seals.clear();
+                let unsealed = change.state.living + change.state.tombstones;
+                change.state.archives = Chain { unsealed, ..Chain::default() };
+            }
+            if self.few_references {
+                for known in &mut change.known {
+                    known.noise.few_references = true;
+                    known.sse091 = None;
+                }
+            }
+            self.store.commit(&self.claim, change).await.unwrap();
+            self.same = 0;
+        }
+    }
+
+    pub async fn items(&self, select: Select) -> Vec<Item> {
+        self.store.view(&self.feed, select).await.unwrap().unwrap().items
+    }
+
+    /// What a reader would see: (published id, title).
+    pub async fn reader(&self) -> Vec<(String, String)> {
+        let items = self.items(Select::Current).await;
+        items.into_iter().map(|i| (i.published_id, i.shared.winner.data.card.title)).collect()
+    }
+}
+
+/// The kinds of a verdict's events, in order.
+pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
+    verdict.events().iter().map(|e| e.kind).collect()
+}
+
+impl Gate {
+    pub async fn snapshot(&self) -> Snapshot {
+        self.store.snapshot(&self.feed).await.unwrap().unwrap()
+    }
+
+    /// The titles of the entries that were seen only in held documents.
+    pub async fn kept(&self) -> Vec<String> {
+        let kept = self.snapshot().await.kept;
+        kept.iter().map(|k| k.entry.title.as_deref().unwrap().to_owned()).collect()
+    }
+
+    /// Decides about a held document.
+    pub async fn decide(&mut self, decision: Decision) {
+        let snapshot = self.snapshot().await;
+        let verdict = record::decide(&self.round(Some(&snapshot)), decision);
+        self.commit(&verdict).await;
+    }
+
+    pub async fn store_state(&self) -> tidegate::model::FeedState {
+        self.store.state(&self.feed).await.unwrap().unwrap()
+    }
+
+    /// The kinds of everything that happened, oldest first.
+    pub async fn store_events(&self) -> Vec<EventKind> {
+        let events = self.store.events(&self.feed, 500).await.unwrap();
+        events.iter().rev().map(|e| e.kind).collect()
+    }
+}
+
+impl Gate {
+    /// The store is lost now, and brought back from a copy that was made after the last commit.
+    pub async fn restore(&mut self) {
+        let (sender, mut carried) = mpsc::channel(100_000);
+        self.store.carry(sender).await.unwrap();
+        let (sender, pieces) = mpsc::channel(100_000);
+        let mut all = Vec::new();
+        while let Some(piece) = carried.recv().await {
+            all.push(piece);
+        }
+        let known = all.iter().filter_map(Piece::latest).max().unwrap();
+        for piece in all {
+            let piece = match piece {
+                Piece::State(feed, state) => {
+                    Piece::State(feed, Box::new(portable::restarted(*state, known, self.now)))
+                }
+                other => other,
+            };
+            sender.send(piece).await.unwrap();
+        }
+        drop(sender);
+        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
+        self.store = Arc::new(MemoryStore::new(self.store.endpoint().clone(), clock));
+        self.claim = self.store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        self.store.bring(&self.claim, pieces).await.unwrap();
+    }
+}

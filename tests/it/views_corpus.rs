@@ -1,0 +1,221 @@
+//! What foreign readers make of the published documents: the reader and the sync view of a feed,
+//! after its recorded documents were taken in, read by feed-rs, checked by quick-xml and by Python's
+//! expat, and compared with what the publisher's own document says.
+//!
+//! Runs over the fixtures always, and over the recorded feeds that `TIDEGATE_CORPUS` names (a folder
+//! with `replay/` and `single/`) where it is set.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support;
+use crate::views;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegate::model::Time;
+use tidegate::replay::{self, Recorded, Series};
+use views::{Compared, expat, form, links, series};
+
+/// The fewest recorded feeds that must be compared, and by feed-rs on both sides.
+const FEEDS_WANTED: usize = 30;
+/// The fewest single documents likewise.
+const DOCUMENTS_WANTED: usize = 150;
+
+fn corpus(part: &str) -> Option<PathBuf> {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return None;
+    };
+    Some(PathBuf::from(corpus).join(part))
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// A document as a series of its own.
+fn alone(path: &Path) -> Series {
+    let file = path.file_name().unwrap().to_string_lossy().into_owned();
+    let time = Time::from_unix(support::START);
+    let recorded = Recorded { n: 1, time, file: file.clone(), path: path.to_owned() };
+    Series { name: file, documents: vec![recorded] }
+}
+
+/// Compares every series on all processors; what cannot be compared at all is left out.
+fn compare(all: &[Series], folder: &Path) -> Vec<(String, Compared)> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if let Some(compared) = series(one, folder) {
+                        done.lock().unwrap().push((one.name.clone(), compared));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by(|(a, _), (b, _)| a.cmp(b));
+    done
+}
+
+/// Reports all differences at once.
+fn demand_the_same(compared: &[(String, Compared)]) {
+    let mut wrong = String::new();
+    for (name, one) in compared {
+        let links = one.links.differences.iter().take(5);
+        for line in one.differences.iter().take(5).chain(links) {
+            wrong.push_str(&format!("\n{name}: {line}"));
+        }
+    }
+    let sum = |of: fn(&links::Links) -> usize| -> usize {
+        compared.iter().map(|(_, one)| of(&one.links)).sum()
+    };
+    println!(
+        "links: {} references of {} items, {} of them in doubt without a gateway",
+        sum(|links| links.references),
+        sum(|links| links.items),
+        sum(|links| links.ambiguous),
+    );
+    assert!(wrong.is_empty(), "the views differ from what the publishers say:{wrong}");
+}
+
+#[test]
+fn recorded_feeds_come_through_as_their_publishers_have_them() {
+    let Some(folder) = corpus("replay") else { return };
+    let sources: Vec<_> =
+        children(&folder).into_iter().filter(|path| path.join("index.jsonl").is_file()).collect();
+    let all = replay::read(&sources).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let compared = compare(&all, out.path());
+    let sum = |of: fn(&Compared) -> usize| compared.iter().map(|(_, one)| of(one)).sum::<usize>();
+    let foreign = sum(|one| usize::from(one.by_feed_rs && one.items > 0));
+    println!(
+        "{} of {} feeds compared, {foreign} of them with feed-rs on both sides: {} items, {} under an \
+         id they had before, {} in sync views, {} tombstones, {} round trips",
+        compared.len(),
+        all.len(),
+        sum(|one| one.items),
+        sum(|one| one.renamed),
+        sum(|one| one.in_sync),
+        sum(|one| one.tombstones),
+        sum(|one| one.round_trips),
+    );
+    demand_the_same(&compared);
+    assert!(sum(|one| usize::from(one.round_trips > 0)) >= FEEDS_WANTED);
+    assert!(foreign >= FEEDS_WANTED, "only {foreign} feeds were compared by feed-rs");
+    assert!(sum(|one| one.renamed) > 0, "no re-keyed item was looked at");
+    expat::accepts(out.path(), 2 * compared.len());
+}
+
+#[test]
+fn single_documents_come_through_as_their_publishers_have_them() {
+    let Some(folder) = corpus("single") else { return };
+    let mut all = Vec::new();
+    for path in children(&folder) {
+        let documents = if path.is_dir() { children(&path) } else { vec![path] };
+        let feeds = |path: &&PathBuf| path.extension().is_some_and(|e| e == "xml" || e == "json");
+        all.extend(documents.iter().filter(feeds).map(|path| alone(path)));
+    }
+    let out = tempfile::tempdir().unwrap();
+    let compared = compare(&all, out.path());
+    let foreign = compared.iter().filter(|(_, one)| one.by_feed_rs && one.items > 0).count();
+    println!(
+        "{} of {} documents compared, {foreign} of them with feed-rs on both sides",
+        compared.len(),
+        all.len()
+    );
+    demand_the_same(&compared);
+    assert!(foreign >= DOCUMENTS_WANTED, "only {foreign} documents were compared by feed-rs");
+    expat::accepts(out.path(), 2 * compared.len());
+}
+
+#[test]
+fn fixtures_come_through_as_they_are() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/feeds");
+    let all: Vec<_> = children(&folder).iter().map(|path| alone(path)).collect();
+    assert!(all.len() >= 8, "only {} fixtures in {}", all.len(), folder.display());
+    let out = tempfile::tempdir().unwrap();
+    let compared = compare(&all, out.path());
+    assert_eq!(compared.len() + 1, all.len(), "all but one, which has no items, can be compared");
+    demand_the_same(&compared);
+    expat::accepts(out.path(), 2 * compared.len());
+}
+
+/// A series of our own with what recorded feeds seldom have: a tombstone, and an item re-keyed.
+#[test]
+fn a_tombstone_and_a_new_key_are_seen_by_a_foreign_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut posts: Vec<_> = (1..=12).rev().map(support::post).collect();
+    let mut documents = Vec::new();
+    let mut write = |n: u64, text: &str| {
+        let file = format!("{n:04}.xml");
+        let path = folder.path().join(&file);
+        std::fs::write(&path, text).unwrap();
+        let days = i64::try_from(n).unwrap() * 24 * support::HOUR;
+        let time = Time::from_unix(support::START + 400 * 24 * support::HOUR + days);
+        documents.push(Recorded { n, time, file, path });
+    };
+    write(1, &support::atom(support::SITE, &posts));
+    posts.remove(4);
+    write(2, &support::atom(support::SITE, &posts));
+    write(40, &support::atom(support::SITE, &posts));
+    posts[0].id = posts[0].id.replace("http://", "https://");
+    posts[1].title.push_str(" &amp; more");
+    write(41, &support::atom(support::SITE, &posts));
+    let own = Series { name: "own".to_owned(), documents };
+    let out = tempfile::tempdir().unwrap();
+    let compared = compare(&[own], out.path());
+    demand_the_same(&compared);
+    let (_, one) = &compared[0];
+    assert_eq!((one.items, one.renamed, one.tombstones), (11, 1, 1), "{one:?}");
+    expat::accepts(out.path(), 2);
+}
+
+#[test]
+fn links_that_lead_elsewhere_are_seen() {
+    let root = "<feed xmlns='http://www.w3.org/2005/Atom'";
+    let entry = "<link href='https://pub.example/'/><entry><id>1</id>\
+                 <link href='https://pub.example/posts/1'/><content type='html'>\
+                 &lt;a href=&quot;#fn1&quot;&gt; &lt;img src='/a.png'&gt;</content></entry></feed>";
+    let direct = links::Document::read(&format!("{root}>{entry}"));
+    let (there, here) = ("https://pub.example/feed", "https://gate.example/feeds/x");
+    let compare = |view: &str| links::compare(&direct, there, &links::Document::read(view), here);
+    // A base at the root leads footnotes to the feed; none leads pictures to the gateway.
+    for wrong in [format!("{root} xml:base='{there}'>{entry}"), format!("{root}>{entry}")] {
+        assert!(!compare(&wrong).differences.is_empty(), "{wrong}");
+    }
+    let right = entry.replace("<entry>", "<entry xml:base='https://pub.example/posts/1'>");
+    let right = compare(&format!("{root}>{right}"));
+    assert_eq!((right.references, &right.differences), (3, &Vec::new()));
+}
+
+#[test]
+fn what_is_not_well_formed_is_seen() {
+    for bad in [
+        "<a><b></a></b>",
+        "<a>",
+        "<a/><b/>",
+        "",
+        "<a>&nbsp;</a>",
+        "<a x='1' x='2'/>",
+        "<p:a/>",
+        "<a p:x='1'/>",
+        "<a>\u{1}</a>",
+        "<a>\u{fffe}</a>",
+        "<a><!-- -- --></a>",
+        "<a>]]></a",
+    ] {
+        assert!(form::flaw(bad).is_some(), "{bad:?} passed");
+    }
+    for good in ["<a/>", "<?xml version=\"1.0\"?>\n<p:a xmlns:p='u'><p:b p:x='&amp;'/></p:a>\n"] {
+        assert_eq!(form::flaw(good), None);
+    }
+}

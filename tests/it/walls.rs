@@ -1,0 +1,167 @@
+//! The walls between the rooms: what a room may not mention, as a test over the source.
+//!
+//! ARCHITECTURE.md says why. Comments, doc text and strings do not count. Code under
+//! `#[cfg(test)]` does not count either: a test may need a runtime to drive what it tests, or two
+//! rooms to compare; the walls are for what ships.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod code;
+mod rules;
+
+use code::Code;
+use rules::{FREE, ONLY_IN, ROOMS, violations};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The longest source file, in lines.
+const LINE_LIMIT: usize = 500;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below a folder, by its path from the folder above, with its text.
+fn sources(folder: &str) -> BTreeMap<String, String> {
+    fn walk(folder: &Path, found: &mut BTreeMap<String, String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+                found.insert(name, std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(&root().join(folder), &mut found);
+    assert!(!found.is_empty(), "{folder} has no source");
+    found
+}
+
+#[test]
+fn every_wall_stands() {
+    let mut broken = Vec::new();
+    for (path, text) in sources("src") {
+        broken.extend(violations(&path, &text));
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn every_file_belongs_to_a_room() {
+    for path in sources("src").keys() {
+        let room = rules::room_of(path).unwrap_or_default();
+        let known = ROOMS.iter().any(|known| known.name == room) || FREE.contains(&room);
+        assert!(known, "{path}: no room {room:?}; give it a row in tests/it/walls/rules.rs");
+    }
+}
+
+#[test]
+fn no_file_is_too_long() {
+    for (path, text) in sources("src").into_iter().chain(sources("tests")) {
+        let lines = text.lines().count();
+        assert!(lines <= LINE_LIMIT, "{path} has {lines} lines, the limit is {LINE_LIMIT}");
+    }
+}
+
+#[test]
+fn nothing_is_unsafe() {
+    for (path, text) in sources("src").into_iter().chain(sources("tests")) {
+        assert!(!Code::of(&text).has_word("unsafe"), "{path}");
+    }
+}
+
+/// Each rule of the table is broken by a source made for it: the test above can fail.
+#[test]
+fn every_rule_can_be_broken() {
+    for room in ROOMS {
+        let path = format!("src/{}/part.rs", room.name);
+        assert_eq!(violations(&path, "fn f() {}\n"), [""; 0], "{path}");
+        for word in room.rooms {
+            for text in [
+                format!("use crate::{word}::Thing;"),
+                format!("use crate::{{model::Time, {word}}};"),
+                format!("use crate::{{model::{{Time, Tick}}, {word}::{{A, B}}}};"),
+                format!("fn f() {{ crate::{word}::thing() }}"),
+                format!("use super::super::{word};"),
+                format!("use crate :: {word};"),
+                format!("use tidegate::{word};"),
+            ] {
+                assert_eq!(violations(&path, &text).len(), 1, "{path}: {text}");
+            }
+        }
+        for word in room.words {
+            for text in [format!("use {word}::thing;"), format!("let x = {word} ;")] {
+                assert!(!violations(&path, &text).is_empty(), "{path}: {text}");
+            }
+        }
+    }
+    for (word, homes) in ONLY_IN {
+        let text = format!("fn f() {{ {} }}", word.replace("::", " :: "));
+        assert!(!violations("src/elsewhere.rs", &text).is_empty(), "{word}");
+        for home in *homes {
+            let path = format!("src/{}.rs", home.trim_end_matches(".rs"));
+            let about = format!("{word} is named only in");
+            let own = violations(&path, &text);
+            assert!(own.iter().all(|said| !said.contains(&about)), "{word} in {home}: {own:?}");
+        }
+    }
+}
+
+#[test]
+fn a_home_is_a_file_with_its_folder_or_a_file_alone() {
+    for path in ["src/store/sled.rs", "src/store/sled/log.rs", "src/store/sled_log.rs"] {
+        assert!(rules::is_at_home(path, "store/sled"), "{path}");
+    }
+    for path in ["src/store.rs", "src/store/sledge.rs", "src/serve/sled.rs", "store/sled.rs"] {
+        assert!(!rules::is_at_home(path, "store/sled"), "{path}");
+    }
+    assert!(rules::is_at_home("src/store.rs", "store.rs"));
+    assert!(!rules::is_at_home("src/store/memory.rs", "store.rs"));
+}
+
+#[test]
+fn a_violation_names_file_line_and_word() {
+    let text = "//! Doc.\n\nuse crate::model::Time;\nuse crate::store::Store;\n";
+    let said = violations("src/sync/merge.rs", text);
+    assert_eq!(said, ["src/sync/merge.rs:4: sync may not mention crate::store"]);
+}
+
+#[test]
+fn what_is_said_in_passing_does_not_count() {
+    for text in [
+        "//! Unlike [`crate::store`], this uses no tokio.\n",
+        "fn f() {} // crate::store, tokio\n",
+        "/* use crate::store; /* tokio */ SystemTime */ fn f() {}\n",
+        "const A: &str = \"crate::store tokio \\\" SystemTime\";\n",
+        "const A: &str = r#\"crate::store \" tokio\"#;\n",
+        "const A: &[u8] = b\"tokio\";\n",
+        "const A: char = '\"'; const B: &str = \"tokio\"; const C: char = '\\'';\n",
+        "#[cfg(test)]\nmod tests { use crate::store::Store; #[tokio::test] fn f() {} }\n",
+        "#[cfg(test)]\nuse tokio::time;\n",
+        "#[cfg(test)]\n#[allow(dead_code)]\nfn f() { tokio::time(); }\n",
+        "fn store<'tokio>(tokio_like: &'tokio str) {}\n",
+    ] {
+        assert_eq!(violations("src/sync/part.rs", text), [""; 0], "{text}");
+    }
+    assert_eq!(violations("src/sync/tests.rs", "use tokio::time;"), [""; 0]);
+    assert_eq!(violations("src/sync/tests/more.rs", "use tokio::time;"), [""; 0]);
+}
+
+#[test]
+fn what_comes_after_something_passed_over_counts() {
+    for text in [
+        "#[cfg(test)]\nmod tests { fn f() { if a { b } } }\nuse tokio::time;\n",
+        "#[cfg(test)]\nmod tests;\nuse tokio::time;\n",
+        "#[cfg(not(test))]\nuse tokio::time;\n",
+        "const A: char = '\"'; use tokio::time; const B: char = '\"';\n",
+        "/* a /* b */ c */ use tokio::time;\n",
+        "const A: &str = \"\\\\\"; use tokio::time;\n",
+        "const A: &str = r\"\\\"; use tokio::time;\n",
+        "fn f<'a>(x: &'a str) { tokio::time() }\n",
+    ] {
+        assert_eq!(violations("src/sync/part.rs", text).len(), 1, "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+//! The WebSub hub of a whole gateway, in scenarios written from the W3C Recommendation of 23 January
+//! 2018; sections are its sections. Subscribers are servers of their own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod asking;
+pub mod callback;
+mod cloud;
+mod delivery;
+mod lifecycle;
+mod stage;
+
+use callback::{Agrees, Callback, Takes};
+use stage::{PUBLIC, Stage};
+use tidegate::websub::{Intent, Secret, Verification};
+
+/// The address of a document of the gateway, as it names it.
+fn topic(path: &str) -> String {
+    format!("{PUBLIC}{path}")
+}
+
+/// The plain path, and nothing is lost over a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscriber_is_verified_and_gets_each_change_signed_over_a_restart() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    let news = topic("/feeds/news");
+    let url = callback.url("/push?id=7&x=a%20b");
+    stage.subscribes(&news, &url, &[("hub.secret", "hush"), ("hub.lease_seconds", "864000")]).await;
+
+    // Section 5.3: the callback's own query is kept, and the parameters follow it.
+    let asked = callback.verifications();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].path, "/push");
+    assert!(asked[0].query.starts_with("id=7&x=a%20b&hub.mode=subscribe&"), "{asked:?}");
+    let Verification::Intent { intent, topic, challenge, lease } = asked[0].verification() else {
+        panic!("{asked:?}")
+    };
+    assert_eq!((intent, topic.as_str(), lease), (Intent::Subscribe, &*news, Some(864_000)));
+    assert!(challenge.len() >= 32, "{challenge}");
+
+    stage.changes_to(&["two", "one"]).await;
+    stage.delivers(&callback, 1).await;
+    let pushed = &callback.deliveries()[0];
+    // Section 7: the whole document with the topic's own content type, links to hub and topic.
+    let (_, headers, document) = stage.get("/feeds/news").await;
+    assert_eq!(pushed.text(), document, "the bytes that a reader gets");
+    assert!(document.contains("<title>two</title>"), "{document}");
+    assert_eq!(pushed.header("content-type"), headers["content-type"].to_str().unwrap());
+    let links = pushed.all("link").join(", ");
+    assert!(links.contains(&format!("<{PUBLIC}/websub>; rel=\"hub\"")), "{links}");
+    assert!(links.contains(&format!("<{news}>; rel=\"self\"")), "{links}");
+    assert_eq!((pushed.path.as_str(), pushed.query.as_str()), ("/push", "id=7&x=a%20b"));
+    // Section 7.1.
+    let signature = pushed.header("x-hub-signature");
+    assert!(signature.starts_with("sha256="), "{signature}");
+    Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
+    assert!(Secret::new("other").unwrap().verify(&signature, &pushed.body).is_err());
+
+    // A change that was stored while the callback did not take it, and then the gateway went away.
+    callback.takes(Takes::With(500));
+    stage.changes_to(&["three", "two", "one"]).await;
+    stage.delivers(&callback, 2).await;
+    stage.stop().await;
+    callback.takes(Takes::With(204));
+    stage.later(3600);
+    stage.start().await;
+    stage.delivers(&callback, 3).await;
+    assert!(callback.deliveries()[2].text().contains("<title>three</title>"));
+    stage
+        .until("it is noted", async || stage.seen().await["subscriptions"][0]["failures"] == 0)
+        .await;
+    assert_eq!(stage.seen().await["subscriptions"][0]["deliveries"], 2);
+}

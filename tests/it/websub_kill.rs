@@ -1,0 +1,112 @@
+//! Subscribers in another process than the gateway, which is killed at each moment that matters:
+//! while a callback is asked, and while a document is being delivered. What was taken is not lost.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use crate::support::process;
+#[allow(dead_code)]
+use crate::websub::callback;
+
+use callback::{Agrees, Callback, Takes};
+use process::{Process, TOKEN};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate::websub::Secret;
+
+/// A publisher whose document has as many posts as it is told.
+async fn publisher(posts: Arc<AtomicU64>) -> u16 {
+    let app = axum::Router::new().fallback(move || {
+        let posts = posts.load(Ordering::SeqCst);
+        async move {
+            let item = |n| {
+                format!(
+                    "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
+                     <pubDate>01 Jan 2026 {n:02}:00:00 GMT</pubDate></item>"
+                )
+            };
+            let items: String = (1..=posts).rev().map(item).collect();
+            let channel = "<title>Churn</title><link>http://churn.example/</link>";
+            let text = format!("<rss version=\"2.0\"><channel>{channel}{items}</channel></rss>");
+            ([("content-type", "application/rss+xml")], text)
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    port
+}
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    for _ in 0..6000 {
+        if is() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came that {what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let posts = Arc::new(AtomicU64::new(1));
+    let upstream = publisher(Arc::clone(&posts)).await;
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
+         [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
+         max_interval = \"1d\"\n[[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
+    );
+    std::fs::write(folder.path().join("t.toml"), config).unwrap();
+    let callback = Callback::start().await;
+    callback.agrees(Agrees::Hangs);
+
+    let gateway = Process::configured(folder.path()).await;
+    gateway.poll("news").await;
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.extend_pairs([
+        ("hub.mode", "subscribe"),
+        ("hub.topic", "https://gate.example/feeds/news"),
+        ("hub.callback", &callback.url("/push?id=1")),
+        ("hub.secret", "hush"),
+    ]);
+    let call = gateway.client.post(format!("{}/websub", gateway.address));
+    let call = call.header("content-type", "application/x-www-form-urlencoded");
+    assert_eq!(call.body(form.finish()).send().await.unwrap().status(), 202);
+    until("it was asked", || callback.verifications().len() == 1).await;
+    gateway.kill().await;
+
+    callback.agrees(Agrees::Yes);
+    callback.takes(Takes::Hangs);
+    let gateway = Process::configured(folder.path()).await;
+    until("it was asked again", || callback.verifications().len() == 2).await;
+    posts.store(2, Ordering::SeqCst);
+    gateway.poll("news").await;
+    until("a delivery is under way", || callback.deliveries().len() == 1).await;
+    gateway.kill().await;
+
+    callback.takes(Takes::With(204));
+    let gateway = Process::configured(folder.path()).await;
+    until("it was delivered again", || callback.deliveries().len() == 2).await;
+    for pushed in callback.deliveries() {
+        assert!(pushed.text().contains("Post 2"), "{}", pushed.text());
+        let signature = pushed.header("x-hub-signature");
+        Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
+    }
+    // Once it has arrived and that is stored, the next thing to come is the next change.
+    let seen = async || {
+        let call = gateway.client.get(format!("{}/api/v1/subscriptions", gateway.address));
+        call.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap()
+    };
+    while !seen().await.contains("\"deliveries\":1") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    gateway.kill().await;
+    let gateway = Process::configured(folder.path()).await;
+    posts.store(3, Ordering::SeqCst);
+    gateway.poll("news").await;
+    until("the next change has come", || callback.deliveries().len() == 3).await;
+    assert!(callback.deliveries()[2].text().contains("Post 3"));
+    assert_eq!(callback.verifications().len(), 2);
+    gateway.kill().await;
+}
