@@ -116,6 +116,10 @@ pub(super) struct Walker<'a> {
     rooted: bool,
     restarts: usize,
     seen: bool,
+    /// Where the walk began.
+    begin: usize,
+    /// Whether each end tag closes what opened last, once somebody asked.
+    balanced: Option<bool>,
 }
 
 /// A token that was read but belongs to a later step.
@@ -184,6 +188,8 @@ impl<'a> Walker<'a> {
             rooted: false,
             restarts: 0,
             seen: false,
+            begin: start,
+            balanced: None,
         }
     }
 

@@ -146,23 +146,53 @@ fn a_broken_entry_costs_no_other() {
     }
 }
 
-/// An entry inside an entry is one that was not closed; within markup of another namespace it is
-/// markup of that, however deep and though it stands in an element that holds text.
+/// Where a tag is missing an entry inside an entry is one that was not closed; within markup of another
+/// namespace it is markup of that, however deep and though it stands in an element that holds text.
 #[test]
 fn an_entry_of_another_namespace_is_markup() {
     let document = |inner: &str| {
         format!(
             "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>a</id>{inner}</entry>\
-             <entry><id>b</id></entry></feed>"
+             <entry><id>b</id></entry><rights>c</feed>"
         )
     };
     let other = "<feed xmlns='http://purl.org/atom/ns#'><id>x<entry><id>y</id></entry></id></feed>";
-    // Where it was not closed, the one inside is taken for it.
-    for inner in [other, "<title>x<entry><id>y</id></entry></title>"] {
+    for (inner, ids) in [(other, ["a", "b"]), ("<title>x<entry><id>y</id></entry>", ["y", "b"])] {
         let text = document(inner);
         let feed = read(&text).unwrap();
-        let whole = feed.completeness == Completeness::Full;
-        assert_eq!((feed.entries.len(), whole), (2, inner == other), "{inner}");
+        let found: Vec<_> = feed.entries.iter().map(|entry| entry.native_id.as_deref()).collect();
+        assert_eq!(found, ids.map(Some), "{inner}");
+    }
+}
+
+/// Where every element is closed, structure is what XML says: markup within an element is that
+/// element's, though it is called like an entry and stands where none is.
+#[test]
+fn where_all_is_closed_nothing_is_taken_for_open() {
+    let atom = "<title xmlns='http://purl.org/atom/ns#'><entry>x</entry></title>\
+        <feed xmlns='http://purl.org/rss/1.0/'><link><item/><entry/></link></feed>";
+    let rss_head = "<title xmlns='http://purl.org/atom/ns#'><item>x</item></title>\
+        <item2><link><item/></link></item2>";
+    let inside = "<id2><id><entry a='1'><id>y</id></entry></id></id2><entry>z</entry>\
+        <feed xmlns='http://www.w3.org/2005/Atom'><id><entry/></id></feed>";
+    for text in [
+        format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'>{atom}<entry><title>a</title></entry></feed>"
+        ),
+        format!("<rss><channel>{rss_head}<item><title>a</title></item></channel></rss>"),
+        format!(
+            "<feed xmlns='http://purl.org/atom/ns#'><entry><title>a</title>{inside}</entry></feed>"
+        ),
+        rss("<item><title>a</title><source>x<item>y</item></source><item>z</item></item>"),
+        // What follows the root is no part of it.
+        rss("<item><title>a</title><item>z</item></item>") + "<script><title>",
+        // Faults of other kinds leave the tags what they are.
+        rss("<item><title>a</title>&nbsp; & x<item>z</item><!-- a -- b --><b c=1/></item>"),
+    ] {
+        let feed = read(&text).unwrap();
+        assert_eq!(feed.completeness, Completeness::Full, "{text}");
+        assert_eq!(titles(&feed), ["a"], "{text}");
+        check(&text);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What to do where elements do not close as they opened.
 
-use super::{Closing, Ns, Pending, Step, Token, Walker};
+use super::{Closing, Ns, Pending, Step, Token, Walker, tokens};
 use crate::parse::ParseError;
 use crate::parse::edits::cut;
 use crate::parse::names::split;
@@ -95,7 +95,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Looks whether a start tag shows that something is not closed: the entry before, or an
-    /// element that never holds entries.
+    /// element that never holds entries. Where every element is closed, an entry in such a place is
+    /// markup of what it stands in, as XML says.
     pub(super) fn entry_begins(
         &mut self,
         span: &Range<usize>,
@@ -103,7 +104,7 @@ impl<'a> Walker<'a> {
         empty: bool,
     ) -> Result<Option<Option<Step<'a>>>, ParseError> {
         let Some(parent) = self.open.last() else { return Ok(None) };
-        let (prefix, local) = split(name);
+        let (around, (prefix, local)) = (parent.name, split(name));
         let in_leaf = || split(parent.name).0 == prefix && LEAVES.contains(&parent.local);
         let pending = || Pending { span: span.clone(), token: Token::Start { name, empty } };
         if self.fence > 0 {
@@ -111,19 +112,24 @@ impl<'a> Walker<'a> {
             // An empty one inside is odd, but it closes itself.
             let is_inside = self.open.len() == self.fence || in_leaf();
             // One of another namespace only has the same name.
-            if !empty && entry == name && is_inside && !self.is_of_another(span) {
+            let shows = !empty && entry == name && is_inside && !self.is_of_another(span);
+            if shows && !self.is_balanced() {
                 return Ok(Some(Some(self.tear(pending(), "an entry begins inside an entry"))));
             }
-        } else if self.entry_name == Some(local) && in_leaf() {
+        } else if self.entry_name == Some(local) && in_leaf() && !self.is_balanced() {
             let leaves = |frame: &&super::Frame<'a>| LEAVES.contains(&frame.local);
             let keep = self.open.len() - self.open.iter().rev().take_while(leaves).count();
-            let unclosed = parent.name;
-            self.fault(span.start, format!("the element <{unclosed}> is not closed"));
+            self.fault(span.start, format!("the element <{around}> is not closed"));
             self.pending = Some(pending());
             self.closing = Some(Closing { keep, at: span.start, tag: None });
             return Ok(Some(None));
         }
         Ok(None)
+    }
+
+    /// Whether all elements are closed, innermost first. That is looked up once, where it matters.
+    fn is_balanced(&mut self) -> bool {
+        *self.balanced.get_or_insert_with(|| tokens::is_balanced(self.text, self.begin))
     }
 
     /// Closes the entry and gives it up; `next` is read again around it.

@@ -7,6 +7,7 @@ use crate::parse::edits::cut;
 use crate::parse::names::is_name;
 use crate::parse::text::{self, Reference};
 use quick_xml::Reader;
+use quick_xml::errors::{Error, IllFormedError};
 use quick_xml::events::Event;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,6 +23,31 @@ pub(super) fn reader(text: &str, start: usize) -> Reader<&[u8]> {
     config.allow_unmatched_ends = true;
     config.check_end_names = false;
     reader
+}
+
+/// Whether each end tag, from the byte `start` up to where the root closes, closes what opened last.
+pub(super) fn is_balanced(text: &str, start: usize) -> bool {
+    let mut reader = reader(text, start);
+    let config = reader.config_mut();
+    config.allow_unmatched_ends = false;
+    config.check_end_names = true;
+    let mut open = 0_usize;
+    // Each turn reads a token.
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(_)) => open += 1,
+            Ok(Event::End(_)) if open > 1 => open -= 1,
+            Ok(Event::End(_)) => return true,
+            Ok(Event::Empty(_)) if open == 0 => return true,
+            Ok(Event::Eof)
+            | Err(Error::IllFormed(
+                IllFormedError::MismatchedEndTag { .. } | IllFormedError::UnmatchedEndTag(_),
+            )) => return false,
+            // What else is ill-formed is no tag; the walk takes it out.
+            Ok(_) | Err(Error::IllFormed(_)) => {}
+            Err(_) => return false,
+        }
+    }
 }
 
 /// Where characters stand that XML forbids.
@@ -103,7 +129,7 @@ impl<'a> Walker<'a> {
                 self.edit(span.clone(), "")?;
                 Token::Other
             }
-            Ok(Event::DocType(_)) | Err(quick_xml::Error::IllFormed(_)) => {
+            Ok(Event::DocType(_)) | Err(Error::IllFormed(_)) => {
                 self.edit(span.clone(), "")?;
                 Token::Other
             }
