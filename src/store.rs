@@ -20,6 +20,7 @@ mod seals;
 mod sled;
 
 use self::assemble::{assemble, note};
+use serde::{Deserialize, Serialize};
 
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
@@ -54,7 +55,7 @@ pub struct Claim {
 }
 
 /// A change in the log.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Announced {
     /// The feed that changed.
     pub feed: FeedName,
@@ -118,7 +119,7 @@ pub struct View {
 }
 
 /// A kept version of an item; without its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VersionNote {
     /// The number of the version: `updates` as it was.
     pub updates: Count,

@@ -4,10 +4,11 @@ use super::{
     Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, ShownAddress, Time,
     UpdateHints,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Deletions {
     /// Confirmed in time and polls.
     #[default]
@@ -19,7 +20,7 @@ pub enum Deletions {
 }
 
 /// How an operator says that a feed's document runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Order {
     /// As is learned from its documents.
     #[default]
@@ -53,7 +54,7 @@ impl Order {
 }
 
 /// What an operator says of one feed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct FeedOptions {
     /// The document lists every item.
     pub complete: bool,
@@ -76,6 +77,7 @@ pub struct FeedOptions {
     /// Whether the upstream's address is secret; where nothing is said, its query tells.
     pub secret: Option<bool>,
     /// Rules of judgement that are switched off, which only a replay does.
+    #[serde(skip)]
     pub without: Without,
 }
 
@@ -91,7 +93,7 @@ impl Without {
 }
 
 /// Who added a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FeedSource {
     /// The configuration file, which wins over the others.
     File,
@@ -102,7 +104,7 @@ pub enum FeedSource {
 }
 
 /// Whether a feed is polled and served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FeedStanding {
     /// Polled and served.
     Active,
@@ -113,7 +115,7 @@ pub enum FeedStanding {
 }
 
 /// A feed of this gateway.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedRecord {
     /// Its name.
     pub name: FeedName,
@@ -143,7 +145,7 @@ impl FeedRecord {
 }
 
 /// What polling must remember over a restart; written only when it changes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollState {
     /// The feed.
     pub feed: FeedName,
@@ -183,7 +185,7 @@ pub struct PollState {
 }
 
 /// A host asked to be left alone (429 or 503 with `Retry-After`).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostPause {
     /// The address that answered so.
     pub address: String,
@@ -192,7 +194,7 @@ pub struct HostPause {
 }
 
 /// What the next poll of a feed follows from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollSchedule {
     /// When this was written down. The newest of all feeds tells until when the gateway was alive.
     pub noted: Time,

@@ -1,10 +1,12 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
+use super::id::checked;
 use super::{Item, Skeleton, SyncId, Tick, Time};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashSet;
 
 /// Where the sealing of a feed's change log stands.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Chain {
     /// Every version with this tick or an earlier one stands in an archive; `None`: none does.
     pub sealed: Option<Tick>,
@@ -56,6 +58,18 @@ impl ArchiveId {
     }
 }
 
+impl Serialize for ArchiveId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArchiveId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        checked(from, |text| Self::new(text).ok_or(format!("{text:?} is no id of an archive")))
+    }
+}
+
 impl std::fmt::Display for ArchiveId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
@@ -85,7 +99,7 @@ pub struct Seal {
 }
 
 /// What is known of an archive without reading it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ArchiveNote {
     /// Its number.
     pub number: u64,
@@ -121,7 +135,7 @@ pub struct ArchivePlace {
 }
 
 /// An item that was deleted, as `at:deleted-entry` tells it (RFC 6721).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Deletion {
     /// The item.
     pub id: SyncId,

@@ -1,10 +1,11 @@
 //! A large document while it is taken in.
 
 use super::{FeedName, Time};
+use serde::{Deserialize, Serialize};
 
 /// That a large document of a feed is, or was, being taken in: what is noted before, so that a start
 /// after the gateway was killed can tell what it was doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The feed.
     pub feed: FeedName,

@@ -1,9 +1,10 @@
 //! How far the walk through a publisher's older documents has come.
 
 use super::Time;
+use serde::{Deserialize, Serialize};
 
 /// How a publisher's older documents follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Trail {
     /// Archive documents, linked (Feed History draft-05 section 4, RFC 5005 section 4).
     Archives,
@@ -25,7 +26,7 @@ impl Trail {
 }
 
 /// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WalkStanding {
     /// It goes on.
     Walking,
@@ -48,7 +49,7 @@ impl WalkStanding {
 
 /// A walk through a publisher's older documents, which takes in what its feed did not show any more
 /// when it was polled first.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Backfill {
     /// Whether it goes on.
     pub standing: WalkStanding,

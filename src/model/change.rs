@@ -3,9 +3,10 @@
 use super::{
     FeedName, FeedState, Kept, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time, Version,
 };
+use serde::{Deserialize, Serialize};
 
 /// What happened to an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventKind {
     /// It was seen for the first time.
     Created,
@@ -56,7 +57,7 @@ impl EventKind {
 }
 
 /// Something that happened to an item, with its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,

@@ -1,13 +1,14 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
 use super::{Context, EntrySync, Flaws, Incoming, Sharing, Skeleton, Slots, Time};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The format of a feed document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
     /// Atom 1.0 (RFC 4287).
     Atom10,
@@ -83,7 +84,7 @@ pub struct Warning {
 }
 
 /// One element or attribute of an entry's canonical projection: what a reader would see of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field<'a> {
     /// Where the value stands: local names for the format's own elements (`title`, `content`),
     /// `prefix:name` with the customary prefix for well-known namespaces (`dc:creator`,
@@ -95,9 +96,10 @@ pub struct Field<'a> {
 }
 
 /// An entry or item of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
     /// Its exact place in the decoded text.
+    #[serde(skip)]
     pub span: Range<usize>,
     /// Its bytes with the repairs that [`super::Markup`] tells of; borrowed where there were none.
     pub markup: Cow<'a, str>,
@@ -126,6 +128,7 @@ pub struct Entry<'a> {
     /// The canonical projection, in document order, dates included (the comparison leaves them out).
     pub fields: Vec<Field<'a>>,
     /// What its `sx:sync` says, where it has one.
+    #[serde(skip)]
     pub sync: Option<EntrySync>,
 }
 
@@ -173,7 +176,7 @@ pub struct EntryTombstone {
 }
 
 /// What a document asks of those who poll it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct UpdateHints {
     /// RSS `ttl`.
     pub ttl: Option<Duration>,

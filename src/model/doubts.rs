@@ -1,5 +1,7 @@
 //! What must be learned of a feed before a hole in its document means anything.
 
+use serde::{Deserialize, Serialize};
+
 /// Something that may explain a hole, and that later documents can settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Doubt {
@@ -28,7 +30,8 @@ impl Doubt {
 }
 
 /// The doubts that are open of one missing item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "u8", into = "u8")]
 pub struct Doubts(u8);
 
 impl Doubts {
@@ -59,6 +62,18 @@ impl Doubts {
 impl FromIterator<Doubt> for Doubts {
     fn from_iter<I: IntoIterator<Item = Doubt>>(doubts: I) -> Self {
         Self(doubts.into_iter().fold(0, |bits, doubt| bits | doubt.bit()))
+    }
+}
+
+impl From<u8> for Doubts {
+    fn from(bits: u8) -> Self {
+        Self::from_bits(bits)
+    }
+}
+
+impl From<Doubts> for u8 {
+    fn from(doubts: Doubts) -> Self {
+        doubts.bits()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::list_place::shortened;
 use super::{Count, EndpointId, FeedRecord, FeedStanding, ListPlace, Stamp, Time};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What the list of subscriptions has of a feed: its title, its places, and who changed that when.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Enrolment {
     /// The feed's own title as its documents last had it, or as the list that it came from did.
     pub title: Option<String>,

@@ -1,13 +1,14 @@
 //! What an `sx:sync` says beyond SSE.
 
 use super::Update;
+use serde::{Deserialize, Serialize};
 
 /// The namespace that the prefix `xml` is bound to, always.
 pub const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// Markup in an item's `sx:sync` that SSE does not know, by an application or a later version: it is kept
 /// and republished (SSE 1.0 section 2.1.8). That of the winner; a version in conflict has none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SyncExtras {
     /// Of `sx:sync` itself.
     pub sync: Extra,
@@ -16,7 +17,7 @@ pub struct SyncExtras {
 }
 
 /// Markup of one element that SSE does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Extra {
     /// Attributes: namespace (`None` where they have none), local name, value.
     pub attributes: Vec<(Option<String>, String, String)>,

@@ -1,5 +1,7 @@
 //! What keeps documents from being well-formed, and how far a feed is known for it.
 
+use serde::{Deserialize, Serialize};
+
 /// A kind of flaw: each is one for which a strict XML processor refuses the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flaw {
@@ -54,7 +56,7 @@ impl Flaws {
 }
 
 /// How far a feed is known for flaws, and what of its last document is still doubted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct FlawHistory {
     /// How many documents in a row had each kind of [`Flaw::ALL`], at most [`FlawHistory::USUAL`].
     pub rows: [u8; Flaw::ALL.len()],

@@ -1,9 +1,10 @@
 //! What is missing of a feed's past after its store was brought back from a copy.
 
 use super::Time;
+use serde::{Deserialize, Serialize};
 
 /// A stretch of time of which a feed knows nothing: what it made then is known to others at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gap {
     /// The last moment that the copy knows.
     pub since: Time,

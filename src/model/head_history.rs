@@ -1,10 +1,11 @@
 //! What subscribers were told of a feed's head.
 
 use super::{Made, Time};
+use serde::{Deserialize, Serialize};
 
 /// How a feed's head changes: what it says to a reader is its title, subtitle, link, language, image
 /// and author.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct HeadHistory {
     /// Fingerprint of what it said when subscribers were last told; 0 before the first document.
     pub told: u64,

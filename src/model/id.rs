@@ -1,5 +1,7 @@
 //! Checked identifiers.
 
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -59,6 +61,28 @@ fn check(
     }
 }
 
+/// Reads a text that is checked, without a copy of its own where the format lends it.
+pub(super) fn checked<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+    from: D,
+    new: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, D::Error> {
+    struct Text<F>(F);
+
+    impl<T, E: fmt::Display, F: Fn(&str) -> Result<T, E>> Visitor<'_> for Text<F> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<O: serde::de::Error>(self, text: &str) -> Result<T, O> {
+            (self.0)(text).map_err(O::custom)
+        }
+    }
+
+    from.deserialize_str(Text(new))
+}
+
 macro_rules! identifier {
     ($name:ident) => {
         impl $name {
@@ -77,6 +101,18 @@ macro_rules! identifier {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                checked(from, Self::new)
             }
         }
 
@@ -186,7 +222,7 @@ impl SupId {
 }
 
 /// What the SUP ids of a gateway's feeds are made of: chosen when its store is made, and kept with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum SupIdBasis {
     /// The gateway's endpoint id and the feed's name. So it is in every store that does not say
     /// otherwise, and where the operator chose the endpoint id, which a new store has as well.

@@ -1,6 +1,7 @@
 //! The operator's own noise: fields, or parts of their text, that never make a change.
 
 use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -21,7 +22,8 @@ const NEST_LIMIT: u32 = 32;
 /// `media:group/media:description`, `category@term`); what stands below it is meant too.
 ///
 /// Its pattern is compiled once, where it is checked; a copy shares it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "(String, Option<String>)", into = "(String, Option<String>)")]
 pub struct Ignore {
     field: String,
     pattern: Option<Regex>,
@@ -30,6 +32,21 @@ pub struct Ignore {
 impl Ignore {
     fn written(&self) -> (&str, Option<&str>) {
         (self.field(), self.pattern())
+    }
+}
+
+impl TryFrom<(String, Option<String>)> for Ignore {
+    type Error = IgnoreError;
+
+    fn try_from((field, pattern): (String, Option<String>)) -> Result<Self, IgnoreError> {
+        Self::new(&field, pattern.as_deref())
+    }
+}
+
+impl From<Ignore> for (String, Option<String>) {
+    fn from(ignore: Ignore) -> Self {
+        let pattern = ignore.pattern().map(str::to_owned);
+        (ignore.field, pattern)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Entries that were seen only in documents that are held back.
 
 use super::{Entry, Format, Time};
+use serde::{Deserialize, Serialize};
 
 /// An entry of a held document that is no known item. It is no item yet: it becomes one when the
 /// hold ends, if the document that ends it does not have it (DESIGN section 4).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The entry, as it was last seen.
     pub entry: Entry<'static>,

@@ -1,7 +1,9 @@
 //! Which stretches of a feed's render revisions were made one after the other.
 
+use serde::{Deserialize, Serialize};
+
 /// One opening of the store that changed the feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stretch {
     /// A number that no other opening has, chosen at random.
     pub mark: u32,
@@ -15,7 +17,8 @@ pub struct Stretch {
 /// out that were given out before, for something else. Whoever names one names the opening that
 /// made it as well, so that the two are told apart. At most [`Lineage::LIMIT`] openings are kept:
 /// what was made under an earlier one is as good as never made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Stretch>")]
 pub struct Lineage(Vec<Stretch>);
 
 impl Lineage {
@@ -57,6 +60,12 @@ impl Lineage {
     fn trim(&mut self) {
         let extra = self.0.len().saturating_sub(Self::LIMIT);
         self.0.drain(..extra);
+    }
+}
+
+impl From<Vec<Stretch>> for Lineage {
+    fn from(stretches: Vec<Stretch>) -> Self {
+        Self::new(stretches)
     }
 }
 

@@ -7,11 +7,12 @@
 //! it: an empty one is no subscription, and is not kept.
 
 use super::{FeedRecord, ShownAddress};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use url::Url;
 
 /// What an outline is called, in the reader's own words.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct OutlineLabel {
     /// Its `text`.
     pub text: Option<String>,
@@ -69,7 +70,7 @@ pub(super) fn shortened(text: &str, limit: usize) -> Option<String> {
 }
 
 /// A folder of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ListFolder {
     /// Its position among those that it stands with.
     pub position: u32,
@@ -78,7 +79,7 @@ pub struct ListFolder {
 }
 
 /// A place in the list of subscriptions.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ListPlace {
     /// Which of the feed's places it is: the number never means another one.
     pub number: u32,

@@ -1,10 +1,11 @@
 //! The publisher's own bytes, kept so that they can stand on their own.
 
 use super::{Format, Time};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What an element inherits from the elements around it and must bring along when it is cut out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Context {
     /// Namespace declarations as (prefix, namespace URI); the default namespace has prefix `""`.
     /// For an entry: only those it uses and does not declare itself, in order of prefix.
@@ -18,7 +19,7 @@ pub struct Context {
 /// Places in the text of an entry where the gateway splices; byte offsets into [`Markup::xml`].
 ///
 /// All zero or `None` for JSON Feed items, which are rendered from their values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Slots {
     /// Directly behind the name of the root element, where attributes can be added.
     pub attributes: usize,
@@ -34,7 +35,7 @@ pub struct Slots {
 }
 
 /// What must be known of an entry to speak of it without parsing it: plain text, no markup.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Card {
     /// The title as plain text, cut to [`Card::TEXT_LIMIT`] bytes.
     pub title: String,
@@ -60,7 +61,7 @@ impl Card {
 /// not know are written as numbers, characters that XML forbids are dropped, and what no XML
 /// processor would read (a bare `&`, attributes without quotes, tags that do not match) is written
 /// so that all do. An empty-element tag of the id is written as a pair of tags.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Markup {
     /// The format of the document that the entry came from.
     pub format: Format,
@@ -75,7 +76,7 @@ pub struct Markup {
 }
 
 /// Places in a [`Skeleton`] where the gateway splices; byte offsets into its text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SkeletonSlots {
     /// Directly behind the root element's name, where namespace declarations can be added.
     pub root_attributes: usize,
@@ -95,7 +96,7 @@ pub struct SkeletonSlots {
 /// The upstream's `self`, `hub`, SUP and archive and paging links, its `sx:sharing`, `fh:*`,
 /// tombstones and RSS `cloud` are taken out already; the XML declaration says UTF-8 or is absent, and a `DOCTYPE` is
 /// taken out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Skeleton {
     /// The format of the document.
     pub format: Format,

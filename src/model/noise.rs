@@ -4,6 +4,7 @@
 //! version, what has been learned of how the item changes, and what is still to come out.
 
 use super::Time;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The most updates of one item in a day that make a version each, unless configured.
@@ -87,8 +88,21 @@ impl NoiseClass {
 }
 
 /// A set of classes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "u16", into = "u16")]
 pub struct NoiseClasses(u16);
+
+impl From<u16> for NoiseClasses {
+    fn from(bits: u16) -> Self {
+        Self::from_bits(bits)
+    }
+}
+
+impl From<NoiseClasses> for u16 {
+    fn from(classes: NoiseClasses) -> Self {
+        classes.bits()
+    }
+}
 
 impl NoiseClasses {
     /// The set as a number: one bit for each class, in the order of [`NoiseClass::ALL`].
@@ -150,7 +164,7 @@ impl fmt::Debug for NoiseClasses {
 }
 
 /// How an item's bytes changed since its current version without making another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unseen {
     /// In what.
     pub classes: NoiseClasses,
@@ -176,7 +190,7 @@ impl fmt::Display for Unseen {
 }
 
 /// A machine-like span (a number, a date, a token) of a restless field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// Fingerprint of the words before it.
     pub before: u32,
@@ -191,7 +205,7 @@ pub struct Span {
 }
 
 /// A field of one item that changed, and may go on changing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Restless {
     /// Its path.
     pub path: String,
@@ -234,7 +248,7 @@ impl Restless {
 }
 
 /// Why a change waits for its version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WaitCause {
     /// As many versions as a day may have were made.
     Cap,
@@ -243,7 +257,7 @@ pub enum WaitCause {
 }
 
 /// A change that made no version yet, and comes out as one although nothing else may change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Waiting {
     /// Why.
     pub cause: WaitCause,
@@ -256,7 +270,7 @@ pub struct Waiting {
 }
 
 /// The versions of an item that count against a day's cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Made {
     /// When the day began: with the first of them.
     pub since: Time,
@@ -265,7 +279,7 @@ pub struct Made {
 }
 
 /// What is known of how an item changes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Noise {
     /// What changed since the current version without making another.
     pub unseen: Option<Unseen>,
@@ -317,7 +331,7 @@ impl Noise {
 }
 
 /// A place in a field of all items in which a span never rests.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SharedSpan {
     /// The field's path.
     pub path: String,
@@ -344,7 +358,7 @@ impl SharedSpan {
 }
 
 /// A field that changed on most items at once while nothing else of them did.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SharedField {
     /// Its path.
     pub path: String,
@@ -359,7 +373,7 @@ pub struct SharedField {
 }
 
 /// What has been learned of how all items of a feed change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct FeedNoise {
     /// Spans, at most [`FeedNoise::SPAN_LIMIT`].
     pub spans: Vec<SharedSpan>,

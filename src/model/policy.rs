@@ -1,11 +1,12 @@
 //! How a feed takes part in sharing, as its operator says.
 
 use super::{EndpointId, FeedName, IdError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// What becomes of the versions that are in conflict once a merge is done (SSE 1.0 section 3.4).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ConflictPolicy {
     /// They are kept until a person resolves them.
     #[default]
@@ -58,7 +59,7 @@ impl fmt::Display for ConflictPolicy {
 }
 
 /// What an operator says of how a feed takes part in sharing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SharingOptions {
     /// Its items are made here. Where it has an address too, what that shares is merged into them.
     pub local: bool,

@@ -1,10 +1,11 @@
 //! What a missing item's own address said when it was asked.
 
 use super::Time;
+use serde::{Deserialize, Serialize};
 
 /// What a missing item's own address said. It is evidence beside that of the documents, kept as
 /// long as the item is missing, so that a restart does not ask again.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Probe {
     /// How often it was asked, answered or not.
     pub asked: u32,
@@ -17,7 +18,7 @@ pub struct Probe {
 }
 
 /// An answer that says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Heard {
     /// That the item is gone; otherwise that it is there.
     pub gone: bool,

@@ -1,9 +1,11 @@
 //! What `sx:sync` says of an item (SSE 1.0 sections 2.4 to 2.6), as types that cannot be wrong.
 
 use super::{EndpointId, SyncId, Time};
+use serde::{Deserialize, Serialize};
 
 /// A number of updates or a sequence: 1 to 2³¹−1 (SSE 1.0 sections 2.4 and 2.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
 pub struct Count(u32);
 
 /// Why a number is no [`Count`].
@@ -38,8 +40,22 @@ impl Count {
     }
 }
 
+impl TryFrom<u32> for Count {
+    type Error = CountError;
+
+    fn try_from(value: u32) -> Result<Self, CountError> {
+        Self::new(value)
+    }
+}
+
+impl From<Count> for u32 {
+    fn from(count: Count) -> Self {
+        count.value()
+    }
+}
+
 /// When and by whom an update was made: at least one of the two (section 2.5).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stamp {
     /// Both are known.
     Both {
@@ -73,7 +89,7 @@ impl Stamp {
 }
 
 /// One `sx:history` element.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Update {
     /// Its `sequence`.
     pub sequence: Count,
@@ -94,7 +110,7 @@ impl Update {
 }
 
 /// The updates of an item, newest first; never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct History {
     topmost: Update,
     below: Vec<Update>,
@@ -153,7 +169,7 @@ impl History {
 }
 
 /// One state of a shared item: its `sx:sync` without conflicts, and its data.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version<D> {
     /// The item that this is a version of.
     pub id: SyncId,

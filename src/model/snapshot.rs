@@ -5,14 +5,17 @@ use super::{
     HeadHistory, History, Kept, Lineage, Markup, Noise, Probe, Shared, SyncExtras, SyncId, Tick,
     Time, Version,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Revision(pub u64);
 
 /// Why an item is missing from a document (DESIGN section 4). Evidence, not yet a conclusion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Evidence {
     /// It slid off the end of the window: everything that was below it is gone as well.
     Aged,
@@ -46,7 +49,7 @@ impl Evidence {
 }
 
 /// An item that is missing, and since when it has been seen missing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Absence {
     /// The evidence.
     pub evidence: Evidence,
@@ -77,7 +80,7 @@ impl Absence {
 }
 
 /// What an item is to its upstream now.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Standing {
     /// In the last full document, or missing from it for too short a time to conclude anything.
     Current,
@@ -107,7 +110,7 @@ pub enum Standing {
 }
 
 /// Who keeps an item: what its versions come from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Origin {
     /// Its publisher writes plain entries: this gateway compares them and makes the versions.
     #[default]
@@ -130,7 +133,7 @@ impl Origin {
 }
 
 /// An item as the ledger knows it: identity, fingerprints, history; no body.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Known {
     /// Its sync id; minted once.
     pub id: SyncId,
@@ -228,7 +231,7 @@ impl Known {
 }
 
 /// What an operator decides about a held document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Decision {
     /// It is taken in at the next look.
     Release,
@@ -237,7 +240,7 @@ pub enum Decision {
 }
 
 /// A document that is held back by the brake.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hold {
     /// Why, in words with the evidence.
     pub reason: String,
@@ -260,7 +263,7 @@ pub struct Hold {
 }
 
 /// What has been learned of how a feed behaves.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Character {
     /// Full documents that were compared.
     pub documents: u32,
@@ -291,7 +294,7 @@ pub struct Character {
 }
 
 /// The state of a feed; small.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedState {
     /// How many commits it has seen. Set by the store on commit.
     pub revision: Revision,

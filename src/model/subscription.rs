@@ -1,10 +1,11 @@
 //! What is remembered of a subscription to the WebSub hub of an upstream.
 
 use super::Time;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What only the hub and this gateway know of a subscription. It is never shown.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SubscriptionKeys {
     /// The last step of the callback's address, which nobody can guess.
     pub token: String,
@@ -19,7 +20,7 @@ impl fmt::Debug for SubscriptionKeys {
 }
 
 /// What is being done about a subscription. Whether the hub delivers is told by its lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum SubscriptionStanding {
     /// The hub is asked at a later time.
     #[default]
@@ -33,7 +34,7 @@ pub enum SubscriptionStanding {
 }
 
 /// For how long a hub said that it delivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {
     /// Since when it does so without a break.
     pub since: Time,
@@ -42,7 +43,7 @@ pub struct Lease {
 }
 
 /// Whether a hub is believed to tell of every change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum HubTrust {
     /// It has told of none yet.
     #[default]
@@ -65,7 +66,7 @@ impl HubTrust {
 }
 
 /// A subscription to the hub of an upstream (WebSub, W3C Recommendation of 23 January 2018).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HubSubscription {
     /// The address under which the hub knows the feed.
     pub topic: String,

@@ -1,5 +1,6 @@
 //! Whole-second instants and the watermark of a feed.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,8 +13,21 @@ const LAST: i64 = 253_402_207_200;
 /// A point in time: whole seconds of UTC, of the years 0000 to 9999.
 ///
 /// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of times.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "i64", into = "i64")]
 pub struct Time(i64);
+
+impl From<i64> for Time {
+    fn from(seconds: i64) -> Self {
+        Self::from_unix(seconds)
+    }
+}
+
+impl From<Time> for i64 {
+    fn from(time: Time) -> Self {
+        time.unix()
+    }
+}
 
 /// Why a text is not a date-time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +134,7 @@ impl fmt::Debug for Time {
 /// The moment a batch of changes was taken into a feed: `until`, and the SUP update id.
 ///
 /// Strictly increasing per feed whatever the clock does (CONTRACT, Words).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tick(Time);
 
 impl Tick {

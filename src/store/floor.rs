@@ -3,11 +3,12 @@
 use crate::model::{
     Change, Count, EndpointId, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The marks that a purged feed had reached. A subscriber or a cache may still hold them, so they
 /// are never given out a second time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
     /// Its revision.
     pub revision: Revision,

@@ -32,7 +32,7 @@ pub const ROOMS: &[Room] = &[
             "app", "archive", "cli", "clock", "config", "demo", "diff", "fetch", "identity",
             "judge", "parse", "poll", "record", "render", "serve", "store", "sup", "sync",
         ],
-        &["serde", "quick_xml", "tokio", "async", "await", "async_trait"],
+        &["postcard", "serde_json", "quick_xml", "tokio", "async", "await", "async_trait"],
     ),
     room(
         "sync",
