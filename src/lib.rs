@@ -27,3 +27,4 @@ pub mod store;
 pub mod sup;
 pub mod sync;
 pub mod websub;
+pub mod xml;

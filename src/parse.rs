@@ -9,7 +9,6 @@
 
 mod again;
 mod amend;
-mod attributes;
 pub mod collection;
 mod date;
 mod decode;
@@ -19,7 +18,6 @@ mod entry;
 mod error;
 mod feed;
 mod head;
-pub mod html;
 mod json;
 mod limits;
 mod links;
@@ -28,17 +26,15 @@ pub mod opml;
 mod out;
 mod sharing;
 pub mod sse;
-mod text;
 mod walker;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, Found, characters, decode, decode_as};
 pub use error::ParseError;
 pub use limits::Limits;
-pub use names::is_name;
-pub use text::named as named_reference;
 
 use crate::model::{Card, Entry, FeedDocument, Field, Markup};
+use crate::xml;
 use url::Url;
 
 /// How far into a text an XML declaration is looked for behind something else, in bytes.
@@ -100,13 +96,8 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
     let entries = document.entries.iter().map(Some).chain(std::iter::once(None));
     starts.zip(entries).flat_map(|(start, entry)| {
         let span = entry.map_or(document.text.len()..document.text.len(), |e| e.span.clone());
-        [edits::cut(document.text, start..span.start), edits::cut(document.text, span)]
+        [xml::cut(document.text, start..span.start), xml::cut(document.text, span)]
     })
-}
-
-/// The words of HTML: tags out, references resolved, white space collapsed.
-pub fn plain_text(html: &str) -> String {
-    text::plain(html, false)
 }
 
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
@@ -126,7 +117,7 @@ pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
 
 /// An entry on its own, with what it inherits and what there is to say of it.
 pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
-    let short = |text: &str| text::shortened(text, Card::TEXT_LIMIT).to_owned();
+    let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
     let link = entry.link.as_deref().filter(|link| links::has_scheme(link));
     Markup {
         format: document.format,

@@ -9,7 +9,6 @@ mod base;
 mod collection;
 mod convert;
 mod entry;
-mod escape;
 mod head;
 mod history;
 mod json;
@@ -19,7 +18,6 @@ mod opml;
 mod references;
 mod relative;
 mod scope;
-mod tag;
 mod tombstone;
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use crate::parse;
 use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
 use crate::parse::sse::SseDialect;
 use crate::pull::Side;
-use crate::render::{sx, sx091};
+use crate::render::sx091;
 use crate::sync::{Item091, Node, Outlines, Placed, in_order, merge_outlines};
+use crate::xml;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -255,7 +256,7 @@ impl Scope {
     /// Declares what LOCAL does not.
     fn declare(&self, out: &mut String, needs: &[(String, String)]) {
         for (prefix, uri) in needs.iter().filter(|need| !self.bound.contains(need)) {
-            sx::attribute(out, &format!("xmlns:{prefix}"), uri);
+            xml::push_attribute(out, &format!("xmlns:{prefix}"), uri);
         }
     }
 
@@ -287,7 +288,7 @@ impl Scope {
         out.push_str("<outline");
         self.declare(out, &other.needs);
         for (name, value) in attributes {
-            sx::attribute(out, name, value);
+            xml::push_attribute(out, name, value);
         }
         out.push('>');
         if !is_plain(&item.id) {

@@ -1,8 +1,7 @@
 //! The text that a reader would see of a value that may be HTML.
 
 use super::noise::address;
-use crate::parse;
-use crate::parse::html::{Piece, Pieces, Tags};
+use crate::xml::html::{Piece, Pieces, TagRule};
 use std::borrow::Cow;
 
 /// Elements whose content nobody sees.
@@ -20,7 +19,7 @@ pub fn visible(value: &str) -> String {
 pub(super) fn read(value: &str, references: References) -> Visible {
     let text = String::with_capacity(value.len());
     let mut out = Text { text, gap: false, references, has_more: false };
-    let mut pieces = Pieces::new(value, Tags::All);
+    let mut pieces = Pieces::new(value, TagRule::All);
     while let Some(piece) = pieces.next() {
         match piece {
             Piece::Text(text) => out.words(text),
@@ -102,7 +101,7 @@ fn resolve(name: &str) -> Option<Cow<'static, str>> {
         };
         return char::from_u32(code).map(|c| Cow::Owned(c.to_string()));
     }
-    parse::named_reference(name).map(Cow::Borrowed)
+    crate::xml::reference::named(name).map(Cow::Borrowed)
 }
 
 fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {

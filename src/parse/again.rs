@@ -1,7 +1,7 @@
 //! The smallest document around an entry that stands alone, so that it can be read once more.
 
-use super::text::escape_into;
 use crate::model::{Format, Markup};
+use crate::xml::push_value;
 
 /// Such a document; `None` where the entry's slots do not fit its text.
 pub(super) fn document(markup: &Markup) -> Option<String> {
@@ -37,7 +37,7 @@ pub(super) fn document(markup: &Markup) -> Option<String> {
         text.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
         text.push_str(prefix);
         text.push_str("=\"");
-        escape_into(&mut text, namespace);
+        push_value(&mut text, namespace);
         text.push('"');
     }
     text.push_str(rest);

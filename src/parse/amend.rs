@@ -3,9 +3,9 @@
 
 use super::opml::mark;
 use super::sse::{ATOM, Element, Id, Tree};
-use super::text::escape_into;
 use super::{Limits, again, document};
 use crate::model::{Entry, FeedDocument, Format, Markup, OUTLINE_NAMESPACE, Time};
+use crate::xml::{push_attribute, push_text};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use url::Url;
@@ -88,9 +88,7 @@ fn around(markup: &Markup) -> Option<String> {
     let mut attributes = if markup.format == Format::Opml { mark() } else { String::new() };
     for (name, value) in [("xml:base", &markup.context.base), ("xml:lang", &markup.context.lang)] {
         if let Some(value) = value {
-            attributes.push_str(&format!(" {name}=\""));
-            escape_into(&mut attributes, value);
-            attributes.push('"');
+            push_attribute(&mut attributes, name, value);
         }
     }
     let behind_name = text.find(' ')?;
@@ -222,7 +220,7 @@ impl Amended<'_, '_> {
             // A description is HTML.
             (_, false) => {
                 let mut html = String::new();
-                escape_into(&mut html, text);
+                push_text(&mut html, text);
                 self.replace(place, "description", "", &html)
             }
         }
@@ -242,9 +240,9 @@ impl Amended<'_, '_> {
             return self.replace(place, "link", "", link);
         }
         let prefix = self.prefix();
-        let mut element = format!("<{prefix}link rel=\"alternate\" href=\"");
-        escape_into(&mut element, link);
-        element.push_str("\"/>");
+        let mut element = format!("<{prefix}link rel=\"alternate\"");
+        push_attribute(&mut element, "href", link);
+        element.push_str("/>");
         self.put(place, element)
     }
 
@@ -279,7 +277,7 @@ impl Amended<'_, '_> {
         }
         element.push_str(attributes);
         element.push('>');
-        escape_into(&mut element, text);
+        push_text(&mut element, text);
         element.push_str(&format!("</{name}>"));
         self.put(place, element)
     }
@@ -301,12 +299,6 @@ impl Amended<'_, '_> {
         let name = self.tree.element(self.entry).map_or("", |element| element.name);
         name.split_once(':').map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default()
     }
-}
-
-fn push_attribute(out: &mut String, name: &str, value: &str) {
-    out.push_str(&format!(" {name}=\""));
-    escape_into(out, value);
-    out.push('"');
 }
 
 fn push_declarations(out: &mut String, element: &Element<'_>) {

@@ -121,7 +121,7 @@ pub(super) fn plain<'t>(attributes: &'t [Attribute<'_>], local: &str) -> Option<
 
 /// The relation of a link; RFC 4287 section 4.2.7.2.
 pub(super) fn relation<'t>(attributes: &'t [Attribute<'_>]) -> &'t str {
-    let rel = plain(attributes, "rel").map(super::text::trim).filter(|rel| !rel.is_empty());
+    let rel = plain(attributes, "rel").map(crate::xml::trim).filter(|rel| !rel.is_empty());
     let rel = rel.unwrap_or("alternate");
     rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)
 }

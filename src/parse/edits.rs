@@ -1,5 +1,6 @@
 //! Repairs to a text, kept apart from it until the end.
 
+use crate::xml::cut;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -80,11 +81,6 @@ impl Edits {
         }
         place
     }
-}
-
-/// A slice that cannot fail: empty where the range does not fit.
-pub(super) fn cut(text: &str, range: Range<usize>) -> &str {
-    text.get(range).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use super::Limits;
 use super::dialect::Dialect;
 use super::edits::Edits;
 use super::names::Ns;
-use super::text::{collapsed, escape_into, is_blank};
 use super::walker::{Attribute, Frame, Walker};
 use crate::model::{Context, Entry, Field, Slots};
+use crate::xml::{collapsed, is_blank, push_text, push_value};
 use meaning::Meaning;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -115,7 +115,7 @@ impl<'a, 'l> Builder<'a, 'l> {
             parent.bare = false;
             if parent.prose {
                 let mut markup = String::new();
-                escape_into(&mut markup, &std::mem::take(&mut parent.text));
+                push_text(&mut markup, &std::mem::take(&mut parent.text));
                 self.markup = Some((0, markup));
             }
         }
@@ -196,7 +196,7 @@ impl<'a, 'l> Builder<'a, 'l> {
         if let Some((_, markup)) = &mut self.markup {
             // White space between elements means nothing.
             if !is_blank(&text) {
-                escape_into(markup, &text);
+                push_text(markup, &text);
             } else if !text.is_empty() && !markup.ends_with(['>', ' ']) {
                 markup.push(' ');
             }
@@ -333,7 +333,7 @@ fn open_markup<'a>(dialect: Dialect, walker: &Walker<'a>, frame: &Frame<'a>, out
         out.push(' ');
         out.push_str(&name);
         out.push_str("=\"");
-        escape_into(out, value);
+        push_value(out, value);
         out.push('"');
     }
     out.push('>');

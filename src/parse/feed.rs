@@ -4,17 +4,17 @@ mod other;
 mod skeleton;
 
 use super::dialect::{Dialect, plain, relation};
-use super::edits::cut;
 use super::entry::{Builder, TooMuch};
 use super::head::HeadBuilder;
 use super::names::Ns;
 use super::opml;
-use super::text::{self, is_blank};
 use super::walker::{Frame, Step, Walker};
 use super::{Limits, ParseError};
 use crate::model::{
     Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
 };
+use crate::xml::cut;
+use crate::xml::{self, is_blank};
 use other::no_feed;
 use skeleton::Plan;
 use std::borrow::Cow;
@@ -249,7 +249,7 @@ impl<'a> Outline<'a, '_> {
                     return Err(ParseError::Limit { what: "tombstones", limit, at });
                 }
                 let when = plain(attributes, "when").and_then(super::date::date);
-                let native_id = plain(attributes, "ref").map(text::trim).unwrap_or_default();
+                let native_id = plain(attributes, "ref").map(xml::trim).unwrap_or_default();
                 if !native_id.is_empty() {
                     self.tombstones.push(EntryTombstone { native_id: native_id.to_owned(), when });
                 }

@@ -6,9 +6,10 @@ use super::dialect::{Dialect, plain, relation};
 use super::feed::{SUP, owned};
 use super::links::resolve;
 use super::names::Ns;
-use super::text::{self, collapsed, trim};
 use super::walker::{Attribute, Frame};
 use crate::model::{Head, Time};
+use crate::xml::html::{plain_text, plain_text_if_html};
+use crate::xml::{collapsed, trim};
 use std::borrow::Cow;
 use std::time::Duration;
 use url::Url;
@@ -151,11 +152,10 @@ impl HeadBuilder {
             (1, true, "logo" | "icon") if dialect.is_atom() => note(&mut head.image, text),
             (1, true, "managingEditor") => note(&mut head.author, text),
             (1, true, "title") if head.title.is_none() => {
-                let known_only = !self.title_is_html;
-                let plain = if dialect.is_atom() && known_only {
-                    collapsed(Cow::Borrowed(text)).into_owned()
-                } else {
-                    text::plain(text, known_only)
+                let plain = match self.title_is_html {
+                    true => plain_text(text),
+                    false if dialect.is_atom() => collapsed(Cow::Borrowed(text)).into_owned(),
+                    false => plain_text_if_html(text),
                 };
                 head.title = owned(Cow::Owned(plain));
             }

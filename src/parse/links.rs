@@ -1,6 +1,6 @@
 //! Addresses: made absolute where that is possible.
 
-use super::text::trim;
+use crate::xml::trim;
 use std::borrow::Cow;
 use url::Url;
 

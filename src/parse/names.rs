@@ -1,7 +1,7 @@
 //! Namespaces: what a publisher's prefixes mean.
 
-use super::text::trim;
 use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX};
+use crate::xml::trim;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -318,37 +318,6 @@ pub(super) fn split(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
-/// Whether a spelled name may stand in XML with namespaces: at most one colon, with something on
-/// both sides, and no character that names exclude.
-pub fn is_name(name: &str) -> bool {
-    fn part(part: &str) -> bool {
-        // Not every one of them begins a name (`NameStartChar`).
-        let behind =
-            |c: char| matches!(c, '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}');
-        let start = |c: char| {
-            c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && fits(c) && !behind(c))
-        };
-        part.starts_with(start)
-            && part.chars().all(|c| {
-                c.is_ascii_alphanumeric()
-                    || matches!(c, '-' | '.' | '_')
-                    || (!c.is_ascii() && fits(c))
-            })
-    }
-    // XML 1.0 section 2.3, the ranges beyond ASCII.
-    fn fits(c: char) -> bool {
-        matches!(c, '\u{B7}' | '\u{C0}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'
-            | '\u{200D}' | '\u{203F}' | '\u{2040}' | '\u{2070}'..='\u{218F}'
-            | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
-            | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
-            && !matches!(c, '\u{D7}' | '\u{F7}')
-    }
-    match name.split_once(':') {
-        None => part(name),
-        Some((prefix, local)) => part(prefix) && part(local),
-    }
-}
-
 /// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
 /// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
 pub(super) fn is_reserved(prefix: &str, uri: &str) -> bool {
@@ -395,15 +364,5 @@ mod tests {
         let text = |p: &str, u: &str| (p.to_owned(), u.to_owned());
         assert_eq!(scope.used_by_entry(), [text("", "urn:d"), text("a", "urn:a2")]);
         assert_eq!(scope.resolve("zz"), None);
-    }
-
-    #[test]
-    fn names_are_told_from_text() {
-        for good in ["a", "a:b", "_x-1.2", "élan", "dc:creator"] {
-            assert!(is_name(good), "{good}");
-        }
-        for bad in ["", ":", "a:", ":a", "a:b:c", "3", "-a", "a b", "foo@bar", "a\u{1}", "×"] {
-            assert!(!is_name(bad), "{bad}");
-        }
     }
 }

@@ -19,8 +19,8 @@ pub use entries::{mark, transcoded};
 pub(super) use entries::{MARK, within};
 
 use crate::model::OUTLINE_DEPTH;
-use crate::parse::text::shortened;
 use crate::sync::Item091;
+use crate::xml::shortened;
 use std::ops::Range;
 
 /// How much of a list is looked at.

@@ -2,7 +2,8 @@
 
 use crate::parse::sse::{ATOM, Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
-use crate::render::{shape, sx};
+use crate::render::shape;
+use crate::xml;
 
 /// The text, and how much more may come.
 pub(in crate::parse) struct Out {
@@ -55,7 +56,7 @@ impl Out {
     /// Adds text, escaped.
     pub(in crate::parse) fn text(&mut self, text: &str) {
         if !self.is_full() {
-            sx::text(&mut self.text, text);
+            xml::push_text(&mut self.text, text);
         }
     }
 
@@ -72,7 +73,7 @@ impl Out {
     /// Adds an attribute.
     pub(in crate::parse) fn attribute(&mut self, name: &str, value: &str) {
         if !self.is_full() {
-            sx::attribute(&mut self.text, name, value);
+            xml::push_attribute(&mut self.text, name, value);
         }
     }
 

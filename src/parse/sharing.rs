@@ -12,6 +12,7 @@ use crate::model::{
     SyncExtras, SyncId, Time, Warning,
 };
 use crate::sync::Item091;
+use crate::xml::push_attribute;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
@@ -199,7 +200,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     };
     for (name, value) in [("xml:base", &payload.base), ("xml:lang", &payload.lang)] {
         if let Some(value) = value {
-            attribute(&mut text, name, value);
+            push_attribute(&mut text, name, value);
         }
     }
     text.push('>');
@@ -209,8 +210,8 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     text.push_str(before);
     for (prefix, namespace) in &payload.needs {
         match prefix.as_str() {
-            "" => attribute(&mut text, "xmlns", namespace),
-            prefix => attribute(&mut text, &format!("xmlns:{prefix}"), namespace),
+            "" => push_attribute(&mut text, "xmlns", namespace),
+            prefix => push_attribute(&mut text, &format!("xmlns:{prefix}"), namespace),
         }
     }
     text.push_str(rest);
@@ -222,14 +223,6 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
     let document = document(&text, None, &Limits::default()).ok()?;
     let entry = document.entries.first()?;
     Some(own(&document, entry))
-}
-
-fn attribute(text: &mut String, name: &str, value: &str) {
-    text.push(' ');
-    text.push_str(name);
-    text.push_str("=\"");
-    super::text::escape_into(text, value);
-    text.push('"');
 }
 
 /// What `sx:sharing` says.

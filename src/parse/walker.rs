@@ -8,11 +8,11 @@ mod names;
 mod recover;
 mod tokens;
 
-use super::attributes::Written;
 use super::edits::Edit;
 use super::names::{Ns, Scope, split};
 use super::{Limits, ParseError};
 use crate::model::{Flaw, Flaws, Warning};
+use crate::xml::attributes::Written;
 use quick_xml::Reader;
 use std::borrow::Cow;
 use std::ops::Range;

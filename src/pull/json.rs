@@ -4,7 +4,8 @@ use super::item::Item;
 use super::merge::Outcome;
 use crate::model::{Shared, Update, Version};
 use crate::parse::sse::{Payload, SseFeed};
-use crate::render::{shape::Shape, sx};
+use crate::render::shape::Shape;
+use crate::xml;
 use serde_json::{Map, Value};
 
 /// LOCAL's `collection`, which was read as `feed`, with what the merge changed.
@@ -96,14 +97,14 @@ fn alone(payload: &Payload) -> String {
         let name = if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
         // Nothing is around it that would have to be undone.
         if !uri.is_empty() {
-            sx::attribute(&mut out, &name, uri);
+            xml::push_attribute(&mut out, &name, uri);
         }
     }
     let inherited = [("xml:base", &payload.base), ("xml:lang", &payload.lang)];
     let own = [payload.has_base, payload.has_lang];
     for ((name, value), _) in inherited.iter().zip(own).filter(|(_, own)| !own) {
         if let Some(value) = value {
-            sx::attribute(&mut out, name, value);
+            xml::push_attribute(&mut out, name, value);
         }
     }
     out.push_str(rest);

@@ -5,6 +5,7 @@ use super::item::Item;
 use super::splice::{Scope, Target, push_item};
 use crate::parse::sse::{self, ATOM, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
 use crate::render::{Dialect, sx, sx091};
+use crate::xml;
 use std::ops::Range;
 use url::Url;
 
@@ -68,7 +69,7 @@ pub(super) fn write(head: &str, url: &Url, items: &[Item]) -> Result<String, Pul
         if let Some(root) = feed.tree.root() {
             let at = root.span.start + 1 + root.name.len();
             let mut base = String::new();
-            sx::attribute(&mut base, "xml:base", url.as_str());
+            xml::push_attribute(&mut base, "xml:base", url.as_str());
             if before.is_char_boundary(at) {
                 before.insert_str(at, &base);
             }

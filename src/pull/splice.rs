@@ -7,6 +7,7 @@ use crate::model::{Family, Stamp, SyncExtras, Time, Version};
 use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
 use crate::render::{Dialect, sx, sx091};
 use crate::sync::{Conflict091, Item091};
+use crate::xml;
 
 /// The prefix of sync markup where LOCAL has none.
 const PREFIX: &str = "sx";
@@ -169,12 +170,12 @@ fn push_payload(
     push_bindings(out, &payload.needs, &mut inside);
     if payload.base.is_some() && payload.base != scope.base {
         let base = payload.base.as_deref().unwrap_or_default();
-        sx::attribute(out, "xml:base", base);
+        xml::push_attribute(out, "xml:base", base);
         inside.base = Some(base.to_owned());
     }
     if payload.lang != scope.lang && !payload.has_lang {
         let lang = payload.lang.as_deref().unwrap_or_default();
-        sx::attribute(out, "xml:lang", lang);
+        xml::push_attribute(out, "xml:lang", lang);
         inside.lang = Some(lang.to_owned());
     }
     for (prefix, uri) in &payload.declares {
@@ -195,7 +196,7 @@ fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut Scope
     for (prefix, uri) in needs {
         if scope.binding(prefix).unwrap_or_default() != uri {
             let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
-            sx::attribute(out, &name, uri);
+            xml::push_attribute(out, &name, uri);
             scope.bind(prefix, uri);
         }
     }

@@ -11,11 +11,11 @@
 //! as relative to the entry's page, if that is at the feed's or its channel's host, or has fragments:
 //! such text is cut out of the page, and those that take it as relative to the feed lead nowhere.
 
-use super::escape;
 use super::head::resolve;
 use super::relative::{References, in_text};
-use super::tag;
 use crate::model::Markup;
+use crate::xml;
+use crate::xml::tag;
 use std::ops::Range;
 use url::Url;
 
@@ -48,7 +48,7 @@ impl Bases<'_> {
         let written = references.page.as_ref().and_then(|range| markup.xml.get(range.clone()));
         let page = match markup.card.link.as_deref() {
             Some(link) => page_address(link),
-            None => written.and_then(|link| document.join(&escape::plain_value(link)).ok()),
+            None => written.and_then(|link| document.join(&xml::plain_value(link)).ok()),
         };
         let channel = self.channel.and_then(page_address);
         let equal = |base: &Url, ranges: &[Range<usize>]| {
@@ -83,7 +83,7 @@ impl Bases<'_> {
     /// The base that an entry names itself, absolute.
     pub fn own(&self, markup: &Markup, written: &str) -> String {
         let outer = resolve(self.document, markup.context.base.as_deref().unwrap_or_default());
-        resolve(&outer, &escape::plain_value(written))
+        resolve(&outer, &xml::plain_value(written))
     }
 
     /// The base that an entry is given where `around` is in force: what its publisher wrote around it,
@@ -116,16 +116,15 @@ impl Bases<'_> {
         let references = References::of(text);
         let mut edits = Vec::new();
         for range in references.structural {
-            let value =
-                escape::plain_value(text.get(range.clone()).unwrap_or_default()).into_owned();
+            let value = xml::plain_value(text.get(range.clone()).unwrap_or_default()).into_owned();
             let mut absolute = String::new();
-            escape::attribute(&mut absolute, &resolve(self.document, &value));
+            xml::push_value(&mut absolute, &resolve(self.document, &value));
             edits.push((range, absolute));
         }
         if !references.content.is_empty() {
             let mut base = String::new();
             let own = self.channel.unwrap_or(self.document);
-            escape::push_attribute(&mut base, "xml:base", own);
+            xml::push_attribute(&mut base, "xml:base", own);
             edits.extend(references.places.into_iter().map(|at| (at..at, base.clone())));
         }
         edits
@@ -138,13 +137,13 @@ pub fn relative_at_the_top<'a>(
     around: Option<&str>,
 ) -> Option<tag::Written<'a>> {
     let own = tag::find(attributes, "xml:base").filter(|_| around.is_none())?;
-    Url::parse(&escape::plain_value(own.value)).is_err().then_some(own)
+    Url::parse(&xml::plain_value(own.value)).is_err().then_some(own)
 }
 
 /// Markup with a base on elements within, at places in the order of the text.
 pub fn with_bases(markup: &Markup, places: &[usize], base: &str) -> Markup {
     let mut attribute = String::new();
-    escape::push_attribute(&mut attribute, "xml:base", base);
+    xml::push_attribute(&mut attribute, "xml:base", base);
     let is_place = |place: &&usize| markup.xml.is_char_boundary(**place);
     let places: Vec<usize> = places.iter().filter(is_place).copied().collect();
     let before = |at: usize| places.iter().filter(|place| **place < at).count() * attribute.len();

@@ -6,12 +6,12 @@
 use super::convert::tree::{self, Attribute, Element, Node};
 use super::convert::{self, Neutral, Target};
 use super::entry::{is_contested, push_sync};
-use super::escape::{self, push_attribute};
 use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
 use super::shape::Shape;
 use super::{Page, sx, tombstone};
 use crate::model::{Family, Item, Markup, Standing, SyncExtras, Version};
+use crate::xml::{self, push_attribute};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -37,13 +37,13 @@ pub fn document(page: &Page<'_>) -> String {
         push_attribute(&mut out, "xml:lang", lang);
     }
     out.push_str(">\n<atom:title>");
-    escape::text(&mut out, &page.skeleton.title);
+    xml::push_text(&mut out, &page.skeleton.title);
     out.push_str("</atom:title><atom:id>");
-    escape::text(&mut out, &page.addresses.reader);
+    xml::push_text(&mut out, &page.addresses.reader);
     let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.shown);
     for author in convert::authors(page.skeleton) {
         out.push_str("<atom:author><atom:name>");
-        escape::text(&mut out, &author);
+        xml::push_text(&mut out, &author);
         out.push_str("</atom:name></atom:author>");
     }
     if let Some(link) = &page.skeleton.link {
@@ -187,7 +187,7 @@ impl Items<'_> {
         );
         for node in &element.children {
             match node {
-                Node::Text(text) => escape::text(out, text),
+                Node::Text(text) => xml::push_text(out, text),
                 Node::Element(child) => tree::write(out, child, &mut scope),
             }
         }

@@ -303,16 +303,16 @@ fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton
     for (prefix, name) in &namespaces {
         let attribute =
             if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
-        super::escape::push_attribute(&mut text, &attribute, name);
+        crate::xml::push_attribute(&mut text, &attribute, name);
     }
     let said = root.inherited().find(|attribute| attribute.name == "lang");
     let lang = old.context.lang.clone().or_else(|| said.map(|said| said.value.clone()));
     let context = Context { namespaces, base: old.context.base.clone(), lang };
     if let Some(base) = &context.base {
-        super::escape::push_attribute(&mut text, "xml:base", base);
+        crate::xml::push_attribute(&mut text, "xml:base", base);
     }
     if let Some(lang) = &context.lang {
-        super::escape::push_attribute(&mut text, "xml:lang", lang);
+        crate::xml::push_attribute(&mut text, "xml:lang", lang);
     }
     text.push('>');
     if family == Family::Rss {

@@ -2,11 +2,11 @@
 
 use super::base::{self, Bases};
 use super::convert::{self, Neutral, Target};
-use super::escape::{self, push_attribute};
 use super::scope::{Prefixes, Scope, borrow};
-use super::{Dialect, sx, sx091, tag, tombstone};
+use super::{Dialect, sx, sx091, tombstone};
 use crate::model::{Family, Item, Markup, Shared, Standing, SyncExtras, Version};
 use crate::sync::to_091;
+use crate::xml::{self, push_attribute, tag};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -196,7 +196,7 @@ impl Entries<'_> {
                 out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
                 out.push_str(prefix);
                 out.push_str("=\"");
-                escape::attribute(out, namespace);
+                xml::push_value(out, namespace);
                 out.push('"');
             }
         }
@@ -224,7 +224,7 @@ impl Entries<'_> {
                 let before = parts.attributes.get(..own.range.start).unwrap_or_default();
                 let after = parts.attributes.get(own.range.end..).unwrap_or_default();
                 out.push_str(before);
-                escape::attribute(out, &self.bases.own(markup, own.value));
+                xml::push_value(out, &self.bases.own(markup, own.value));
                 out.push_str(after);
             }
         }
@@ -245,7 +245,7 @@ impl Entries<'_> {
             return;
         };
         out.push_str(id.before);
-        let content = escape::plain(id.content);
+        let content = xml::plain(id.content);
         if content == published {
             out.push_str(id.element);
         } else {
@@ -258,7 +258,7 @@ impl Entries<'_> {
             } else {
                 out.push_str(id.open);
             }
-            escape::text(out, published);
+            xml::push_text(out, published);
             out.push_str(id.close);
             let link = markup.card.link.as_deref().filter(|link| *link == content.trim());
             if let Some(link) = link.filter(|_| renamed && is_permalink) {
@@ -277,7 +277,7 @@ impl Entries<'_> {
             return;
         };
         let _ = write!(out, "<{prefix}:id>");
-        escape::text(out, &identifier);
+        xml::push_text(out, &identifier);
         let _ = write!(out, "</{prefix}:id>");
     }
 
@@ -438,7 +438,7 @@ fn push_element(out: &mut String, sibling: &str, name: &str, attributes: &str, c
     for piece in ["<", prefix, name, attributes, ">"] {
         out.push_str(piece);
     }
-    escape::text(out, content);
+    xml::push_text(out, content);
     for piece in ["</", prefix, name, ">"] {
         out.push_str(piece);
     }
@@ -452,7 +452,7 @@ fn declared<'a>(attributes: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
             if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
         })
     });
-    own.map(|own| escape::plain_value(own.value))
+    own.map(|own| xml::plain_value(own.value))
 }
 
 /// The namespace that a prefix is bound to inside an entry.

@@ -1,10 +1,10 @@
 //! What surrounds the entries: the skeleton with our declarations, links and `sx:sharing`.
 
 use super::base::Bases;
-use super::escape::{self, push_attribute};
 use super::scope::{ATOM, Prefixes};
-use super::{Dialect, Page, ViewKind, tag};
+use super::{Dialect, Page, ViewKind};
 use crate::model::{Family, Skeleton, Tick, Time};
+use crate::xml::{self, push_attribute, tag};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -55,10 +55,10 @@ impl<'a> Surroundings<'a> {
                 }
             }
             Some(base) => {
-                let value = escape::plain_value(base.value);
+                let value = xml::plain_value(base.value);
                 if url::Url::parse(&value).is_err() {
                     let mut absolute = String::new();
-                    escape::attribute(&mut absolute, &resolve(&page.addresses.upstream, &value));
+                    xml::push_value(&mut absolute, &resolve(&page.addresses.upstream, &value));
                     let at = |offset| slots.root_attributes + offset;
                     add(at(base.range.start)..at(base.range.end), absolute);
                 }
@@ -85,7 +85,7 @@ impl<'a> Surroundings<'a> {
         }
         if family == Family::Atom && slots.id.is_none() {
             let _ = write!(feed_level, "<{own}id>");
-            escape::text(&mut feed_level, &page.addresses.reader);
+            xml::push_text(&mut feed_level, &page.addresses.reader);
             let _ = write!(feed_level, "</{own}id>");
         }
         if let (Some(mark), Some(prefix)) = (page.history.mark(), &prefixes.history) {

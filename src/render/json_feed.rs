@@ -12,7 +12,7 @@ use super::references::Base;
 use super::scope::{ATOM, base_of};
 use super::{Page, json};
 use crate::model::{Family, Format};
-use crate::parse;
+use crate::xml::html::plain_text;
 use files::Files;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ fn head(page: &Page<'_>) -> Map<String, Value> {
     let text = |name| said.find(ATOM, name).map(convert::tree::Element::content);
     let lang = said.inherited().find(|attribute| attribute.name == "lang");
     let lang = page.skeleton.context.lang.clone().or_else(|| lang.map(|lang| lang.value.clone()));
-    let description = text("subtitle").map(|subtitle| parse::plain_text(&subtitle));
+    let description = text("subtitle").map(|subtitle| plain_text(&subtitle));
     let members = [
         ("description", description),
         ("icon", text("logo")),

@@ -8,7 +8,6 @@ use super::collection::Shown;
 use super::convert::tree::{self, Attribute, Element};
 use super::convert::{self, Neutral};
 use super::entry::{borrowed, is_contested};
-use super::escape::{self, push_attribute};
 use super::head::push_sharing;
 use super::{Dialect, Page, sx091};
 use crate::model::{
@@ -16,6 +15,7 @@ use crate::model::{
     SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
+use crate::xml::{self, push_attribute};
 use std::collections::{HashMap, HashSet};
 
 /// The prefix of sync markup.
@@ -54,7 +54,7 @@ pub fn document(page: &Page<'_>) -> String {
     out.push_str(">\n<head>\n");
     for (name, text) in head(page) {
         out.push_str(&format!("<{name}>"));
-        escape::text(&mut out, &text);
+        xml::push_text(&mut out, &text);
         out.push_str(&format!("</{name}>\n"));
     }
     push_sharing(&mut out, page, SX);

@@ -4,9 +4,9 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
-use super::escape;
 use super::references::{Kind, decoded};
-use super::tag;
+use crate::xml;
+use crate::xml::tag;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::borrow::Cow;
@@ -270,9 +270,8 @@ fn local(name: &str) -> &str {
 /// (RSS 2.0). Some readers know an item by the address that it makes with the base (feedparser).
 fn is_permalink(tag: &BytesStart<'_>, name: &str) -> bool {
     name == "guid"
-        && tag::find(tag.attributes_raw(), "isPermaLink").is_none_or(|said| {
-            !escape::plain_value(said.value).trim().eq_ignore_ascii_case("false")
-        })
+        && tag::find(tag.attributes_raw(), "isPermaLink")
+            .is_none_or(|said| !xml::plain_value(said.value).trim().eq_ignore_ascii_case("false"))
 }
 
 /// Whether a `link` of Atom leads to the entry's page (RFC 4287 section 4.2.7.2).

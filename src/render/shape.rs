@@ -8,10 +8,10 @@
 mod edit;
 
 use super::convert::tree::{self, Element, Node};
-use super::escape;
 use super::scope::ATOM;
 use crate::model::{Context, Family, Markup};
-use crate::parse::is_name;
+use crate::xml;
+use crate::xml::is_name;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -205,10 +205,10 @@ fn push_elements(nodes: &mut Vec<Node>, name: &str, value: &Value, depth: usize)
 /// The element of an item's shape as text: `content` as it stands between its tags.
 pub fn element(out: &mut String, name: &str, of: &str, content: &str) {
     out.push_str(&format!("<shape:{name}"));
-    escape::push_attribute(out, "xmlns:shape", NAMESPACE);
+    xml::push_attribute(out, "xmlns:shape", NAMESPACE);
     // What stands in it has no namespace unless it says one.
-    escape::push_attribute(out, "xmlns", "");
-    escape::push_attribute(out, OF, of);
+    xml::push_attribute(out, "xmlns", "");
+    xml::push_attribute(out, OF, of);
     out.push('>');
     out.push_str(content);
     out.push_str(&format!("</shape:{name}>"));

@@ -1,8 +1,8 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
-pub use super::escape::{push_attribute as attribute, text};
 use crate::model::{Extra, SyncExtras, Update, Version, XML_NAMESPACE};
 use crate::render::{Dialect, sx091};
+use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 
 /// The namespace of a dialect (READINGS 1, row 1).
@@ -153,7 +153,7 @@ mod tests {
     fn white_space_and_forbidden_characters_are_made_harmless() {
         let mut out = String::new();
         attribute(&mut out, "by", "a\tb\n'\u{0}\u{FFFE}é");
-        text(&mut out, "]]>\r\n");
+        crate::xml::push_text(&mut out, "]]>\r\n");
         assert_eq!(out, " by=\"a&#9;b&#10;&apos;é\"]]&gt;&#13;\n");
     }
 

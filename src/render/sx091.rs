@@ -1,8 +1,8 @@
 //! `sx:sync` of SSE 0.91 as XML (its sections 2.3 to 2.5 and 5).
 
-use super::sx::attribute;
 use crate::model::Stamp;
 use crate::sync::{Conflict091, Item091};
+use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 
 /// The namespace that is written where a document has none for this dialect (READINGS 2, row 1).

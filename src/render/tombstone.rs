@@ -1,8 +1,8 @@
 //! Deleted items: a shell that is a valid item (READINGS 1, row 19), and `at:deleted-entry`.
 
 use super::convert::{Neutral, Person, Target, Text, write_entry};
-use super::escape;
 use crate::model::{Deletion, Family, Markup, Version};
+use crate::xml;
 use std::fmt::Write;
 
 /// The title of an item that had none.
@@ -46,6 +46,6 @@ pub fn shell(
 /// Adds `at:deleted-entry` (RFC 6721 section 3).
 pub fn push_deleted_entry(out: &mut String, prefix: &str, deletion: &Deletion) {
     let _ = write!(out, "<{prefix}:deleted-entry");
-    escape::push_attribute(out, "ref", &deletion.published_id);
+    xml::push_attribute(out, "ref", &deletion.published_id);
     let _ = write!(out, " when=\"{}\"/>", deletion.when);
 }

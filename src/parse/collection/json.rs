@@ -255,7 +255,7 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     fields.write(out, sync_id.as_deref());
     // What Atom has words for stands in these as well, so that it comes back in the item's own.
     let mut text = String::new();
-    crate::render::sx::text(&mut text, &Value::Object(own).to_string());
+    crate::xml::push_text(&mut text, &Value::Object(own).to_string());
     out.shape(start, shape::JSON, &text);
     out.push("</entry>");
 }
@@ -334,7 +334,7 @@ fn member(out: &mut Out, name: &str, value: &Value) {
     out.attribute("name", name);
     out.push(">");
     let mut text = String::new();
-    crate::render::sx::text(&mut text, &value.to_string());
+    crate::xml::push_text(&mut text, &value.to_string());
     out.push(&text);
     out.push("</json:member>");
 }

@@ -7,9 +7,10 @@ use super::super::date::date;
 use super::super::dialect::{Dialect, plain, relation};
 use super::super::links::{is_web, resolve};
 use super::super::names::Ns;
-use super::super::text::{self, collapsed, trim};
 use super::super::walker::{Attribute, Frame};
 use crate::model::{Context, Entry, Field, Slots, Time};
+use crate::xml::html::{plain_text, plain_text_if_html};
+use crate::xml::{self, collapsed, trim};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -174,7 +175,7 @@ impl<'a> Meaning<'a> {
         if self.id_place.is_none() {
             self.id_place = Some(place.clone());
             self.id_name = frame.name;
-            let text = text::trimmed(text.clone());
+            let text = xml::trimmed(text.clone());
             self.id = (!text.is_empty()).then_some(text);
         }
     }
@@ -183,8 +184,8 @@ impl<'a> Meaning<'a> {
         let html = is_markup || self.title_type == TitleType::Html;
         let plain = match self.title_type {
             _ if !text.contains(['<', '&']) => collapsed(text.clone()),
-            _ if html => Cow::Owned(text::plain(text, false)),
-            TitleType::Unsaid => Cow::Owned(text::plain(text, true)),
+            _ if html => Cow::Owned(plain_text(text)),
+            TitleType::Unsaid => Cow::Owned(plain_text_if_html(text)),
             _ => collapsed(text.clone()),
         };
         self.title = (!plain.is_empty()).then_some(plain);
@@ -200,7 +201,7 @@ impl<'a> Meaning<'a> {
         context: Arc<Context>,
         fields: Vec<Field<'a>>,
     ) -> Entry<'a> {
-        let about = self.about.map(text::trimmed).filter(|about| !about.is_empty());
+        let about = self.about.map(xml::trimmed).filter(|about| !about.is_empty());
         let guid_is_permalink =
             self.is_permalink && self.id.as_deref().is_some_and(is_web) && !dialect.is_atom();
         let (native_id, id_is_permalink) = match (self.id, about) {

@@ -1,9 +1,10 @@
 //! What else an upstream sends where a feed should be.
 
-use super::super::edits::cut;
-use super::super::text;
 use super::super::walker::Frame;
 use super::ParseError;
+use crate::xml;
+use crate::xml::cut;
+use crate::xml::html::plain_text;
 
 /// How far an HTML page is searched for its title, in bytes.
 const TITLE_WINDOW: usize = 64 << 10;
@@ -21,18 +22,18 @@ pub(super) fn no_feed(text: &str, frame: &Frame<'_>) -> ParseError {
         "entry" => "a single Atom entry".to_owned(),
         "opml" => "a subscription list (OPML)".to_owned(),
         "urlset" | "sitemapindex" => "a sitemap".to_owned(),
-        _ => format!("an XML document of another kind (<{}>)", text::shortened(frame.name, 64)),
+        _ => format!("an XML document of another kind (<{}>)", xml::shortened(frame.name, 64)),
     };
     ParseError::NotAFeed { what, at }
 }
 
 /// The title of a web page, for people.
 fn page_title(text: &str) -> Option<String> {
-    let window = text::shortened(text, TITLE_WINDOW).to_ascii_lowercase();
+    let window = xml::shortened(text, TITLE_WINDOW).to_ascii_lowercase();
     let open = window.find("<title")?;
     let start = open + window.get(open..)?.find('>')? + 1;
     let end = start + window.get(start..)?.find("</title")?;
-    let title = text::plain(text.get(start..end)?, false);
-    let title = text::shortened(&title, 100).to_owned();
+    let title = plain_text(text.get(start..end)?);
+    let title = xml::shortened(&title, 100).to_owned();
     (!title.is_empty()).then_some(title)
 }

@@ -2,9 +2,9 @@
 
 use super::super::date::date;
 use super::super::links::resolve;
-use super::super::text::{collapsed, trimmed};
 use super::Limits;
 use crate::model::{Context, Entry, Field, Slots};
+use crate::xml::{collapsed, trimmed};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -5,9 +5,10 @@ use super::tag::{Markup, Missing, Read, TORN, read};
 use super::{
     HEAD, OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted,
 };
-use crate::parse::edits::cut;
 use crate::parse::sse::SseDialect;
-use crate::parse::text;
+use crate::xml;
+use crate::xml::cut;
+use crate::xml::html::plain_text_if_html;
 use std::collections::HashMap;
 
 /// The most prefixes that are noted.
@@ -389,9 +390,9 @@ impl<'a> Builder<'a> {
         let rest = cut(self.text, at..self.text.len());
         let raw = match rest.trim_start().strip_prefix("<![CDATA[") {
             Some(inner) => inner.split("]]>").next().unwrap_or_default().to_owned(),
-            None => text::plain(rest.split('<').next().unwrap_or_default(), true),
+            None => plain_text_if_html(rest.split('<').next().unwrap_or_default()),
         };
-        let title = text::shortened(raw.trim(), self.limits.value).to_owned();
+        let title = xml::shortened(raw.trim(), self.limits.value).to_owned();
         (!title.is_empty()).then_some(title)
     }
 

@@ -16,11 +16,12 @@ use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, r
 use crate::model::{
     OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Time, Warning,
 };
-use crate::parse::names::{XML_URI, is_name};
+use crate::parse::names::XML_URI;
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, Id, SseDialect, Tree, rfc822};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx091;
+use crate::xml::is_name;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -297,7 +298,7 @@ impl<'a> Writer<'a> {
         let mut around = String::from("<around");
         for (prefix, uri) in self.used_in(markup) {
             if is_name(prefix) && !prefix.starts_with("xml") {
-                crate::render::sx::attribute(&mut around, &format!("xmlns:{prefix}"), uri);
+                crate::xml::push_attribute(&mut around, &format!("xmlns:{prefix}"), uri);
             }
         }
         let text = format!("{around}>{markup}</around>");
@@ -344,7 +345,7 @@ impl<'a> Writer<'a> {
     fn lost(&self, markup: &str, place: Place<'_>, edit: &Stamp) -> Option<String> {
         let mut text = String::from("<opml");
         for (prefix, uri) in self.used_in(markup) {
-            crate::render::sx::attribute(&mut text, &format!("xmlns:{prefix}"), uri);
+            crate::xml::push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
         }
         text.push_str("><body>");
         text.push_str(markup);

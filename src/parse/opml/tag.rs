@@ -3,8 +3,9 @@
 //!
 //! Every byte is looked at a bounded number of times, whatever the text is.
 
-use crate::parse::edits::cut;
-use crate::parse::text::{self, Reference};
+use crate::xml;
+use crate::xml::cut;
+use crate::xml::reference::{self, Reference};
 use std::ops::Range;
 
 /// What is said of a tag in which the text ends.
@@ -346,7 +347,7 @@ impl<'a> Cursor<'a> {
         let mut written = cut(self.text, place);
         if written.len() > longest {
             self.guess("a value is too long, and its end is left out");
-            written = text::shortened(written, longest);
+            written = xml::shortened(written, longest);
         }
         if written.contains('<') {
             self.guess("a '<' in a value is not escaped");
@@ -356,9 +357,10 @@ impl<'a> Cursor<'a> {
         while let Some(at) = memchr::memchr(b'&', rest.as_bytes()) {
             out.push_str(cut(rest, 0..at));
             let behind = cut(rest, at + 1..rest.len());
-            let window = text::shortened(behind, NAME_LIMIT);
+            let window = xml::shortened(behind, NAME_LIMIT);
             let end = window.find(';');
-            let meaning = end.map_or(Reference::Bare, |end| text::reference(cut(window, 0..end)));
+            let meaning =
+                end.map_or(Reference::Bare, |end| reference::reference(cut(window, 0..end)));
             let used = match meaning {
                 Reference::Fine(c) => {
                     out.push(c);
@@ -382,7 +384,7 @@ impl<'a> Cursor<'a> {
             rest = cut(behind, used.map_or(0, |end| end + 1)..behind.len());
         }
         out.push_str(rest);
-        out.retain(text::allowed);
+        out.retain(xml::is_char);
         if out.contains(['\t', '\n', '\r']) {
             out = out.replace(['\t', '\n', '\r'], " ");
         }

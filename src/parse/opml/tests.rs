@@ -248,8 +248,8 @@ proptest! {
         let mut outlines = String::new();
         for (text, path) in &texts {
             outlines.push_str("<outline");
-            crate::render::sx::attribute(&mut outlines, "text", text);
-            crate::render::sx::attribute(&mut outlines, "xmlUrl", &format!("http://a/{path}"));
+            crate::xml::push_attribute(&mut outlines, "text", text);
+            crate::xml::push_attribute(&mut outlines, "xmlUrl", &format!("http://a/{path}"));
             outlines.push_str("/>\n");
         }
         let list = list(&body(&outlines));

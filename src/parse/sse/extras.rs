@@ -8,7 +8,7 @@ use super::sync::{is_sync_markup, update};
 use super::tree::{Content, Id, Tree, split};
 use crate::model::{Extra, SyncExtras, XML_NAMESPACE};
 use crate::parse::names::is_reserved;
-use crate::render::sx;
+use crate::xml;
 
 /// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than
 /// [`SyncExtras::LIMIT`].
@@ -136,7 +136,9 @@ impl<'t> Writer<'_, 't, '_> {
             for content in &element.content {
                 match content {
                     Content::Element(child) => self.element(*child)?,
-                    Content::Text(text) => self.within(text.len(), |out| sx::text(out, text))?,
+                    Content::Text(text) => {
+                        self.within(text.len(), |out| xml::push_text(out, text))?
+                    }
                 }
             }
             self.push("</")?;
@@ -170,7 +172,7 @@ impl<'t> Writer<'_, 't, '_> {
     }
 
     fn attribute(&mut self, name: &str, value: &str) -> Option<()> {
-        self.within(name.len() + value.len(), |out| sx::attribute(out, name, value))
+        self.within(name.len() + value.len(), |out| xml::push_attribute(out, name, value))
     }
 
     fn push(&mut self, text: &str) -> Option<()> {

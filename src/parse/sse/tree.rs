@@ -3,7 +3,7 @@
 use super::{
     ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, NAMESPACE_LIMIT, SseError, SseFault,
 };
-use crate::parse::names::is_name;
+use crate::xml::{is_char, is_name};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -73,7 +73,7 @@ impl<'a> Tree<'a> {
         }
         let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
         let mut tree = Self { text, elements: Vec::new(), newlines };
-        if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_possible(*c)) {
+        if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_char(*c)) {
             return Err(tree.fault(at, impossible(c)));
         }
         tree.fill()?;
@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
                 Event::GeneralRef(name) => {
                     let value = match name.resolve_char_ref() {
                         Ok(Some(c)) => c.to_string(),
-                        Ok(None) => match crate::parse::named_reference(&name) {
+                        Ok(None) => match crate::xml::reference::named(&name) {
                             Some(known) => known.to_owned(),
                             None => format!("&{};", &*name),
                         },
@@ -339,19 +339,13 @@ pub fn split(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
-/// Whether a character may stand in XML (XML 1.0 section 2.2). Others could not be written again, and
-/// an id without them would be another.
-fn is_possible(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'))
-}
-
 fn impossible(c: char) -> SseFault {
     SseFault::Malformed(format!("the character U+{:04X} may not stand in XML", u32::from(c)))
 }
 
 /// Refuses characters that only a reference could bring in.
 fn possible(value: &str) -> Result<(), SseFault> {
-    value.chars().find(|c| !is_possible(*c)).map_or(Ok(()), |c| Err(impossible(c)))
+    value.chars().find(|c| !is_char(*c)).map_or(Ok(()), |c| Err(impossible(c)))
 }
 
 /// Refuses what is no name in XML with namespaces: what is spelled with such a prefix could not be

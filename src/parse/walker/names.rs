@@ -3,10 +3,10 @@
 use super::{Attribute, Closing, Frame, Step, Walker};
 use crate::model::Flaw;
 use crate::parse::ParseError;
-use crate::parse::attributes::{Broken, Form, Written, lex};
-use crate::parse::edits::cut;
-use crate::parse::names::{Ns, declared_prefix, is_name, is_reserved, split};
-use crate::parse::text::{self, trim};
+use crate::parse::names::{Ns, declared_prefix, is_reserved, split};
+use crate::xml::attributes::{Broken, Form, Written, lex};
+use crate::xml::cut;
+use crate::xml::{self, is_name, reference, trim};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -142,7 +142,7 @@ impl<'a> Walker<'a> {
         if self.scope.invented_len() >= self.limits.namespaces {
             return Ns::None;
         }
-        let known = text::shortened(prefix, 64);
+        let known = xml::shortened(prefix, 64);
         self.flaw(Flaw::Prefixes, at, format!("the namespace prefix {known:?} is not declared"));
         self.scope.invent(prefix)
     }
@@ -190,23 +190,24 @@ impl<'a> Walker<'a> {
             let end = memchr::memchr2(b';', b'&', rest).map_or(start + 1, |n| start + 1 + n);
             let closed = written.as_bytes().get(end) == Some(&b';');
             let name = cut(written, start + 1..end);
-            let meaning = if closed { text::reference(name) } else { text::Reference::Bare };
+            let meaning =
+                if closed { reference::reference(name) } else { reference::Reference::Bare };
             let length = if closed { end + 1 - start } else { 1 };
             let from = place.start + start;
             self.mend(&(from..from + length), &meaning)?;
             at = start + length;
             match meaning {
-                text::Reference::Fine(c) => out.push(c),
-                text::Reference::Html(text) => out.push_str(text),
-                text::Reference::Forbidden => {}
-                text::Reference::Bare => {
+                reference::Reference::Fine(c) => out.push(c),
+                reference::Reference::Html(text) => out.push_str(text),
+                reference::Reference::Forbidden => {}
+                reference::Reference::Bare => {
                     out.push('&');
                     at = start + 1;
                 }
             }
         }
         out.push_str(cut(written, at..written.len()));
-        out.retain(text::allowed);
+        out.retain(xml::is_char);
         Ok(spaced(Cow::Owned(out)))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Closing, Ns, Pending, Step, Token, Walker, tokens};
 use crate::parse::ParseError;
-use crate::parse::edits::cut;
 use crate::parse::names::split;
+use crate::xml::cut;
 use std::borrow::Cow;
 use std::ops::Range;
 

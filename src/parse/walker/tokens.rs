@@ -3,9 +3,10 @@
 use super::{Pending, Token, Walker};
 use crate::model::Flaw;
 use crate::parse::ParseError;
-use crate::parse::edits::cut;
-use crate::parse::names::is_name;
-use crate::parse::text::{self, Reference};
+use crate::xml;
+use crate::xml::cut;
+use crate::xml::is_name;
+use crate::xml::reference::{self, Reference};
 use quick_xml::Reader;
 use quick_xml::errors::{Error, IllFormedError};
 use quick_xml::events::Event;
@@ -61,7 +62,7 @@ pub(super) fn forbidden(text: &str) -> Vec<usize> {
     if !any {
         return Vec::new();
     }
-    text.char_indices().filter(|(_, c)| !text::allowed(*c)).map(|(at, _)| at).collect()
+    text.char_indices().filter(|(_, c)| !xml::is_char(*c)).map(|(at, _)| at).collect()
 }
 
 impl<'a> Walker<'a> {
@@ -144,16 +145,16 @@ impl<'a> Walker<'a> {
     fn start_name(&self, span: &Range<usize>, end: usize) -> &'a str {
         let tag = cut(self.text, span.start + 1..span.end.saturating_sub(end));
         // A name that is longer than it may be need not be known whole.
-        let tag = text::shortened(tag, self.limits.name.saturating_add(1));
+        let tag = xml::shortened(tag, self.limits.name.saturating_add(1));
         tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default()
     }
 
     fn end_name(&mut self, span: &Range<usize>) -> Result<&'a str, ParseError> {
         let inside = span.start + 2..span.end.saturating_sub(1);
         let tag = cut(self.text, inside.clone());
-        let name = text::trim(tag).split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
+        let name = xml::trim(tag).split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
         // Blanks may stand behind the name and nothing else (XML 1.0, production 42).
-        let is_more = tag.strip_prefix(name).is_none_or(|rest| !text::is_blank(rest));
+        let is_more = tag.strip_prefix(name).is_none_or(|rest| !xml::is_blank(rest));
         if is_more && is_name(name) {
             self.flaw(Flaw::Tags, span.start, "an end tag with more than its name loses the rest");
             self.edit(inside, name.to_owned())?;
@@ -168,7 +169,7 @@ impl<'a> Walker<'a> {
     ) -> Result<Option<Cow<'a, str>>, ParseError> {
         let text = cut(self.text, span.clone());
         if self.open.is_empty() {
-            if !text::is_blank(text) {
+            if !xml::is_blank(text) {
                 self.flaw(
                     Flaw::Around,
                     span.start,
@@ -200,7 +201,8 @@ impl<'a> Walker<'a> {
             self.edit(span.clone(), "")?;
             return Ok(None);
         }
-        let meaning = text::reference(cut(self.text, span.start + 1..span.end.saturating_sub(1)));
+        let meaning =
+            reference::reference(cut(self.text, span.start + 1..span.end.saturating_sub(1)));
         self.mend(span, &meaning)?;
         Ok(Some(match meaning {
             Reference::Fine('<') => Cow::Borrowed("<"),
@@ -229,7 +231,7 @@ impl<'a> Walker<'a> {
                     span.start,
                     "a reference that only HTML knows is written as a number",
                 );
-                self.edit(span.clone(), text::numbered(text))
+                self.edit(span.clone(), reference::numbered(text))
             }
             Reference::Forbidden => {
                 self.flaw(
@@ -266,7 +268,7 @@ impl<'a> Walker<'a> {
             Some(at) if *at < span.end => {
                 let at = *at;
                 self.flaw(Flaw::Characters, at, "a character that XML forbids is dropped");
-                Cow::Owned(text.chars().filter(|c| text::allowed(*c)).collect())
+                Cow::Owned(text.chars().filter(|c| xml::is_char(*c)).collect())
             }
             _ => Cow::Borrowed(text),
         }

@@ -2,7 +2,8 @@
 //! 4.2.11) and RSS's `source`.
 
 use crate::model::{Format, Markup};
-use crate::render::{Added, Bases, sx, with_bases};
+use crate::render::{Added, Bases, with_bases};
+use crate::xml;
 
 /// The namespace of `dc:creator`: RSS wants an electronic mail address in `author`.
 const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
@@ -94,8 +95,8 @@ fn based(markup: &Markup, credit: &Credit<'_>) -> Markup {
 
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    sx::text(&mut out, text);
-    out.replace('"', "&quot;")
+    xml::push_value(&mut out, text);
+    out
 }
 
 #[cfg(test)]

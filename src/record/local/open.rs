@@ -47,7 +47,7 @@ pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
 fn document(round: &Round<'_>, is_list: bool) -> String {
     let title = round.options.sharing.title.as_deref().unwrap_or(round.feed.as_str());
     let mut shown = String::new();
-    super::written::escape_into(&mut shown, title);
+    crate::xml::push_text(&mut shown, title);
     let mark = if is_list { parse::opml::mark() } else { String::new() };
     let (endpoint, feed, stamp) = (round.endpoint, round.feed, Time::from_unix(0));
     let mut text = String::new();

@@ -5,6 +5,7 @@ mod checked;
 
 use crate::model::{Completeness, Entry, FeedDocument, Markup, Time};
 use crate::parse::{self, Amendment, Limits, ParseError};
+use crate::xml::{is_char, push_attribute, push_text};
 use std::fmt::Write as _;
 use url::Url;
 
@@ -166,18 +167,7 @@ impl Written {
         }
         let text = amendment.text.as_ref().map(|(text, _)| text);
         let texts = [&amendment.title, &amendment.summary].into_iter().flatten().chain(text);
-        // XML 1.0 section 2.2.
-        let may_stand = |c: char| {
-            matches!(c, '\t' | '\n' | '\r') || c >= ' ' && !matches!(c, '\u{fffe}' | '\u{ffff}')
-        };
-        for text in texts {
-            if let Some(c) = text.chars().find(|c| !may_stand(*c)) {
-                let code = u32::from(c);
-                return Err(EntryError::whole(format!(
-                    "the character U+{code:04X} cannot stand in XML"
-                )));
-            }
-        }
+        check_characters(texts.map(String::as_str))?;
         let refused =
             "what the item says cannot be read, so that only a whole Atom entry can take its place";
         parse::amended(before, &amendment, |_, _| ()).ok_or_else(|| EntryError::whole(refused))?;
@@ -186,10 +176,14 @@ impl Written {
 
     /// Makes an entry of fields, and checks it.
     pub fn fields(fields: &Fields) -> Result<Self, EntryError> {
+        let Fields { content, content_html, summary, link, author, id, .. } = fields;
+        let optional = [content, content_html, summary, link, author, id].into_iter().flatten();
+        let texts = std::iter::once(&fields.title).chain(optional).chain(&fields.categories);
+        check_characters(texts.map(String::as_str))?;
         let mut xml = String::from("<entry>");
         let mut element = |name: &str, attributes: &str, text: &str| {
             let _ = write!(xml, "<{name}{attributes}>");
-            escape_into(&mut xml, text);
+            push_text(&mut xml, text);
             let _ = write!(xml, "</{name}>");
         };
         element("title", "", &fields.title);
@@ -213,21 +207,21 @@ impl Written {
         }
         if let Some(author) = &fields.author {
             xml.push_str("<author><name>");
-            escape_into(&mut xml, author);
+            push_text(&mut xml, author);
             xml.push_str("</name></author>");
         }
         if let Some(link) = &fields.link {
             if !checked::is_page(link) {
                 return Err(EntryError::whole("its link is no http or https address"));
             }
-            xml.push_str("<link rel=\"alternate\" href=\"");
-            escape_into(&mut xml, link);
-            xml.push_str("\"/>");
+            xml.push_str("<link rel=\"alternate\"");
+            push_attribute(&mut xml, "href", link);
+            xml.push_str("/>");
         }
         for category in &fields.categories {
-            xml.push_str("<category term=\"");
-            escape_into(&mut xml, category);
-            xml.push_str("\"/>");
+            xml.push_str("<category");
+            push_attribute(&mut xml, "term", category);
+            xml.push_str("/>");
         }
         xml.push_str("</entry>");
         // What of the text XML cannot hold has no line that the author would know.
@@ -285,15 +279,14 @@ fn words(error: &ParseError) -> String {
     }
 }
 
-/// Adds a text as character data or as the value of an attribute in double quotes.
-pub(super) fn escape_into(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
+/// Refuses characters that XML forbids (XML 1.0 section 2.2): nothing is dropped in silence.
+fn check_characters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<(), EntryError> {
+    let mut characters = texts.into_iter().flat_map(str::chars);
+    match characters.find(|c| !is_char(*c)) {
+        None => Ok(()),
+        Some(c) => {
+            let code = u32::from(c);
+            Err(EntryError::whole(format!("the character U+{code:04X} cannot stand in XML")))
         }
     }
 }

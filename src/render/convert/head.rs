@@ -5,10 +5,10 @@ use super::category::Category;
 use super::neutral::DUBLIN_CORE;
 use super::tree::{self, Attribute, Element};
 use crate::model::{Context, Skeleton};
-use crate::parse;
 use crate::render::Addresses;
 use crate::render::references::is_address;
 use crate::render::scope::ATOM;
+use crate::xml::html::plain_text;
 
 /// The namespace of `itunes:image`.
 const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
@@ -29,7 +29,7 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
         let text = element.content().trim().to_owned();
         let is_html = element.attribute("type").is_some_and(|kind| kind.contains("html"));
         // Where RSS has plain text.
-        Some(if is_html && name != "subtitle" { parse::plain_text(&text) } else { text })
+        Some(if is_html && name != "subtitle" { plain_text(&text) } else { text })
             .filter(|text| !text.is_empty())
     };
     let known = Some(skeleton.title.clone()).filter(|title| !title.is_empty());

@@ -5,10 +5,10 @@ use super::category::{Categories, Category};
 use super::tree::{self, Attribute, Element};
 use super::{atom03, json_feed};
 use crate::model::{Card, Family, Format, Markup, Time};
-use crate::parse;
-use crate::render::escape;
 use crate::render::references::{self, Base};
 use crate::render::scope::ATOM;
+use crate::xml;
+use crate::xml::html::plain_text;
 
 /// The namespace of Dublin Core.
 pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
@@ -74,7 +74,7 @@ impl Text {
             Self::Html(html) => html.clone(),
             Self::Plain(text) => {
                 let mut html = String::new();
-                escape::text(&mut html, text);
+                xml::push_text(&mut html, text);
                 html
             }
         }
@@ -83,7 +83,7 @@ impl Text {
     /// Without markup.
     pub fn plain(&self) -> String {
         match self {
-            Self::Html(html) => parse::plain_text(html),
+            Self::Html(html) => plain_text(html),
             Self::Plain(text) => text.clone(),
         }
     }

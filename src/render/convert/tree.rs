@@ -5,8 +5,8 @@
 mod write;
 
 use crate::model::Context;
-use crate::render::escape;
-use crate::render::tag;
+use crate::xml;
+use crate::xml::tag;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
@@ -227,7 +227,7 @@ pub fn read(xml: &str, context: &Context) -> Option<Element> {
             Event::CData(piece) => add_text(&mut open, &piece.xml10_content()),
             Event::GeneralRef(name) => {
                 let mut text = String::new();
-                escape::reference(&mut text, &name);
+                xml::reference::push(&mut text, &name);
                 add_text(&mut open, &text);
             }
             Event::Eof => return None,
@@ -248,7 +248,7 @@ fn add_text(open: &mut [(Element, usize)], text: &str) {
 fn begin(tag: &BytesStart<'_>, bindings: &mut Vec<(String, String)>) -> Element {
     let mut plain = Vec::new();
     for attribute in tag::attributes(tag.attributes_raw()) {
-        let value = escape::plain_value(attribute.value);
+        let value = xml::plain_value(attribute.value);
         match attribute.name.split_once(':') {
             None if attribute.name == "xmlns" => {
                 bindings.push((String::new(), value.into_owned()));

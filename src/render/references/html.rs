@@ -184,7 +184,7 @@ fn character(text: &str) -> Option<(Cow<'static, str>, usize)> {
     let name = text.get(..end)?;
     let is_one = ended(end)
         || UNENDED.contains(&name) && text.as_bytes().get(end).is_none_or(|b| *b != b'=');
-    let found = crate::parse::named_reference(name).filter(|_| is_one)?;
+    let found = crate::xml::reference::named(name).filter(|_| is_one)?;
     Some((found.into(), end + usize::from(ended(end))))
 }
 

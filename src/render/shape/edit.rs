@@ -7,6 +7,7 @@ use crate::parse::{self, Limits, collection};
 use crate::render::convert::tree::{self, Element, Node};
 use crate::render::convert::{self, Neutral, Target, Text};
 use crate::render::scope::ATOM;
+use crate::xml::html::plain_text;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -123,8 +124,7 @@ impl Says {
         let summary = if content == DESCRIPTION { SUMMARY } else { DESCRIPTION };
         // A content is HTML where it looks so.
         let is_read_as_text = |html: &&String| content == CONTENT && !collection::is_html(html);
-        let plain =
-            now.content.as_ref().filter(is_read_as_text).map(|html| parse::plain_text(html));
+        let plain = now.content.as_ref().filter(is_read_as_text).map(|html| plain_text(html));
         for (names, before, now) in [
             (TITLE, &self.title, &now.title),
             (LINK, &self.link, &now.link),

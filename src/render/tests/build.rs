@@ -4,9 +4,8 @@ use crate::model::{
     Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, Markup, Revision,
     Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
 };
-use crate::render::{
-    Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document, escape, tag,
-};
+use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
+use crate::xml::{self, tag};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
@@ -116,7 +115,7 @@ pub fn state(format: Format) -> FeedState {
 
 /// A live item that is published with its native id, or with an urn where it has none.
 pub fn item(markup: Markup) -> Item {
-    let id = markup.slots.id.clone().map(|id| escape::plain(&markup.xml[id]).trim().to_owned());
+    let id = markup.slots.id.clone().map(|id| xml::plain(&markup.xml[id]).trim().to_owned());
     let about = tag::find(&markup.xml[markup.slots.attributes..], "rdf:about")
         .map(|about| about.value.to_owned());
     let json = serde_json::from_str::<serde_json::Value>(&markup.xml).ok();
@@ -209,7 +208,7 @@ pub fn cut(format: Format, document: &str) -> (Skeleton, Vec<Markup>) {
         id: content(&format!("{prefix}id")).filter(|_| atom),
     };
     let title = content(&format!("{prefix}title")).map_or("", |range| &text[range]);
-    let title = escape::plain(title).into_owned();
+    let title = xml::plain(title).into_owned();
     (Skeleton { format, text, slots, context, title, link: None }, entries)
 }
 
@@ -232,7 +231,7 @@ pub fn markup(format: Format, xml: &str, context: Context) -> Markup {
     let content = |name: &str| {
         let span = element(xml, &format!("{prefix}{name}"))?;
         let start = span.start + xml[span.clone()].find('>')? + 1;
-        Some(escape::plain(&xml[start..span.end]).trim().to_owned())
+        Some(xml::plain(&xml[start..span.end]).trim().to_owned())
     };
     let date = |name: &str| content(name).and_then(|text| Time::parse_rfc3339(&text).ok());
     let card = Card {
@@ -272,7 +271,7 @@ fn element(text: &str, name: &str) -> Option<Range<usize>> {
 fn inherit(outer: &Context, tag: &str) -> Context {
     let mut context = outer.clone();
     for attribute in tag::attributes(tag) {
-        let value = escape::plain_value(attribute.value).into_owned();
+        let value = xml::plain_value(attribute.value).into_owned();
         match attribute.name.split_once(':').unwrap_or((attribute.name, "")) {
             ("xmlns", prefix) => {
                 context.namespaces.retain(|(bound, _)| bound != prefix);

@@ -5,9 +5,10 @@ use crate::model::{
     EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
     OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
 };
-use crate::render::{sx, sx091};
+use crate::render::sx091;
 use crate::serve::address::followable;
 use crate::sync::Item091;
+use crate::xml;
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -37,9 +38,9 @@ pub(super) fn until(entries: &[Entry]) -> Option<Time> {
 pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
     let mut opml =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
-    sx::attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
+    xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
     if entries.iter().any(|entry| entry.sup.is_some()) {
-        sx::attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+        xml::push_attribute(&mut opml, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
     }
     opml.push_str(">\n<head>\n<title>Tidegate</title>\n");
     let until = until(entries);
@@ -49,15 +50,15 @@ pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whol
     }
     let _ = write!(opml, "<{PREFIX}:sharing");
     if let Some(since) = asked.since {
-        sx::attribute(&mut opml, "since", &since.rfc822());
+        xml::push_attribute(&mut opml, "since", &since.rfc822());
     }
     if let Some(until) = until {
-        sx::attribute(&mut opml, "until", &until.rfc822());
+        xml::push_attribute(&mut opml, "until", &until.rfc822());
     }
     opml.push_str(" version=\"0.91\"");
     if asked.since.is_some() {
         let _ = write!(opml, "><{PREFIX}:related");
-        sx::attribute(&mut opml, "link", whole);
+        xml::push_attribute(&mut opml, "link", whole);
         let _ = write!(opml, " type=\"complete\"/></{PREFIX}:sharing>");
     } else {
         opml.push_str("/>");
@@ -111,7 +112,7 @@ impl Body<'_> {
             self.opml.push_str("<outline");
             let shown = |text: &Option<String>| text.as_deref().map(|text| shown_text(text, None));
             let OutlineLabel { text, title, description, category, language } = &folder.label;
-            sx::attribute(
+            xml::push_attribute(
                 &mut self.opml,
                 "text",
                 &shown(text).or(shown(title)).unwrap_or_default(),
@@ -123,7 +124,7 @@ impl Body<'_> {
                 ("language", language),
             ] {
                 if let Some(value) = shown(value) {
-                    sx::attribute(&mut self.opml, name, &value);
+                    xml::push_attribute(&mut self.opml, name, &value);
                 }
             }
             self.opml.push_str(">\n");
@@ -143,7 +144,7 @@ impl Body<'_> {
         opml.push_str("<outline");
         let is_feed = followable(address).is_some();
         if is_feed {
-            sx::attribute(opml, "type", "rss");
+            xml::push_attribute(opml, "type", "rss");
         }
         for (name, value) in [
             ("text", &label.text),
@@ -153,11 +154,11 @@ impl Body<'_> {
             ("language", &label.language),
         ] {
             if let Some(value) = value {
-                sx::attribute(opml, name, value);
+                xml::push_attribute(opml, name, value);
             }
         }
         if is_feed {
-            sx::attribute(opml, "xmlUrl", address);
+            xml::push_attribute(opml, "xmlUrl", address);
         }
         // What the reader's list says of the page goes before what the feed does. Where a feed names no
         // page, its id stands in, which may be the address of the feed.
@@ -165,11 +166,11 @@ impl Body<'_> {
         let site = own.or_else(|| site.as_deref().and_then(followable));
         let site = site.map(|site| ShownAddress::of(site, None));
         if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
-            sx::attribute(opml, "htmlUrl", site);
+            xml::push_attribute(opml, "htmlUrl", site);
         }
         // Who follows the SUP document knows by it which feed an id means.
         if let Some(sup) = sup {
-            sx::attribute(opml, &format!("{OUTLINE_PREFIX}:{OUTLINE_SUP}"), sup.as_str());
+            xml::push_attribute(opml, &format!("{OUTLINE_PREFIX}:{OUTLINE_SUP}"), sup.as_str());
         }
         opml.push('>');
         self.share(record, place.map_or(0, |place| place.number), false);
@@ -184,7 +185,7 @@ impl Body<'_> {
         for number in record.enrolment.numbers() {
             if record.is_unlisted() || !record.enrolment.has_number(number) {
                 self.opml.push_str("<outline");
-                sx::attribute(&mut self.opml, "text", record.name.as_str());
+                xml::push_attribute(&mut self.opml, "text", record.name.as_str());
                 self.opml.push('>');
                 self.share(record, number, true);
                 self.opml.push_str("</outline>\n");

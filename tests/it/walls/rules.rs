@@ -35,6 +35,15 @@ pub const ROOMS: &[Room] = &[
         &["postcard", "serde_json", "quick_xml", "tokio", "async", "await", "async_trait"],
     ),
     room(
+        "xml",
+        &[
+            "app", "archive", "cli", "clock", "config", "demo", "diff", "fetch", "hub", "identity",
+            "judge", "parse", "poll", "pull", "record", "render", "replay", "serve", "store",
+            "sup", "sync", "websub",
+        ],
+        &["serde", "tokio", "async", "await", "async_trait", "std::fs", "std::net"],
+    ),
+    room(
         "sync",
         &[
             "app", "cli", "clock", "config", "demo", "fetch", "parse", "poll", "render", "serve",

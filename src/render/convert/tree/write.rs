@@ -1,7 +1,7 @@
 //! Trees back to text.
 
 use super::{Element, Node};
-use crate::render::escape;
+use crate::xml;
 use std::ops::Range;
 
 /// The bindings of prefixes that a tree uses, each prefix with the namespace that it has first.
@@ -50,7 +50,7 @@ pub fn write_noting(
         out.push(' ');
         push_name(out, &attribute.prefix, &attribute.name);
         out.push_str("=\"");
-        escape::attribute(out, &attribute.value);
+        xml::push_value(out, &attribute.value);
         out.push('"');
     }
     if element.children.is_empty() {
@@ -60,7 +60,7 @@ pub fn write_noting(
         for node in &element.children {
             let start = out.len();
             match node {
-                Node::Text(text) => escape::text(out, text),
+                Node::Text(text) => xml::push_text(out, text),
                 Node::Element(child) => {
                     write(out, child, scope);
                     if place.is_none() && noted(child) {
@@ -91,9 +91,9 @@ fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(Str
         return;
     }
     if prefix.is_empty() {
-        escape::push_attribute(out, "xmlns", namespace);
+        xml::push_attribute(out, "xmlns", namespace);
     } else {
-        escape::push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+        xml::push_attribute(out, &format!("xmlns:{prefix}"), namespace);
     }
     scope.push((prefix.to_owned(), namespace.to_owned()));
 }
@@ -115,7 +115,7 @@ pub fn html(element: &Element) -> String {
     let mut out = String::new();
     for node in &element.children {
         match node {
-            Node::Text(text) => escape::text(&mut out, text),
+            Node::Text(text) => xml::push_text(&mut out, text),
             Node::Element(child) => write(&mut out, &bare(child), &mut Vec::new()),
         }
     }

@@ -1,47 +1,40 @@
-//! Text on its way into XML. The only place where values become markup.
+//! Text on its way into markup, and back out of it. The only place where values become markup.
 
+use super::reference;
+use super::text::{cut, is_char};
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use std::borrow::Cow;
 
-/// Whether XML 1.0 allows a character (section 2.2, production 2).
-const fn allowed(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
-}
-
 /// Adds `value` as character data. Characters that XML forbids are dropped; a carriage return is
 /// written as a reference, because a parser would make a line feed of it.
-pub fn text(out: &mut String, value: &str) {
-    for c in value.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\r' => out.push_str("&#13;"),
-            c if allowed(c) => out.push(c),
-            _ => {}
-        }
-    }
+pub fn push_text(out: &mut String, value: &str) {
+    push_with(out, value, |c| match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '\r' => Some("&#13;"),
+        c if is_char(c) => None,
+        _ => Some(""),
+    });
 }
 
 /// Adds `value` as the value of an attribute, the quotes not included. Both kinds of quotes are
 /// escaped, because a value may be spliced between those that its publisher wrote. White space
 /// other than blanks is written as references, because a parser would normalise it.
-pub fn attribute(out: &mut String, value: &str) {
-    for c in value.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            '\t' => out.push_str("&#9;"),
-            '\n' => out.push_str("&#10;"),
-            '\r' => out.push_str("&#13;"),
-            c if allowed(c) => out.push(c),
-            _ => {}
-        }
-    }
+pub fn push_value(out: &mut String, value: &str) {
+    push_with(out, value, |c| match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\'' => Some("&apos;"),
+        '\t' => Some("&#9;"),
+        '\n' => Some("&#10;"),
+        '\r' => Some("&#13;"),
+        c if is_char(c) => None,
+        _ => Some(""),
+    });
 }
 
 /// Adds ` name="value"`.
@@ -49,8 +42,21 @@ pub fn push_attribute(out: &mut String, name: &str, value: &str) {
     out.push(' ');
     out.push_str(name);
     out.push_str("=\"");
-    attribute(out, value);
+    push_value(out, value);
     out.push('"');
+}
+
+/// Adds a text in runs: each character for which `written` gives something is replaced by that.
+fn push_with(out: &mut String, value: &str, written: impl Fn(char) -> Option<&'static str>) {
+    let mut copied = 0;
+    for (at, c) in value.char_indices() {
+        if let Some(with) = written(c) {
+            out.push_str(cut(value, copied..at));
+            out.push_str(with);
+            copied = at + c.len_utf8();
+        }
+    }
+    out.push_str(cut(value, copied..value.len()));
 }
 
 /// The text of a piece of character content: references resolved, CDATA opened, comments left out.
@@ -68,7 +74,7 @@ pub fn plain(content: &str) -> Cow<'_, str> {
         match reader.read_event() {
             Ok(Event::Text(piece)) => text.push_str(&piece.xml10_content()),
             Ok(Event::CData(piece)) => text.push_str(&piece.xml10_content()),
-            Ok(Event::GeneralRef(name)) => reference(&mut text, &name),
+            Ok(Event::GeneralRef(name)) => reference::push(&mut text, &name),
             Ok(Event::Eof) | Err(_) => return Cow::Owned(text),
             Ok(_) => {}
         }
@@ -80,30 +86,6 @@ pub fn plain_value(raw: &str) -> Cow<'_, str> {
     if raw.contains('&') { plain(raw) } else { Cow::Borrowed(raw) }
 }
 
-/// Adds what the reference `name` (without `&` and `;`) stands for.
-pub fn reference(out: &mut String, name: &str) {
-    let number = match name.strip_prefix("#x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => name.strip_prefix('#').and_then(|digits| digits.parse().ok()),
-    };
-    match (name, number.and_then(char::from_u32)) {
-        ("amp", _) => out.push('&'),
-        ("lt", _) => out.push('<'),
-        ("gt", _) => out.push('>'),
-        ("quot", _) => out.push('"'),
-        ("apos", _) => out.push('\''),
-        (_, Some(c)) => out.push(c),
-        _ => match crate::parse::named_reference(name) {
-            Some(text) => out.push_str(text),
-            None => {
-                out.push('&');
-                out.push_str(name);
-                out.push(';');
-            }
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +94,7 @@ mod tests {
     #[test]
     fn hostile_values_stay_values() {
         let mut out = String::new();
-        text(&mut out, "</title><x a=\"1\">&amp;]]>\u{0}\u{B}\u{FFFF}");
+        push_text(&mut out, "</title><x a=\"1\">&amp;]]>\u{0}\u{B}\u{FFFF}");
         assert_eq!(out, "&lt;/title&gt;&lt;x a=\"1\"&gt;&amp;amp;]]&gt;");
         let mut out = String::new();
         push_attribute(&mut out, "href", "\"/><x>\n\t\r&'\u{1}");
@@ -133,10 +115,10 @@ mod tests {
         #[test]
         fn what_is_escaped_reads_back(value in "\\PC*") {
             let mut out = String::new();
-            text(&mut out, &value);
+            push_text(&mut out, &value);
             prop_assert_eq!(plain(&out).into_owned(), value.clone());
             let mut out = String::new();
-            attribute(&mut out, &value);
+            push_value(&mut out, &value);
             prop_assert_eq!(plain_value(&out).into_owned(), value);
         }
     }

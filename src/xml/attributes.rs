@@ -1,12 +1,11 @@
 //! The attributes of one tag, found by their places so that they can be repaired in place.
 
-use super::edits::cut;
-use super::names::is_name;
+use super::text::{cut, is_name, is_space};
 use std::ops::Range;
 
 /// An attribute as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Written<'a> {
+pub struct Written<'a> {
     /// Its spelled name.
     pub name: &'a str,
     /// Where the name begins; byte offset into the document.
@@ -21,7 +20,7 @@ pub(super) struct Written<'a> {
 
 /// How the value of an attribute is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
     /// In quotes.
     Quoted,
     /// Without quotes, as HTML allows.
@@ -32,7 +31,7 @@ pub(super) enum Form {
 
 /// Why something that looks like a tag is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub enum Broken {
     /// It cannot be read as attributes.
     Unreadable,
     /// There are too many.
@@ -40,7 +39,7 @@ pub(super) enum Broken {
 }
 
 /// Finds the attributes in `text[range]`, which is a tag without its name and its ends.
-pub(super) fn lex<'a>(
+pub fn lex<'a>(
     text: &'a str,
     range: Range<usize>,
     limit: usize,
@@ -105,10 +104,6 @@ pub(super) fn lex<'a>(
         out.push(Written { name, start, value, form, spaced });
         at = next;
     }
-}
-
-const fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 #[cfg(test)]

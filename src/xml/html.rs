@@ -5,11 +5,9 @@
 //! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what was
 //! looked for up to the end of the text and not found is not looked for again.
 
-use super::edits::cut;
-
-/// The longest name of a reference, in bytes; HTML's longest has 31, and numbers may have zeros in
-/// front.
-pub(super) const REFERENCE_LIMIT: usize = 40;
+use super::reference::{self, REFERENCE_LIMIT};
+use super::text::{collapsed, cut};
+use std::borrow::Cow;
 
 /// How often a byte is looked at, at most, on average over a text.
 pub const LOOKS_LIMIT: usize = 12;
@@ -29,7 +27,7 @@ pub enum Piece<'a> {
 
 /// What is taken for a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tags {
+pub enum TagRule {
     /// Whatever HTML takes for one.
     All,
     /// The tags of well-known elements and whole comments alone, in a text that does not say whether
@@ -37,7 +35,7 @@ pub enum Tags {
     Known,
 }
 
-/// The elements that [`Tags::Known`] knows.
+/// The elements that [`TagRule::Known`] knows.
 const KNOWN: &[&str] = &[
     "a", "abbr", "b", "big", "br", "cite", "code", "del", "div", "em", "font", "h1", "h2", "h3",
     "i", "img", "ins", "kbd", "li", "mark", "nobr", "p", "pre", "q", "s", "small", "span",
@@ -48,7 +46,7 @@ const KNOWN: &[&str] = &[
 #[derive(Debug)]
 pub struct Pieces<'a> {
     text: &'a str,
-    tags: Tags,
+    tags: TagRule,
     /// Where the next piece begins.
     at: usize,
     /// Whether no `>` stands at `at` or later.
@@ -62,7 +60,7 @@ pub struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// The pieces of `text`.
-    pub fn new(text: &'a str, tags: Tags) -> Self {
+    pub fn new(text: &'a str, tags: TagRule) -> Self {
         Self {
             text,
             tags,
@@ -146,9 +144,9 @@ impl<'a> Pieces<'a> {
         self.is_out_of_comments = end.is_none();
         match (end, self.tags) {
             (Some(end), _) => self.at = end + 3,
-            (None, Tags::All) => self.at = self.text.len(),
+            (None, TagRule::All) => self.at = self.text.len(),
             // It may be a text that tells of comments.
-            (None, Tags::Known) => return self.text_to(self.at + 1),
+            (None, TagRule::Known) => return self.text_to(self.at + 1),
         }
         Piece::Comment
     }
@@ -157,9 +155,9 @@ impl<'a> Pieces<'a> {
     fn begins_tag(&mut self, rest: &str) -> bool {
         let inside = rest.get(1..).unwrap_or_default();
         match self.tags {
-            Tags::All => inside
+            TagRule::All => inside
                 .starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
-            Tags::Known => {
+            TagRule::Known => {
                 let inside = inside.strip_prefix('/').unwrap_or(inside);
                 let longest = KNOWN.iter().map(|name| name.len()).max().unwrap_or_default();
                 let bytes = inside.bytes().take(longest + 1);
@@ -227,6 +225,29 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
+/// The plain text of HTML: tags out, references resolved, white space collapsed.
+pub fn plain_text(html: &str) -> String {
+    plain(html, TagRule::All)
+}
+
+/// The same of a text that does not say whether it is HTML: only the tags of well-known elements are
+/// taken out.
+pub fn plain_text_if_html(text: &str) -> String {
+    plain(text, TagRule::Known)
+}
+
+fn plain(html: &str, tags: TagRule) -> String {
+    let mut out = String::with_capacity(html.len());
+    for piece in Pieces::new(html, tags) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Reference(name) => reference::push(&mut out, name),
+            Piece::Tag(_) | Piece::Comment => {}
+        }
+    }
+    collapsed(Cow::Owned(out)).into_owned()
+}
+
 /// A set of places in a text: a bit for each byte, once there is one.
 #[derive(Debug, Default)]
 struct Marks(Vec<u64>);
@@ -252,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn all(text: &str) -> Vec<Piece<'_>> {
-        Pieces::new(text, Tags::All).collect()
+        Pieces::new(text, TagRule::All).collect()
     }
 
     #[test]
@@ -277,7 +298,7 @@ mod tests {
         assert_eq!(all("<a title=\"5\" tall\">b"), [Tag("a title=\"5\" tall\""), Text("b")]);
         assert_eq!(all("<a"), [Text("<"), Text("a")]);
         assert_eq!(all("<!-- a"), [Comment]);
-        let known: Vec<Piece<'_>> = Pieces::new("Vec<T> <!-- <br>", Tags::Known).collect();
+        let known: Vec<Piece<'_>> = Pieces::new("Vec<T> <!-- <br>", TagRule::Known).collect();
         assert_eq!(
             known,
             [Text("Vec"), Text("<"), Text("T> "), Text("<"), Text("!-- "), Tag("br")]
@@ -286,12 +307,21 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_skipped_in_any_spelling() {
-        let mut pieces = Pieces::new("<script>a < b</SCRIPT>c", Tags::All);
+        let mut pieces = Pieces::new("<script>a < b</SCRIPT>c", TagRule::All);
         assert_eq!(pieces.next(), Some(Piece::Tag("script")));
         pieces.skip_content("script");
         assert_eq!(pieces.next(), Some(Piece::Tag("/SCRIPT")));
         pieces.skip_content("script");
         assert_eq!(pieces.next(), None);
+    }
+
+    #[test]
+    fn html_becomes_plain_text() {
+        assert_eq!(plain_text("<b>A</b> &amp; B&nbsp;<br/>C"), "A & B\u{A0}C");
+        assert_eq!(plain_text_if_html("Vec<T> & <em>x</em> &lt;y"), "Vec<T> & x <y");
+        assert_eq!(plain_text("1 < 2 &unknown; &"), "1 < 2 &unknown; &");
+        assert_eq!(plain_text_if_html("a<!-- no -->b"), "ab");
+        assert_eq!(plain_text_if_html("a<!-- a > b -->b"), "ab");
     }
 
     /// What hostile texts are made of.
@@ -319,7 +349,7 @@ mod tests {
     ];
 
     fn assert_linear(text: &str) {
-        for tags in [Tags::All, Tags::Known] {
+        for tags in [TagRule::All, TagRule::Known] {
             let mut pieces = Pieces::new(text, tags);
             let mut count = 0;
             while let Some(piece) = pieces.next() {

@@ -1,0 +1,14 @@
+//! XML and HTML as text: characters, names, references, escaping, tags, and HTML in pieces.
+//!
+//! What is written here knows nothing of feeds and nothing of the rest of the program. Each byte of a
+//! text is looked at a bounded number of times, whatever the text is.
+
+pub mod attributes;
+mod escape;
+pub mod html;
+pub mod reference;
+pub mod tag;
+mod text;
+
+pub use escape::{plain, plain_value, push_attribute, push_text, push_value};
+pub use text::{collapsed, cut, is_blank, is_char, is_name, is_space, shortened, trim, trimmed};

@@ -1,0 +1,85 @@
+//! References to characters and entities (XML 1.0 section 4.1; HTML section 13.2.5.72).
+
+use super::text::is_char;
+use quick_xml::escape::resolve_html5_entity;
+
+/// The longest name of a reference, in bytes; HTML's longest has 31, and numbers may have zeros in
+/// front.
+pub const REFERENCE_LIMIT: usize = 40;
+
+/// What a reference stands for, and how it must be written so that XML knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// XML knows it as it is written.
+    Fine(char),
+    /// HTML knows it: its text.
+    Html(&'static str),
+    /// A number of a character that XML forbids.
+    Forbidden,
+    /// No reference at all: a bare `&` with text behind it.
+    Bare,
+}
+
+/// Reads the reference `&name;`.
+pub fn reference(name: &str) -> Reference {
+    if let Some(number) = name.strip_prefix('#') {
+        let (digits, radix) = match number.strip_prefix('x') {
+            Some(hex) => (hex, 16),
+            None => (number, 10),
+        };
+        if digits.is_empty() || !digits.bytes().all(|b| char::from(b).is_digit(radix)) {
+            return Reference::Bare;
+        }
+        return match u32::from_str_radix(digits, radix).ok().and_then(char::from_u32) {
+            Some(c) if is_char(c) => Reference::Fine(c),
+            _ => Reference::Forbidden,
+        };
+    }
+    match name {
+        "lt" => Reference::Fine('<'),
+        "gt" => Reference::Fine('>'),
+        "amp" => Reference::Fine('&'),
+        "quot" => Reference::Fine('"'),
+        "apos" => Reference::Fine('\''),
+        _ => named(name).map_or(Reference::Bare, Reference::Html),
+    }
+}
+
+/// What HTML knows by a name (`&name;`): the one table of the program.
+pub fn named(name: &str) -> Option<&'static str> {
+    if name.len() > REFERENCE_LIMIT { None } else { resolve_html5_entity(name) }
+}
+
+/// A text as references by number, which every XML processor knows.
+pub fn numbered(text: &str) -> String {
+    text.chars().map(|c| format!("&#{};", u32::from(c))).collect()
+}
+
+/// Adds what the reference `name` (without `&` and `;`) stands for; what is none stands as it is.
+pub fn push(out: &mut String, name: &str) {
+    match reference(name) {
+        Reference::Fine(c) => out.push(c),
+        Reference::Html(text) => out.push_str(text),
+        Reference::Forbidden => {}
+        Reference::Bare => out.extend(["&", name, ";"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_what_xml_and_html_say() {
+        assert_eq!(reference("amp"), Reference::Fine('&'));
+        assert_eq!(reference("#x41"), Reference::Fine('A'));
+        assert_eq!(reference("#65"), Reference::Fine('A'));
+        assert_eq!(reference("nbsp"), Reference::Html("\u{A0}"));
+        for forbidden in ["#0", "#x1F", "#xD800", "#xFFFF", "#x110000", "#99999999999"] {
+            assert_eq!(reference(forbidden), Reference::Forbidden, "{forbidden}");
+        }
+        for bare in ["", "#", "#x", "#12a", "lol9", " a", "#+5", &"n".repeat(100)] {
+            assert_eq!(reference(bare), Reference::Bare, "{bare}");
+        }
+    }
+}

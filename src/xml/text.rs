@@ -1,0 +1,129 @@
+//! Characters, names and white space (XML 1.0 sections 2.2 and 2.3), and slices that cannot fail.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Whether XML 1.0 allows a character (section 2.2, production 2).
+pub const fn is_char(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// Whether a byte is white space of XML (section 2.3, production 3).
+pub const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Trims the white space of XML; wider definitions would take away what a publisher wrote.
+pub fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
+}
+
+/// Trims a borrowed or owned text.
+pub fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(trim(text)),
+        Cow::Owned(text) if trim(&text).len() == text.len() => Cow::Owned(text),
+        Cow::Owned(text) => Cow::Owned(trim(&text).to_owned()),
+    }
+}
+
+/// Collapses every run of white space to one space and trims the ends.
+pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
+    let text = trimmed(text);
+    let mut before = b'x';
+    let clean = text.bytes().all(|byte| {
+        let fine = byte > b' ' || (byte == b' ' && before != b' ');
+        before = byte;
+        fine
+    });
+    if clean {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    for word in text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a text is nothing but white space.
+pub fn is_blank(text: &str) -> bool {
+    text.bytes().all(is_space)
+}
+
+/// The first bytes of a text, at most `limit`, cut between characters.
+pub fn shortened(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    cut(text, 0..end)
+}
+
+/// A slice that cannot fail: empty where the range does not fit.
+pub fn cut(text: &str, range: Range<usize>) -> &str {
+    text.get(range).unwrap_or_default()
+}
+
+/// Whether a spelled name may stand in XML with namespaces: at most one colon, with something on
+/// both sides, and no character that names exclude.
+pub fn is_name(name: &str) -> bool {
+    fn part(part: &str) -> bool {
+        // Not every one of them begins a name (`NameStartChar`).
+        let behind =
+            |c: char| matches!(c, '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}');
+        let start = |c: char| {
+            c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && fits(c) && !behind(c))
+        };
+        part.starts_with(start)
+            && part.chars().all(|c| {
+                c.is_ascii_alphanumeric()
+                    || matches!(c, '-' | '.' | '_')
+                    || (!c.is_ascii() && fits(c))
+            })
+    }
+    // XML 1.0 section 2.3, the ranges beyond ASCII.
+    fn fits(c: char) -> bool {
+        matches!(c, '\u{B7}' | '\u{C0}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'
+            | '\u{200D}' | '\u{203F}' | '\u{2040}' | '\u{2070}'..='\u{218F}'
+            | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
+            | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
+            && !matches!(c, '\u{D7}' | '\u{F7}')
+    }
+    match name.split_once(':') {
+        None => part(name),
+        Some((prefix, local)) => part(prefix) && part(local),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collapses_and_borrows_where_it_can() {
+        assert!(matches!(collapsed(Cow::Borrowed(" a b ")), Cow::Borrowed("a b")));
+        assert_eq!(collapsed(Cow::Borrowed("a \n\t b\r\nc")), "a b c");
+        assert_eq!(collapsed(Cow::Owned(" \n ".to_owned())), "");
+        assert_eq!(collapsed(Cow::Borrowed("a\u{A0}\u{A0}b")), "a\u{A0}\u{A0}b");
+    }
+
+    #[test]
+    fn shortens_between_characters() {
+        assert_eq!(shortened("aé", 2), "a");
+        assert_eq!(shortened("aé", 9), "aé");
+    }
+
+    #[test]
+    fn names_are_told_from_text() {
+        for good in ["a", "a:b", "_x-1.2", "élan", "dc:creator"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", ":", "a:", ":a", "a:b:c", "3", "-a", "a b", "foo@bar", "a\u{1}", "×"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}
