@@ -4,7 +4,7 @@ use super::{Entry, Format, Time};
 use serde::{Deserialize, Serialize};
 
 /// An entry of a held document that is no known item. It is no item yet: it becomes one when the
-/// hold ends, if the document that ends it does not have it (DESIGN section 4).
+/// hold ends, if the document that ends it does not have it (JUDGEMENT, Brakes).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The entry, as it was last seen.

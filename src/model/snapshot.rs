@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 )]
 pub struct Revision(pub u64);
 
-/// Why an item is missing from a document (DESIGN section 4). Evidence, not yet a conclusion.
+/// Why an item is missing from a document (JUDGEMENT, Absence). Evidence, not yet a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Evidence {
     /// It slid off the end of the window: everything that was below it is gone as well.

@@ -1,5 +1,5 @@
 //! Entries that were seen only in held documents: kept while the hold stands, and what becomes of
-//! them when it ends (DESIGN section 4).
+//! them when it ends (JUDGEMENT, Brakes).
 
 use super::draft::Draft;
 use super::held::Keep;

@@ -5,7 +5,7 @@ use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
-/// How much of the SHA-256 goes into a sync id, in bytes (DESIGN section 3).
+/// How much of the SHA-256 goes into a sync id, in bytes (READINGS 1, row 22).
 const HASH_BYTES: usize = 20;
 
 /// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`

@@ -24,7 +24,7 @@ pub struct Floor {
 }
 
 /// The most of it that is kept: items that begin far above it would be taken for a leap, and refused
-/// (DESIGN section 7).
+/// (docs/sharing.md, Limits).
 const UPDATES_LIMIT: u32 = 32_768;
 
 impl Floor {

@@ -287,7 +287,7 @@ async fn an_id_that_stands_twice_counts_for_none() {
     assert!(gate.snapshot().await.known.iter().all(|k| k.origin == Origin::Observed));
 }
 
-/// DESIGN section 7: a history in our own name that we never made is refused.
+/// docs/sharing.md, Limits: a history in our own name that we never made is refused.
 #[tokio::test]
 async fn a_forged_history_in_our_own_name_is_refused() {
     let mut gate = Gate::new().await;

@@ -4,8 +4,10 @@
 //! `#[cfg(test)]` does not count either: a test may need a runtime to drive what it tests, or two
 //! rooms to compare; the walls are for what ships.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice)]
 
+mod citations;
 mod code;
 mod rules;
 
@@ -71,6 +73,29 @@ fn nothing_is_unsafe() {
     for (path, text) in sources("src").into_iter().chain(sources("tests")) {
         assert!(!Code::of(&text).has_word("unsafe"), "{path}");
     }
+}
+
+#[test]
+fn every_citation_leads_to_its_place() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let rows = citations::rows(&read("docs/design/readings.md"));
+    let headings: BTreeMap<_, _> = citations::DOCUMENTS
+        .iter()
+        .map(|(word, path)| (*word, citations::headings(&read(path))))
+        .collect();
+    let mut files = sources("src");
+    files.append(&mut sources("tests"));
+    files.append(&mut sources("benches"));
+    // It cites what is not there, to be found.
+    files.remove("tests/it/walls/citations.rs");
+    files.insert("tests/it/spec/TABLE.md".to_owned(), read("tests/it/spec/TABLE.md"));
+    let is_there = |path: &str| root().join(path).exists();
+    let mut broken = Vec::new();
+    for (path, text) in files {
+        let found = citations::unresolved(&text, &rows, &headings, is_there);
+        broken.extend(found.into_iter().map(|said| format!("{path}: {said}")));
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
 /// Each rule of the table is broken by a source made for it: the test above can fail.

@@ -36,7 +36,7 @@ const CONFLICTS_IN_FEED: usize = 16 << 20;
 pub(in crate::record) struct Merged {
     /// What was not taken, and why.
     pub(in crate::record) notes: Vec<String>,
-    /// Items whose sync is not believed: their entries count as plain ones (DESIGN section 7).
+    /// Items whose sync is not believed: their entries count as plain ones (docs/sharing.md, Limits).
     pub(in crate::record) refused: HashSet<SyncId>,
     /// Items that bear this gateway's name and that this feed does not know: whether another feed
     /// does is to be asked.

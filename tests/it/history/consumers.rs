@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The most archives that are followed back.
 const ARCHIVES_LIMIT: usize = 10_000;
 
-/// Follows Feed History draft-05 section 6 (as READINGS section 3 reads it) or RFC 5005 section 4.
+/// Follows Feed History draft-05 section 6 (as READINGS 3 reads it) or RFC 5005 section 4.
 #[derive(Debug, Clone)]
 pub struct Historian {
     /// The relation to the next older archive.
