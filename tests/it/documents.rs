@@ -1,9 +1,11 @@
 //! What the documents promise that can be checked: commands that parse, files that exist.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice)]
 
-use clap::Parser;
-use std::path::{Path, PathBuf};
+use clap::{CommandFactory, Parser};
+use std::collections::BTreeSet;
+use std::path::Path;
 use tidegate::cli::Cli;
 
 fn root() -> &'static Path {
@@ -12,6 +14,31 @@ fn root() -> &'static Path {
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// Every document of the repository, by its path from the root.
+fn documents() -> Vec<String> {
+    fn walk(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        }
+    }
+    walk(&root().join("docs"), &mut found);
+    found.sort();
+    assert!(found.len() >= 15, "{found:?}");
+    found
 }
 
 /// The lines of a document that run the program, as its arguments.
@@ -36,21 +63,78 @@ fn blocks(text: &str, language: &str) -> String {
     flat.join("\n").split(&fence).skip(1).map(own).collect()
 }
 
+/// The longest README, in lines.
+const README_LIMIT: usize = 150;
+
 #[test]
-fn every_command_of_the_readme_is_one() {
-    let shell = blocks(&read("README.md"), "sh");
-    let found = commands(&shell);
-    assert!(found.len() >= 7, "{found:?}");
-    for command in found {
-        let parsed = Cli::try_parse_from(&command);
-        assert!(parsed.is_ok(), "{command:?}: {}", parsed.unwrap_err());
-    }
+fn the_readme_is_short() {
+    let lines = read("README.md").lines().count();
+    assert!(lines <= README_LIMIT, "README.md has {lines} lines, the limit is {README_LIMIT}");
 }
 
 #[test]
-fn the_configuration_of_the_readme_is_one() {
-    let text = blocks(&read("README.md"), "toml");
-    assert_eq!(tidegate::config::check("README.md", &text).unwrap().config.feeds.len(), 1);
+fn every_command_of_the_documents_is_one() {
+    let mut count = 0;
+    for document in documents() {
+        let shell = blocks(&read(&document), "sh");
+        for command in commands(&shell) {
+            let parsed = Cli::try_parse_from(&command);
+            assert!(parsed.is_ok(), "{document}: {command:?}: {}", parsed.unwrap_err());
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} commands");
+}
+
+#[test]
+fn every_configuration_of_the_documents_is_one() {
+    let mut count = 0;
+    for document in documents() {
+        let text = blocks(&read(&document), "toml");
+        if !text.is_empty() {
+            let checked = tidegate::config::check(&document, &text);
+            assert!(checked.is_ok_and(|checked| !checked.config.feeds.is_empty()), "{document}");
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "{count} documents with a configuration");
+}
+
+/// The options in the section of a command, or the commands themselves, as the command line has them.
+#[test]
+fn the_command_line_is_described_whole() {
+    let text = read("docs/cli.md");
+    let section = |title: &str| {
+        let start = text.find(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no {title}"));
+        let rest = &text[start + 4..];
+        rest.split("\n## ").next().unwrap().to_owned()
+    };
+    let mut titles: BTreeSet<&str> = text.lines().filter_map(|at| at.strip_prefix("## ")).collect();
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        assert!(titles.remove(name), "docs/cli.md has no section {name}");
+        let section = section(name);
+        let typed = |word: &str| word.split_once("--").map(|(_, rest)| option_name(rest));
+        // Of links, code and tables, what is marked as code.
+        let described: BTreeSet<String> =
+            section.split('`').skip(1).step_by(2).filter_map(typed).collect();
+        let defined: BTreeSet<String> =
+            command.get_arguments().filter_map(|a| a.get_long()).map(str::to_owned).collect();
+        let defined: BTreeSet<String> =
+            defined.into_iter().filter(|long| long != "help" && long != "version").collect();
+        for long in &defined {
+            assert!(described.contains(long), "docs/cli.md, {name}: --{long} is missing");
+        }
+        for long in &described {
+            assert!(defined.contains(long), "docs/cli.md, {name}: there is no --{long}");
+        }
+    }
+    assert!(titles.is_empty(), "docs/cli.md describes what is no command: {titles:?}");
+}
+
+/// The name at the start of what stands behind two hyphens.
+fn option_name(text: &str) -> String {
+    text.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
 }
 
 #[test]
@@ -70,21 +154,83 @@ fn every_command_of_the_deployment_is_one() {
     }
 }
 
+/// The words in the first column of the tables of a text, where they are code.
+fn first_columns(text: &str) -> Vec<String> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+    let words = cells.flat_map(|cell| cell.split(['`', ',', ' ']));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 #[test]
-fn every_link_of_a_document_leads_to_a_file() {
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
-        let text = read(document);
-        let targets: Vec<PathBuf> = text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-            .filter(|target| !target.starts_with("http"))
-            .map(|target| root().join(target))
-            .collect();
-        for target in targets {
-            assert!(target.exists(), "{document} leads to {}", target.display());
+fn every_rule_of_judgement_is_described_in_its_order() {
+    let text = read("docs/design/judgement.md");
+    let described = first_columns(&text);
+    let defined: Vec<&str> = tidegate::app::rule_names().collect();
+    assert_eq!(described, defined);
+}
+
+#[test]
+fn every_key_of_the_configuration_is_described() {
+    let is_key = |key: &&str| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let file = read("config/tidegate.toml");
+    let lines = file.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+    let written: BTreeSet<&str> = lines
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(key, _)| key)
+        .filter(is_key)
+        // The tables `[[host]]` are described in a sentence.
+        .filter(|key| !["spacing", "parallel"].contains(key))
+        .collect();
+    let text = read("docs/operators/configuration.md");
+    let described = first_columns(&text);
+    let described: BTreeSet<&str> = described.iter().map(String::as_str).collect();
+    assert_eq!(described, written);
+}
+
+/// Without its fenced blocks, in which brackets are code.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let mut kept = String::new();
+    for line in text.lines() {
+        let fence = line.trim_start().starts_with("```");
+        if !fence && !fenced {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        fenced ^= fence;
+    }
+    kept
+}
+
+/// What a code host makes of a heading.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    text.chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    let mut count = 0;
+    for document in documents() {
+        let text = prose(&read(&document));
+        let folder = root().join(&document).parent().unwrap().to_path_buf();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.starts_with("http")) {
+            let (file, place) = target.split_once('#').unwrap_or((target, ""));
+            let path = if file.is_empty() { root().join(&document) } else { folder.join(file) };
+            assert!(path.exists(), "{document} leads to {target}");
+            if !place.is_empty() {
+                let there = prose(&std::fs::read_to_string(&path).unwrap());
+                let mut headings = there.lines().filter(|line| line.starts_with('#')).map(anchor);
+                assert!(headings.any(|found| found == place), "{document} leads to {target}");
+            }
+            count += 1;
         }
     }
+    assert!(count >= 50, "{count} links");
 }
 
 #[test]
