@@ -1,0 +1,184 @@
+"""Runs what the documents tell their readers to type. Standard library only.
+
+    documents_run.py --bin PATH/TO/tidegate
+
+Every line of a `sh` block runs, in order, in one shell for each document, in a folder of its own. Lines
+that begin with `cargo` or start a gateway are left out; what would never end is ended after seconds.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Which documents are read beside which gateway: the demonstration, one that was started with nothing
+# else, and none.
+BY_DEMO = ["README.md", "docs/readers.md", "docs/subscribers.md"]
+BY_SERVE = ["docs/api.md", "docs/operators/install.md"]
+BY_NONE = ["docs/operators/backup.md", "docs/operators/configuration.md"]
+# Its commands are of all three kinds.
+COMMANDS = "docs/cli.md"
+# How often the publisher of the demonstration changes, and how long the documents' pauses are then.
+EVERY, PAUSE = "1s", 4
+# How long a document may take, and the demonstration until it has what the documents speak of.
+DOCUMENT_WAIT, DEMO_WAIT = 180, 60
+
+# curl: errors of HTTP are errors, and a failure in the middle of a pipe counts too. Its own 23 is a
+# reader that has read enough, 28 the end of a time that the document sets.
+PRELUDE = r"""
+set -eu
+tidegate() { "$TIDEGATE" "$@"; }
+curl() {
+    local status=0
+    command curl -sS --fail-with-body "$@" || status=$?
+    case $status in 0 | 23 | 28) ;; *) echo "$status: curl $*" >>failed ;; esac
+    return "$status"
+}
+"""
+
+
+def lines(document):
+    """The commands of a document, with what continues a line."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line]
+
+
+def is_server(line):
+    return re.match(r"cargo |tidegate (serve|demo)\b", line) is not None
+
+
+def is_offline(line):
+    return re.match(r"tidegate (check|replay|merge|export|import)\b", line) is not None
+
+
+def typed(line):
+    """The line with its pauses cut, with an end, and with a check of what it assigns."""
+    line = re.sub(r"^sleep \d+$", f"sleep {PAUSE}", line)
+    line = re.sub(r"--max-time \d+", f"--max-time {PAUSE}", line)
+    if line.startswith("curl -N ") or re.match(r"tidegate sup (?!--once)", line):
+        endless = re.sub(r"^tidegate", '"$TIDEGATE"', line)
+        return f"timeout {PAUSE} {endless} || [ $? -eq 124 ]"
+    assigned = re.match(r"([A-Za-z]+)=", line)
+    return f'{line}\n: "${{{assigned.group(1)}:?is empty}}"' if assigned else line
+
+
+def run(program, document, wanted, folder, base):
+    """Runs the lines of a document that are wanted; how many there were."""
+    chosen = [line for line in lines(document) if wanted(line)]
+    port = base.rsplit(":", 1)[-1]
+    script = PRELUDE + "set -v\n" + "\n".join(typed(line) for line in chosen)
+    script = script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")
+    script += "\n[ ! -e failed ] || { cat failed; exit 1; }\n"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env={**os.environ, "TIDEGATE": program},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DOCUMENT_WAIT,
+    )
+    if done.returncode != 0:
+        said = done.stdout.decode("utf-8", "replace")[-4000:]
+        sys.exit(f"{said}\n{document}: a command ended with status {done.returncode}")
+    print(f"{document}: {len(chosen)} lines")
+    return len(chosen)
+
+
+class Gateway:
+    """The program in the background, until the end of a `with`."""
+
+    def __init__(self, folder, command):
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        found = re.fullmatch(r"listening on (http://\S+)\n", self.process.stdout.readline())
+        if not found:
+            raise RuntimeError(f"{command} did not start")
+        self.base = found.group(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def fetch(address):
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return answer.read()
+
+
+def wait_for(base, view, sign):
+    """Until the demonstration has come to what the documents speak of."""
+    deadline = time.monotonic() + DEMO_WAIT
+    while True:
+        try:
+            if sign in fetch(f"{base}/feeds/lighthouse{view}"):
+                return
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+        if time.monotonic() > deadline:
+            sys.exit(f"the demonstration's {view or 'reader view'} has no {sign!r}")
+        time.sleep(0.5)
+
+
+def record(base, folder):
+    """The files that the examples of the command line name."""
+    view = fetch(f"{base}/feeds/lighthouse/sync")
+    plain = fetch(f"{base}/feeds/lighthouse")
+    listed = fetch(f"{base}/subscriptions.opml")
+    for name in ["local.xml", "incoming.xml"]:
+        (folder / name).write_bytes(view)
+    for name in ["local.opml", "incoming.opml"]:
+        (folder / name).write_bytes(listed)
+    foreign = re.sub(rb"<sx:s.*?(</sx:s\w+>|/>)", b"", listed).replace(b"127.0.0.1", b"feeds.example")
+    (folder / "subscriptions.opml").write_bytes(foreign)
+    for name in ["monday.xml", "tuesday.xml"]:
+        (folder / name).write_bytes(plain)
+    for name in ["news", "monday"]:
+        (folder / "recorded" / name).mkdir(parents=True)
+        (folder / "recorded" / name / "a.xml").write_bytes(plain)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--bin", required=True)
+    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        shutil.copytree(ROOT / "config", folder / "config")
+        online = lambda line: not is_server(line) and not is_offline(line)
+        demo = [program, "demo", "--listen", "127.0.0.1:0", "--every", EVERY]
+        with Gateway(folder, demo) as gateway:
+            wait_for(gateway.base, "", b'updates="2"')
+            wait_for(gateway.base, "", b'rel="prev-archive"')
+            for document in [*BY_DEMO, COMMANDS]:
+                count += run(program, document, online, folder, gateway.base)
+            record(gateway.base, folder)
+        # Not the folder's own `config`: the examples begin with a gateway without any.
+        alone = folder / "alone"
+        alone.mkdir()
+        with Gateway(alone, [program, "serve", "--listen", "127.0.0.1:0"]) as gateway:
+            for document in BY_SERVE:
+                count += run(program, document, online, alone, gateway.base)
+        shutil.move(alone / "tidegate-data", folder / "tidegate-data")
+        for document in [*BY_NONE, COMMANDS, "README.md", "docs/operators/install.md"]:
+            count += run(program, document, is_offline, folder, ":0")
+            shutil.rmtree(folder / "another-folder", ignore_errors=True)
+            (folder / "gateway.tg").unlink(missing_ok=True)
+    documents = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} | {"README.md"}
+    unread = {name for name in documents - {*BY_DEMO, *BY_SERVE, *BY_NONE, COMMANDS} if lines(name)}
+    if unread:
+        sys.exit(f"nobody runs the commands of {sorted(unread)}")
+    print(f"{count} lines of the documents ran")
+
+
+if __name__ == "__main__":
+    main()
