@@ -187,6 +187,51 @@ fn every_key_of_the_configuration_is_described() {
     assert_eq!(described, written);
 }
 
+/// What the table of a key says of it holds the value that the annotated file has.
+#[test]
+fn every_default_is_the_one_of_the_annotated_file() {
+    let text = read("docs/operators/configuration.md");
+    let file = read("config/tidegate.toml");
+    let mut table = "";
+    let mut count = 0;
+    for line in file.lines() {
+        if let Some(found) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            table = found;
+        }
+        let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        let section = text.split(&format!("\n## {table}\n")).nth(1).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let word = format!("`{key}`");
+        let row = section.lines().find(|row| row.starts_with("| ") && row.contains(&word));
+        let row = row.unwrap_or_else(|| panic!("{table}.{key} has no row"));
+        assert!(row.contains(&format!("`{value}`")), "{table}.{key} = {value}: {row}");
+        count += 1;
+    }
+    assert!(count >= 20, "{count} defaults");
+}
+
+/// Files and folders that documents name as code, from the root of the repository.
+#[test]
+fn every_path_that_a_document_names_is_there() {
+    const FOLDERS: [&str; 7] = ["src/", "tests/", "docs/", "config/", "deploy/", "fuzz/", ".ci/"];
+    let mut count = 0;
+    for document in documents() {
+        let text = prose(&read(&document));
+        let code = text.split('`').skip(1).step_by(2);
+        for path in code.filter_map(|code| code.split([' ', ':']).next()) {
+            // `src/ROOM.rs` stands for any of them.
+            let is_pattern = path.contains("ROOM");
+            if FOLDERS.iter().any(|folder| path.starts_with(folder)) && !is_pattern {
+                assert!(root().join(path).exists(), "{document} names {path}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 30, "{count} paths");
+}
+
 /// Without its fenced blocks, in which brackets are code.
 fn prose(text: &str) -> String {
     let mut fenced = false;
