@@ -159,6 +159,14 @@ pub enum StoreError {
         /// What was found, and where.
         what: String,
     },
+    /// The store was written before 0.1.0.
+    #[error(
+        "the store in {path} was written by a program from before 0.1.0, and no other reads it; nothing was changed: give this program an empty folder"
+    )]
+    Unreleased {
+        /// The folder.
+        path: String,
+    },
     /// The store was written by a newer program.
     #[error(
         "the store in {path} has format {found}, this program reads up to {known}; use the newer program"

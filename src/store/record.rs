@@ -1,53 +1,30 @@
-//! What lies on disk: records with a version byte, and their conversions from and to the model.
+//! What lies on disk: values of the model, each in an envelope.
 //!
 //! A record is `version, packing, payload`: the version of its own layout, whether the payload is
-//! compressed, and the fields in postcard's encoding. Enumerations and fields are only ever added
-//! under a new version; `tests/golden/store` keeps a specimen of each layout ever written.
+//! compressed, and the fields in postcard's encoding, in the order in which the model has them.
+//! `tests/golden/store` keeps a specimen of each layout.
 
 mod archive;
-mod attempt;
-mod conflict;
 pub(super) mod delta;
-mod event;
-mod extras;
-mod feed;
 #[cfg(test)]
 mod golden;
 mod history;
 mod identity;
-mod kept;
-mod known;
-mod log;
-mod markup;
-mod noise;
-mod place;
-mod poll;
-mod sharing;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
+mod stored;
 mod subscription;
-mod upstream_hub;
 mod version;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
-pub(super) use self::attempt::AttemptRecord;
-pub(super) use self::conflict::ConflictsRecord;
-pub(super) use self::event::EventRecord;
-pub(super) use self::feed::FeedRow;
 pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
-pub(super) use self::kept::KeptRecord;
-pub(super) use self::known::KnownRecord;
-pub(super) use self::log::LogRecord;
-pub(super) use self::markup::{MarkupRecord, OrderRecord, SkeletonRecord};
-pub(super) use self::poll::PollRecord;
 pub(super) use self::state::{FloorRecord, StateRecord};
 pub(super) use self::subscription::SubscriptionRecord;
-pub(super) use self::version::{HeadRecord, NoteRecord};
+pub(super) use self::version::HeadRecord;
 
 use super::limits::VALUE_LIMIT;
-use crate::model::{CountError, IdError, IgnoreError, PolicyError};
 use crate::websub::SignatureError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,35 +40,17 @@ const ZSTD: u8 = 1;
 
 /// Something that is written to disk.
 pub(super) trait Record: Serialize + DeserializeOwned {
-    /// The newest version of its layout, which is written.
+    /// The version of its layout.
     const VERSION: u8 = 1;
-
-    /// Reads the fields of a layout; the newest one, but where earlier ones are known.
-    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        newest(version, payload)
-    }
 }
 
-/// Reads the fields of the newest layout and of no other.
-fn newest<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
+/// Reads the fields of a layout to the last byte.
+fn fields<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
     if version != T::VERSION {
         return Err(RecordError::Version { found: version, known: T::VERSION });
     }
-    fields(payload)
-}
-
-/// Reads fields to the last byte.
-fn fields<T: DeserializeOwned>(payload: &[u8]) -> Result<T, RecordError> {
     let (record, rest) = postcard::take_from_bytes(payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
-}
-
-/// Reads fields of an earlier layout, which lacks only the last of the newest one's.
-fn fields_and<T: DeserializeOwned>(
-    payload: &[u8],
-    last: &impl Serialize,
-) -> Result<T, RecordError> {
-    fields(&[payload, &postcard::to_stdvec(last)?].concat())
 }
 
 /// Why bytes are no record.
@@ -121,33 +80,15 @@ pub(super) enum RecordError {
     /// Bytes follow the last field.
     #[error("{0} bytes follow its last field")]
     Trailing(usize),
-    /// A field holds what no checked value holds.
-    #[error(transparent)]
-    Id(#[from] IdError),
-    /// What is to become of conflicts is none of the words for it.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// A field or pattern to ignore is not taken any more.
-    #[error(transparent)]
-    Ignore(#[from] IgnoreError),
     /// An address that is none.
     #[error("an address in it is none: {0}")]
     Address(#[from] url::ParseError),
     /// A secret that is none.
     #[error(transparent)]
     Secret(#[from] SignatureError),
-    /// A number is out of range.
-    #[error(transparent)]
-    Count(#[from] CountError),
     /// A number does not fit this machine.
     #[error("a number does not fit: {0}")]
     Number(#[from] std::num::TryFromIntError),
-    /// A text that is no id of an archive.
-    #[error("{0:?} is no id of an archive")]
-    Archive(String),
-    /// A list that must not be empty is.
-    #[error("it has no history")]
-    NoHistory,
 }
 
 /// Writes a record.
@@ -185,9 +126,6 @@ pub(super) fn encode_plain<T: Record>(record: &T) -> Result<Vec<u8>, RecordError
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
 pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
     let ([version, packing], packed) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    if *version > T::VERSION {
-        return Err(RecordError::Version { found: *version, known: T::VERSION });
-    }
     let payload = match *packing {
         PLAIN => Cow::Borrowed(packed),
         ZSTD => {
@@ -200,5 +138,5 @@ pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
         }
         other => return Err(RecordError::Packing(other)),
     };
-    T::read(*version, &payload)
+    fields(*version, &payload)
 }

@@ -6,12 +6,11 @@ use crate::store::record::RecordError;
 use std::io;
 
 /// What the file begins with.
-pub const MAGIC: &[u8] = b"tidegate state\n";
-/// The format that is written, and the newest that is read. 2: the head says that SUP ids are made of
-/// names, by a NUL behind the endpoint; without that a file has format 1.
-pub(super) const FORMAT: u32 = 2;
-/// The format of a gateway whose SUP ids are made of its endpoint.
-pub(super) const FORMAT_BY_ENDPOINT: u32 = 1;
+pub const MAGIC: &[u8] = b"tidegate export\n";
+/// What files begin with that programs from before 0.1.0 wrote.
+pub(super) const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
+/// The format that is written, and the newest that is read.
+pub(super) const FORMAT: u32 = 1;
 /// The longest frame, in bytes: a record with what names it.
 pub(super) const FRAME_LIMIT: usize = VALUE_LIMIT + 64 * 1024;
 /// The most bytes that one item may take with all its versions.
@@ -35,7 +34,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The format's number and the endpoint.
+    /// The format's number, what SUP ids are made of (0: the endpoint and names, 1: names), and the
+    /// endpoint.
     Head 1
     /// A feed's record.
     Feed 2
@@ -83,6 +83,9 @@ pub enum PortableError {
     /// It is another file.
     #[error("it is no state of a gateway")]
     Other,
+    /// It was written before 0.1.0.
+    #[error("it was written by a program from before 0.1.0, and no other reads it")]
+    Unreleased,
     /// It was written by a newer program.
     #[error("it has format {found}, this program reads up to {known}; use the newer program")]
     Newer {

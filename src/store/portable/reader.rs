@@ -1,15 +1,17 @@
 //! A file to pieces. Whatever the bytes are, it answers and takes bounded memory.
 
-use super::frame::{FORMAT, FRAME_LIMIT, ITEM_LIMIT, Kind, MAGIC, PortableError};
+use super::frame::{FORMAT, FRAME_LIMIT, ITEM_LIMIT, Kind, MAGIC, PortableError, UNRELEASED_MAGIC};
 use super::{CarriedItem, Piece, Totals};
-use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, Known, SupIdBasis, Time};
+use crate::model::{
+    Archive, ArchiveNote, EndpointId, Event, FeedName, FeedRecord, Kept, Known, Markup, PollState,
+    Skeleton, SupIdBasis, SyncId, Time, Version,
+};
 use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::record::{
-    ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
-    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError,
-    SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, decode,
+    ArchiveRecord, FloorRecord, Record, RecordError, SegmentRecord, StateRecord,
+    SubscriptionRecord, decode,
 };
-use crate::store::{Epoch, KeptVersion, Sealed};
+use crate::store::{Announced, Epoch, KeptVersion, Sealed, VersionNote};
 use std::io::{BufReader, Read};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -34,8 +36,8 @@ fn damaged(what: &str) -> PortableError {
     PortableError::Damaged(what.to_owned())
 }
 
-fn read<R: Record, T: TryFrom<R, Error = RecordError>>(bytes: &[u8]) -> Result<T, PortableError> {
-    decode::<R>(bytes).and_then(T::try_from).map_err(|error| PortableError::record(&error))
+fn read<T: Record>(payload: &[u8]) -> Result<T, PortableError> {
+    decode(payload).map_err(|error| PortableError::record(&error))
 }
 
 /// What stands in front of a record, and the record.
@@ -48,14 +50,13 @@ fn front<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), PortableError
 impl<R: Read> Reader<R> {
     /// Reads the beginning of a file.
     pub fn open(mut from: R) -> Result<Self, PortableError> {
-        let mut magic = vec![0; MAGIC.len()];
-        match from.read_exact(&mut magic) {
-            Ok(()) if magic == MAGIC => {}
-            Ok(()) => return Err(PortableError::Other),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Err(PortableError::Other);
-            }
-            Err(error) => return Err(error.into()),
+        let mut magic = Vec::new();
+        from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        if magic.starts_with(UNRELEASED_MAGIC) {
+            return Err(PortableError::Unreleased);
+        }
+        if magic != MAGIC {
+            return Err(PortableError::Other);
         }
         let from = zstd::stream::read::Decoder::new(from)?.single_frame();
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
@@ -80,13 +81,11 @@ impl<R: Read> Reader<R> {
         if found > FORMAT {
             return Err(PortableError::Newer { found, known: FORMAT });
         }
-        let behind = endpoint.strip_suffix(&[0]).filter(|_| found == FORMAT);
-        let endpoint = match behind {
-            Some(endpoint) => {
-                reader.sup_ids = SupIdBasis::Name;
-                endpoint
-            }
-            None => endpoint,
+        let ([basis], endpoint) = front::<1>(endpoint)?;
+        reader.sup_ids = match basis {
+            0 => SupIdBasis::Endpoint,
+            1 => SupIdBasis::Name,
+            _ => return Err(damaged("what SUP ids are made of is unknown")),
         };
         let endpoint = std::str::from_utf8(endpoint).map_err(|e| damaged(&e.to_string()))?;
         reader.endpoint = EndpointId::own(endpoint).map_err(|e| damaged(&e.to_string()))?;
@@ -195,10 +194,11 @@ impl<R: Read> Reader<R> {
         let record = |error: RecordError| PortableError::record(&error);
         let piece = match kind {
             Kind::End => return Ok(None),
-            Kind::Feed => Piece::Feed(Box::new(read::<FeedRow, _>(&payload)?)),
-            Kind::Poll => Piece::Poll(Box::new(read::<PollRecord, _>(&payload)?)),
+            Kind::Feed => Piece::Feed(Box::new(read::<FeedRecord>(&payload)?)),
+            Kind::Poll => Piece::Poll(Box::new(read::<PollState>(&payload)?)),
             Kind::Subscription => {
-                Piece::Subscription(Box::new(read::<SubscriptionRecord, _>(&payload)?))
+                let stored = read::<SubscriptionRecord>(&payload)?;
+                Piece::Subscription(Box::new(stored.try_into().map_err(record)?))
             }
             Kind::Floor => {
                 let end =
@@ -207,31 +207,27 @@ impl<R: Read> Reader<R> {
                 let name = std::str::from_utf8(name).map_err(|e| damaged(&e.to_string()))?;
                 let name = FeedName::new(name).map_err(|e| damaged(&e.to_string()))?;
                 let floor = decode::<FloorRecord>(floor.get(1..).unwrap_or_default());
-                Piece::Floor(name, floor.map_err(record)?.floor())
+                Piece::Floor(name, floor.map_err(record)?.floor)
             }
             Kind::Log => Piece::Log(self.epoch(&payload)?),
             Kind::Skeleton => {
                 let (since, skeleton) = front::<8>(&payload)?;
-                let skeleton = Box::new(read::<SkeletonRecord, _>(skeleton)?);
+                let skeleton = Box::new(read::<Skeleton>(skeleton)?);
                 Piece::Skeleton(self.feed()?, at(since), skeleton)
             }
             Kind::Order => {
                 let (since, order) = front::<8>(&payload)?;
-                let order = decode::<OrderRecord>(order).and_then(OrderRecord::read);
-                Piece::Order(self.feed()?, at(since), order.map_err(record)?)
+                Piece::Order(self.feed()?, at(since), read::<Vec<SyncId>>(order)?)
             }
-            Kind::Held => {
-                let kept = decode::<KeptRecord>(&payload).and_then(KeptRecord::read);
-                Piece::Held(self.feed()?, kept.map_err(record)?)
-            }
+            Kind::Held => Piece::Held(self.feed()?, read::<Vec<Kept>>(&payload)?),
             Kind::Known => Piece::Item(self.feed()?, Box::new(self.item(&payload)?)),
-            Kind::Event => Piece::Event(self.feed()?, Box::new(read::<EventRecord, _>(&payload)?)),
+            Kind::Event => Piece::Event(self.feed()?, Box::new(read::<Event>(&payload)?)),
             Kind::Archive => {
                 let (note, archive) = self.archive(&payload)?;
                 Piece::Archive(self.feed()?, Box::new(note), archive.map(Box::new))
             }
             Kind::State => {
-                let state = Box::new(read::<StateRecord, _>(&payload)?);
+                let state = Box::new(read::<StateRecord>(&payload)?.state);
                 let feed = self.feed.take().ok_or_else(|| damaged("a state belongs to no feed"))?;
                 Piece::State(feed, state)
             }
@@ -253,8 +249,7 @@ impl<R: Read> Reader<R> {
     fn epoch(&mut self, first: &[u8]) -> Result<Sealed, PortableError> {
         let one = |payload: &[u8]| {
             let (epoch, record) = front::<8>(payload)?;
-            let read = decode::<LogRecord>(record).and_then(LogRecord::read);
-            let (at, announced) = read.map_err(|error| PortableError::record(&error))?;
+            let (at, announced) = read::<(Time, Announced)>(record)?;
             Ok::<_, PortableError>((Epoch(u64::from_le_bytes(epoch)), at, announced))
         };
         let (epoch, at, announced) = one(first)?;
@@ -271,36 +266,29 @@ impl<R: Read> Reader<R> {
     }
 
     fn item(&mut self, known: &[u8]) -> Result<CarriedItem, PortableError> {
-        let known: Known = read::<KnownRecord, _>(known)?;
+        let known = read::<Known>(known)?;
         let newest = self.follows(Kind::Newest)?.ok_or_else(|| damaged("an item has no bytes"))?;
         let mut taken = newest.len();
-        let newest = read::<MarkupRecord, _>(&newest)?;
+        let newest = read::<Markup>(&newest)?;
         let conflicts = self.follows(Kind::Conflicts)?;
-        let conflicts = conflicts.map(|bytes| {
-            let record = decode::<ConflictsRecord>(&bytes);
-            record.and_then(|record| record.read(&known.id))
-        });
-        let conflicts = conflicts.transpose().map_err(|error| PortableError::record(&error))?;
-        let conflicts = conflicts.unwrap_or_default();
+        let conflicts = conflicts.map(|bytes| read::<Vec<Version<Markup>>>(&bytes));
+        let conflicts = conflicts.transpose()?.unwrap_or_default();
         let mut versions = Vec::new();
         while let Some(note) = self.follows(Kind::Version)? {
-            let note = read::<NoteRecord, _>(&note)?;
+            let note = read::<VersionNote>(&note)?;
             let body = self.follows(Kind::Body)?;
             taken = taken.saturating_add(body.as_ref().map_or(0, Vec::len));
             if versions.len() >= VERSIONS_LIMIT || taken > ITEM_LIMIT {
                 return Err(damaged("an item has more versions than are kept"));
             }
-            let markup = body.map(|body| read::<MarkupRecord, _>(&body)).transpose()?;
+            let markup = body.map(|body| read::<Markup>(&body)).transpose()?;
             versions.push(KeptVersion { note, markup });
         }
         Ok(CarriedItem { known, newest, conflicts, versions })
     }
 
     fn archive(&mut self, note: &[u8]) -> Result<(ArchiveNote, Option<Archive>), PortableError> {
-        let record =
-            decode::<ArchiveRecord>(note).map_err(|error| PortableError::record(&error))?;
-        let count = record.blocks;
-        let note = ArchiveNote::try_from(record).map_err(|error| PortableError::record(&error))?;
+        let ArchiveRecord { note, blocks: count } = read::<ArchiveRecord>(note)?;
         let (mut blocks, mut taken) = (Vec::new(), 0_usize);
         for _ in 0..count {
             let block = self.follows(Kind::Segment)?;
@@ -309,7 +297,7 @@ impl<R: Read> Reader<R> {
             if taken > ITEM_LIMIT {
                 return Err(damaged("an archive is longer than any that is written"));
             }
-            blocks.push(decode(&block).map_err(|error| PortableError::record(&error))?);
+            blocks.push(read(&block)?);
         }
         if count == 0 {
             return Ok((note, None));

@@ -90,11 +90,12 @@ fn framed(frames: &[(u8, &[u8])]) -> Vec<u8> {
 fn other_files_are_told_apart() {
     assert!(matches!(read(b""), Err(PortableError::Other)));
     assert!(matches!(read(b"<opml/>"), Err(PortableError::Other)));
+    assert!(matches!(read(b"tidegate state\n\x28"), Err(PortableError::Unreleased)));
     assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
-    let newer = [&(FORMAT + 1).to_le_bytes(), b"gate".as_slice()].concat();
+    let newer = [&(FORMAT + 1).to_le_bytes(), b"\x01gate".as_slice()].concat();
     let head = Kind::Head as u8;
-    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 3, .. })));
-    let good = [&FORMAT.to_le_bytes(), b"gate".as_slice()].concat();
+    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 2, .. })));
+    let good = [&FORMAT.to_le_bytes(), b"\x01gate".as_slice()].concat();
     for frames in [
         vec![],
         vec![(Kind::Feed as u8, b"".as_slice())],

@@ -1,13 +1,12 @@
 //! Pieces to a file.
 
-use super::frame::{FORMAT, FORMAT_BY_ENDPOINT, Kind, MAGIC, PortableError};
+use super::frame::{FORMAT, Kind, MAGIC, PortableError};
 use super::{CarriedItem, Piece};
 use crate::model::{Archive, ArchiveNote, EndpointId, FeedName, SupIdBasis, Time};
 use crate::store::limits::BLOCK;
 use crate::store::record::{
-    ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, KeptRecord, KnownRecord,
-    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, SegmentRecord,
-    SkeletonRecord, StateRecord, SubscriptionRecord, encode_plain,
+    ArchiveRecord, FloorRecord, Record, SegmentRecord, StateRecord, SubscriptionRecord,
+    encode_plain,
 };
 use std::io::Write;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -51,11 +50,12 @@ impl<W: Write> Writer<W> {
         let to = zstd::stream::write::Encoder::new(to, LEVEL)?;
         let (digest, totals) = (Xxh3Default::new(), Totals::default());
         let mut writer = Self { to, digest, frames: 0, feed: None, totals };
-        let (format, behind) = match sup_ids {
-            SupIdBasis::Endpoint => (FORMAT_BY_ENDPOINT, &[][..]),
-            SupIdBasis::Name => (FORMAT, &[0][..]),
+        let basis = match sup_ids {
+            SupIdBasis::Endpoint => 0,
+            SupIdBasis::Name => 1,
         };
-        let head = [&format.to_le_bytes(), endpoint.as_str().as_bytes(), behind].concat();
+        let head =
+            [FORMAT.to_le_bytes().as_slice(), &[basis], endpoint.as_str().as_bytes()].concat();
         writer.frame(Kind::Head, &head)?;
         Ok(writer)
     }
@@ -97,46 +97,48 @@ impl<W: Write> Writer<W> {
         }
         let at = |time: Time| time.unix().to_le_bytes();
         match piece {
-            Piece::Feed(record) => self.record(Kind::Feed, &FeedRow::from(&**record)),
-            Piece::Poll(state) => self.record(Kind::Poll, &PollRecord::from(&**state)),
+            Piece::Feed(record) => self.record(Kind::Feed, &**record),
+            Piece::Poll(state) => self.record(Kind::Poll, &**state),
             Piece::Subscription(subscription) => {
                 self.record(Kind::Subscription, &SubscriptionRecord::from(&**subscription))
             }
             Piece::Floor(name, floor) => {
                 let name = [name.as_str().as_bytes(), &[0]].concat();
-                self.named(Kind::Floor, &name, &FloorRecord::new(floor, false))
+                self.named(
+                    Kind::Floor,
+                    &name,
+                    &FloorRecord { floor: floor.clone(), sweeping: false },
+                )
             }
             Piece::Log(sealed) => sealed.changes.iter().try_for_each(|announced| {
-                let record = LogRecord::new(sealed.at, announced);
+                let record = (sealed.at, announced.clone());
                 self.named(Kind::Log, &sealed.epoch.0.to_le_bytes(), &record)
             }),
             Piece::Skeleton(_, since, skeleton) => {
-                self.named(Kind::Skeleton, &at(*since), &SkeletonRecord::from(&**skeleton))
+                self.named(Kind::Skeleton, &at(*since), &**skeleton)
             }
-            Piece::Order(_, since, order) => {
-                self.named(Kind::Order, &at(*since), &OrderRecord::new(order))
-            }
-            Piece::Held(_, kept) => self.record(Kind::Held, &KeptRecord::new(kept)),
+            Piece::Order(_, since, order) => self.named(Kind::Order, &at(*since), order),
+            Piece::Held(_, kept) => self.record(Kind::Held, kept),
             Piece::Item(_, item) => self.item(item),
-            Piece::Event(_, event) => self.record(Kind::Event, &EventRecord::from(&**event)),
+            Piece::Event(_, event) => self.record(Kind::Event, &**event),
             Piece::Archive(_, note, archive) => self.archive(note, archive.as_deref()),
             Piece::State(_, state) => {
                 self.feed = None;
-                self.record(Kind::State, &StateRecord::new(state, 0))
+                self.record(Kind::State, &StateRecord { state: (**state).clone(), next_event: 0 })
             }
         }
     }
 
     fn item(&mut self, item: &CarriedItem) -> Result<(), PortableError> {
-        self.record(Kind::Known, &KnownRecord::from(&item.known))?;
-        self.record(Kind::Newest, &MarkupRecord::from(&item.newest))?;
+        self.record(Kind::Known, &item.known)?;
+        self.record(Kind::Newest, &item.newest)?;
         if !item.conflicts.is_empty() {
-            self.record(Kind::Conflicts, &ConflictsRecord::new(&item.conflicts))?;
+            self.record(Kind::Conflicts, &item.conflicts)?;
         }
         for version in &item.versions {
-            self.record(Kind::Version, &NoteRecord::from(&version.note))?;
+            self.record(Kind::Version, &version.note)?;
             if let Some(markup) = &version.markup {
-                self.record(Kind::Body, &MarkupRecord::from(markup))?;
+                self.record(Kind::Body, markup)?;
             }
         }
         Ok(())
@@ -150,7 +152,7 @@ impl<W: Write> Writer<W> {
         let blocks = archive.map(|archive| SegmentRecord::blocks(archive, BLOCK));
         let blocks = blocks.unwrap_or_default();
         let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-        self.record(Kind::Archive, &ArchiveRecord::new(note, count))?;
+        self.record(Kind::Archive, &ArchiveRecord { note: note.clone(), blocks: count })?;
         blocks.iter().try_for_each(|block| self.record(Kind::Segment, block))
     }
 

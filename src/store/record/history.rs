@@ -1,7 +1,6 @@
 //! What is known of the past documents of a feed, on disk.
 
 use super::Record;
-use super::sharing::Seconds;
 use crate::model::Time;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ pub(in crate::store) struct HistoryRecord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Run {
-    since: Seconds,
+    since: Time,
     differences: u32,
 }
 
@@ -24,12 +23,12 @@ impl Record for HistoryRecord {}
 impl HistoryRecord {
     /// Since when the present order is in force.
     pub(in crate::store) fn order(&self) -> Option<Time> {
-        self.order.map(|run| run.since.into())
+        self.order.map(|run| run.since)
     }
 
     /// Since when the present skeleton is in force.
     pub(in crate::store) fn skeleton(&self) -> Option<Time> {
-        self.skeleton.map(|run| run.since.into())
+        self.skeleton.map(|run| run.since)
     }
 
     /// How many orders in a row were stored as differences.
@@ -44,11 +43,11 @@ impl HistoryRecord {
 
     /// Another order is in force from `since` on.
     pub(in crate::store) fn set_order(&mut self, since: Time, differences: u32) {
-        self.order = Some(Run { since: since.into(), differences });
+        self.order = Some(Run { since, differences });
     }
 
     /// Another skeleton is in force from `since` on.
     pub(in crate::store) fn set_skeleton(&mut self, since: Time, differences: u32) {
-        self.skeleton = Some(Run { since: since.into(), differences });
+        self.skeleton = Some(Run { since, differences });
     }
 }

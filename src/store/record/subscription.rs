@@ -1,8 +1,7 @@
 //! What the hub keeps of its subscribers, on disk.
 
-use super::sharing::Seconds;
-use super::{Record, RecordError, fields_and, newest};
-use crate::model::FeedName;
+use super::{Record, RecordError};
+use crate::model::{FeedName, Tick, Time};
 use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -11,13 +10,11 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct SubscriptionRecord {
     manner: MannerRecord,
-    feed: String,
+    feed: FeedName,
     topic: String,
     callback: String,
     active: Option<ActiveRecord>,
     pending: Option<PendingRecord>,
-    /// Of what is active: when the callback first said that it is gone.
-    gone: Option<Seconds>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,43 +26,35 @@ enum MannerRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ActiveRecord {
     secret: Option<String>,
-    since: Seconds,
-    until: Seconds,
-    told: Option<Seconds>,
-    delivered: Option<Seconds>,
+    since: Time,
+    until: Time,
+    told: Option<Tick>,
+    delivered: Option<Time>,
     deliveries: u64,
     failures: u32,
-    not_before: Option<Seconds>,
+    not_before: Option<Time>,
+    /// When the callback first said that it is gone.
+    gone: Option<Time>,
     trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct PendingRecord {
     wanted: WantedRecord,
-    asked: Seconds,
+    asked: Time,
     attempts: u32,
-    not_before: Option<Seconds>,
+    not_before: Option<Time>,
     trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum WantedRecord {
-    Subscribe { lease: u64, secret: Option<String>, told: Option<Seconds> },
+    Subscribe { lease: u64, secret: Option<String>, told: Option<Tick> },
     Unsubscribe,
     Denial { reason: String },
 }
 
-impl Record for SubscriptionRecord {
-    const VERSION: u8 = 2;
-
-    /// The first layout does not know that a callback may say once that it is gone.
-    fn read(version: u8, payload: &[u8]) -> Result<Self, RecordError> {
-        match version {
-            1 => fields_and(payload, &None::<Seconds>),
-            _ => newest(version, payload),
-        }
-    }
-}
+impl Record for SubscriptionRecord {}
 
 fn shown(secret: Option<&Secret>) -> Option<String> {
     secret.map(|secret| secret.reveal().to_owned())
@@ -82,12 +71,11 @@ impl From<&Subscription> for SubscriptionRecord {
                 Manner::WebSub => MannerRecord::WebSub,
                 Manner::RssCloud => MannerRecord::RssCloud,
             },
-            feed: subscription.feed.as_str().to_owned(),
+            feed: subscription.feed.clone(),
             topic: subscription.topic.clone(),
             callback: subscription.callback.as_str().to_owned(),
             active: subscription.active.as_ref().map(ActiveRecord::from),
             pending: subscription.pending.as_ref().map(PendingRecord::from),
-            gone: subscription.active.as_ref().and_then(|active| active.gone).map(Seconds::from),
         }
     }
 }
@@ -96,13 +84,14 @@ impl From<&Active> for ActiveRecord {
     fn from(active: &Active) -> Self {
         Self {
             secret: shown(active.secret.as_ref()),
-            since: active.since.into(),
-            until: active.until.into(),
-            told: active.told.map(Seconds::from),
-            delivered: active.delivered.map(Seconds::from),
+            since: active.since,
+            until: active.until,
+            told: active.told,
+            delivered: active.delivered,
             deliveries: active.deliveries,
             failures: active.failures,
-            not_before: active.not_before.map(Seconds::from),
+            not_before: active.not_before,
+            gone: active.gone,
             trouble: active.trouble.clone(),
         }
     }
@@ -115,14 +104,14 @@ impl From<&Pending> for PendingRecord {
                 Wanted::Subscribe { lease, secret, told } => WantedRecord::Subscribe {
                     lease: *lease,
                     secret: shown(secret.as_ref()),
-                    told: told.map(Seconds::from),
+                    told: *told,
                 },
                 Wanted::Unsubscribe => WantedRecord::Unsubscribe,
                 Wanted::Denial { reason } => WantedRecord::Denial { reason: reason.clone() },
             },
-            asked: pending.asked.into(),
+            asked: pending.asked,
             attempts: pending.attempts,
-            not_before: pending.not_before.map(Seconds::from),
+            not_before: pending.not_before,
             trouble: pending.trouble.clone(),
         }
     }
@@ -137,29 +126,29 @@ impl TryFrom<SubscriptionRecord> for Subscription {
                 MannerRecord::WebSub => Manner::WebSub,
                 MannerRecord::RssCloud => Manner::RssCloud,
             },
-            feed: FeedName::new(&record.feed)?,
+            feed: record.feed,
             topic: record.topic,
             callback: Url::parse(&record.callback)?,
-            active: record.active.map(|active| active.read(record.gone)).transpose()?,
+            active: record.active.map(Active::try_from).transpose()?,
             pending: record.pending.map(Pending::try_from).transpose()?,
         })
     }
 }
 
-impl ActiveRecord {
-    /// What is in force; `gone` stands beside it.
-    fn read(self, gone: Option<Seconds>) -> Result<Active, RecordError> {
-        let record = self;
-        Ok(Active {
+impl TryFrom<ActiveRecord> for Active {
+    type Error = RecordError;
+
+    fn try_from(record: ActiveRecord) -> Result<Self, RecordError> {
+        Ok(Self {
             secret: secret(record.secret)?,
-            since: record.since.into(),
-            until: record.until.into(),
-            told: record.told.map(Into::into),
-            delivered: record.delivered.map(Into::into),
+            since: record.since,
+            until: record.until,
+            told: record.told,
+            delivered: record.delivered,
             deliveries: record.deliveries,
             failures: record.failures,
-            not_before: record.not_before.map(Into::into),
-            gone: gone.map(Into::into),
+            not_before: record.not_before,
+            gone: record.gone,
             trouble: record.trouble,
         })
     }
@@ -172,14 +161,14 @@ impl TryFrom<PendingRecord> for Pending {
         Ok(Self {
             wanted: match record.wanted {
                 WantedRecord::Subscribe { lease, secret: text, told } => {
-                    Wanted::Subscribe { lease, secret: secret(text)?, told: told.map(Into::into) }
+                    Wanted::Subscribe { lease, secret: secret(text)?, told }
                 }
                 WantedRecord::Unsubscribe => Wanted::Unsubscribe,
                 WantedRecord::Denial { reason } => Wanted::Denial { reason },
             },
-            asked: record.asked.into(),
+            asked: record.asked,
             attempts: record.attempts,
-            not_before: record.not_before.map(Into::into),
+            not_before: record.not_before,
             trouble: record.trouble,
         })
     }

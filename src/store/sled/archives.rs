@@ -235,7 +235,7 @@ fn put_note(
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     let what = || format!("the note of an archive of the feed {feed}");
-    let record = encoded(trees, &ArchiveRecord::new(note, blocks), what)?;
+    let record = encoded(trees, &ArchiveRecord { note: note.clone(), blocks: blocks }, what)?;
     trees.put(writes, Class::Archives, keys::archive(feed, note.number), &record)
 }
 
@@ -258,13 +258,8 @@ fn note(
     number: u64,
 ) -> Result<Option<(ArchiveNote, u32)>, StoreError> {
     let key = keys::archive(feed, number);
-    let Some(record) = trees.record::<ArchiveRecord>(Class::Archives, &key)? else {
-        return Ok(None);
-    };
-    let count = record.blocks;
-    let note = ArchiveNote::try_from(record);
-    note.map(|note| Some((note, count)))
-        .map_err(|error| trees.damaged(Class::Archives, &key, error))
+    let record = trees.record::<ArchiveRecord>(Class::Archives, &key)?;
+    Ok(record.map(|record| (record.note, record.blocks)))
 }
 
 /// What is noted of every archive that is remembered, by number, and how many blocks it has; none
@@ -275,11 +270,8 @@ pub(super) fn all(
 ) -> Result<Vec<(ArchiveNote, Option<u32>)>, StoreError> {
     let mut all = Vec::new();
     for entry in trees.scan::<ArchiveRecord>(Class::Archives, keys::feed(feed)) {
-        let (key, record) = entry?;
-        let count = Some(record.blocks).filter(|count| *count > 0);
-        let note = ArchiveNote::try_from(record);
-        let note = note.map_err(|error| trees.damaged(Class::Archives, &key, error))?;
-        all.push((note, count));
+        let (_, ArchiveRecord { note, blocks }) = entry?;
+        all.push((note, Some(blocks).filter(|count| *count > 0)));
     }
     Ok(all)
 }

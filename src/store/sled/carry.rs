@@ -6,14 +6,13 @@ use super::plan::encoded;
 use super::shared::Shared;
 use super::trees::{Class, Trees, Writes};
 use super::{archives, keys, past, read};
-use crate::model::{FeedName, FeedState, Known, Skeleton, Tick, Time};
+use crate::model::{FeedName, FeedState, Known, Tick, Time};
 use crate::store::floor::Floor;
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, Fit, Piece};
 use crate::store::record::{
-    ArchiveNumber, ArchiveRecord, ConflictsRecord, EventRecord, FeedRow, FloorRecord, HeadRecord,
-    HistoryRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord, OrderRecord,
-    PollRecord, SegmentRecord, SkeletonRecord, StateRecord, SubscriptionRecord, delta,
+    ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
+    StateRecord, SubscriptionRecord, delta,
 };
 use crate::store::{Epoch, KeptVersion, StoreError};
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub(super) fn carry(
             let name = keys::feed_name(&key);
             let name =
                 name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
-            pieces.push(Piece::Floor(name, record.floor()));
+            pieces.push(Piece::Floor(name, record.floor));
         }
         Ok(pieces)
     })?;
@@ -93,17 +92,14 @@ fn feed(
         trees.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
     let since = SKELETONS.since(&history, state);
     for at in times(trees, name, SKELETONS, since)? {
-        if let Some((from, record)) = SKELETONS.at::<SkeletonRecord>(trees, name, since, at)? {
-            let wrong = |error| trees.damaged(Class::PastSkeletons, &keys::feed(name), error);
-            let skeleton = Skeleton::try_from(record).map_err(wrong)?;
+        if let Some((from, skeleton)) = SKELETONS.at(trees, name, since, at)? {
             hand!(Piece::Skeleton(name.clone(), from, Box::new(skeleton)));
         }
     }
     let since = ORDERS.since(&history, state);
     for at in times(trees, name, ORDERS, since)? {
-        if let Some((from, record)) = ORDERS.at::<OrderRecord>(trees, name, since, at)? {
-            let wrong = |error| trees.damaged(Class::PastOrders, &keys::feed(name), error);
-            hand!(Piece::Order(name.clone(), from, record.read().map_err(wrong)?));
+        if let Some((from, order)) = ORDERS.at(trees, name, since, at)? {
+            hand!(Piece::Order(name.clone(), from, order));
         }
     }
     let kept = read::kept(trees, name)?;
@@ -200,11 +196,11 @@ impl Bringing {
         let what = || "what was handed over".to_owned();
         match piece {
             Piece::Feed(record) => {
-                let row = encoded(trees, &FeedRow::from(&**record), what)?;
+                let row = encoded(trees, &**record, what)?;
                 trees.put(writes, Class::Feeds, keys::feed(&record.name), &row)?;
             }
             Piece::Poll(state) => {
-                let row = encoded(trees, &PollRecord::from(&**state), what)?;
+                let row = encoded(trees, &**state, what)?;
                 trees.put(writes, Class::Polls, keys::feed(&state.feed), &row)?;
             }
             Piece::Subscription(one) => {
@@ -212,35 +208,36 @@ impl Bringing {
                 trees.put(writes, Class::Subscriptions, keys::subscription(one.id()), &row)?;
             }
             Piece::Floor(feed, floor) => {
-                let row = encoded(trees, &FloorRecord::new(floor, false), what)?;
+                let row =
+                    encoded(trees, &FloorRecord { floor: floor.clone(), sweeping: false }, what)?;
                 trees.put(writes, Class::Floors, keys::feed(feed), &row)?;
                 return Ok(Came::Floor(feed.clone(), *floor));
             }
             Piece::Log(sealed) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    let row = encoded(trees, &LogRecord::new(sealed.at, announced), what)?;
+                    let row = encoded(trees, &(sealed.at, announced.clone()), what)?;
                     trees.put(writes, Class::Log, keys::log(sealed.epoch.0, place), &row)?;
                 }
                 return Ok(Came::Epoch(sealed.epoch, sealed.at));
             }
             Piece::Skeleton(feed, since, skeleton) => {
-                let row = encoded(trees, &SkeletonRecord::from(&**skeleton), what)?;
+                let row = encoded(trees, &**skeleton, what)?;
                 let before = self.skeleton.take();
                 self.skeleton =
                     Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
             }
             Piece::Order(feed, since, order) => {
-                let row = encoded(trees, &OrderRecord::new(order), what)?;
+                let row = encoded(trees, order, what)?;
                 let before = self.order.take();
                 self.order = Some(follow(trees, feed, ORDERS, before, (*since, row), writes)?);
             }
             Piece::Held(feed, kept) => {
-                let row = encoded(trees, &KeptRecord::new(kept), what)?;
+                let row = encoded(trees, kept, what)?;
                 trees.put(writes, Class::Kept, keys::feed(feed), &row)?;
             }
             Piece::Item(feed, item) => self::item(trees, feed, item, writes)?,
             Piece::Event(feed, event) => {
-                let row = encoded(trees, &EventRecord::from(&**event), what)?;
+                let row = encoded(trees, &**event, what)?;
                 trees.put(writes, Class::Events, keys::event(feed, self.next_event), &row)?;
                 self.next_event += 1;
             }
@@ -255,7 +252,8 @@ impl Bringing {
                 let named = encoded(trees, &ArchiveNumber(note.number), what)?;
                 trees.put(writes, Class::ArchiveIds, keys::archive_id(feed, &note.id), &named)?;
                 let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-                let row = encoded(trees, &ArchiveRecord::new(note, count), what)?;
+                let row =
+                    encoded(trees, &ArchiveRecord { note: (**note).clone(), blocks: count }, what)?;
                 trees.put(writes, Class::Archives, keys::archive(feed, note.number), &row)?;
             }
             Piece::State(feed, state) => {
@@ -286,7 +284,8 @@ impl Bringing {
         let row = encoded(trees, &history, what)?;
         trees.put(writes, Class::Histories, keys::feed(feed), &row)?;
         let next_event = std::mem::take(&mut self.next_event);
-        let row = encoded(trees, &StateRecord::new(state, next_event), what)?;
+        let row =
+            encoded(trees, &StateRecord { state: state.clone(), next_event: next_event }, what)?;
         trees.put(writes, Class::States, keys::feed(feed), &row)?;
         Ok(Held { state: state.clone(), next_event })
     }
@@ -323,12 +322,12 @@ fn item(
     let CarriedItem { known, newest, conflicts, versions } = item;
     let what = || format!("the item {} of the feed {feed}", known.id);
     let key = keys::item(feed, &known.id);
-    let row = encoded(trees, &KnownRecord::from(known), what)?;
+    let row = encoded(trees, known, what)?;
     trees.put(writes, Class::Ledger, key.clone(), &row)?;
     let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
     writes.insert(place, Some(Vec::new()));
     if !conflicts.is_empty() {
-        let row = encoded(trees, &ConflictsRecord::new(conflicts), what)?;
+        let row = encoded(trees, conflicts, what)?;
         trees.put(writes, Class::Conflicts, key.clone(), &row)?;
     }
 
@@ -336,19 +335,19 @@ fn item(
     let mut newer: Option<(Time, Vec<u8>)> = None;
     let mut run = 0;
     for KeptVersion { note, markup } in versions {
-        let row = encoded(trees, &NoteRecord::from(note), what)?;
+        let row = encoded(trees, note, what)?;
         let place = keys::version(feed, &known.id, note.tick);
         trees.put(writes, Class::Versions, place.clone(), &row)?;
         head.kept = head.kept.saturating_add(1);
         let Some(markup) = markup else { continue };
-        let row = encoded(trees, &MarkupRecord::from(markup), what)?;
+        let row = encoded(trees, markup, what)?;
         let difference = match &newer {
             Some((at, newer)) if run + 1 < WHOLE_EVERY => {
                 delta::against(&row, *at, newer).map_err(|error| trees.unwritable(what(), error))?
             }
             Some(_) => None,
             None => {
-                head.set_body(note.tick);
+                head.body = note.tick;
                 head.latest = markup != newest;
                 None
             }
@@ -358,12 +357,12 @@ fn item(
         newer = Some((note.tick.time(), row));
     }
     if newer.is_none() {
-        head.set_body(before_all(known, versions));
-        let row = encoded(trees, &MarkupRecord::from(newest), what)?;
-        let place = keys::version(feed, &known.id, head.body());
+        head.body = before_all(known, versions);
+        let row = encoded(trees, newest, what)?;
+        let place = keys::version(feed, &known.id, head.body);
         trees.put(writes, Class::Bodies, place, &row)?;
     } else if head.latest {
-        let row = encoded(trees, &MarkupRecord::from(newest), what)?;
+        let row = encoded(trees, newest, what)?;
         trees.put(writes, Class::Latest, key.clone(), &row)?;
     }
     let row = encoded(trees, &head, what)?;

@@ -6,7 +6,7 @@ use super::trees::{Class, Trees};
 use crate::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
 use crate::store::StoreError;
 use crate::store::limits::{CHAIN_LIMIT, WHOLE_EVERY};
-use crate::store::record::{HistoryRecord, MarkupRecord, Record, delta};
+use crate::store::record::{HistoryRecord, Record, delta};
 
 /// Reads the record `bytes` that stands at `key`. `base`: the record at a time that another is a
 /// difference to.
@@ -49,7 +49,7 @@ pub(super) fn body(
     let key = keys::version(feed, id, tick);
     let Some(bytes) = trees.get(Class::Bodies, &key)? else { return Ok(None) };
     let place = (Class::Bodies, key.as_slice());
-    let record: MarkupRecord = read(trees, place, bytes, |at| {
+    let record: Markup = read(trees, place, bytes, |at| {
         trees.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)))
     })?;
     let markup = Markup::try_from(record);

@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
 use crate::store::floor::Floor;
 use crate::store::portable::Piece;
-use crate::store::record::{AttemptRecord, FeedRow, PollRecord, SubscriptionRecord};
+use crate::store::record::SubscriptionRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
 use std::collections::{BTreeSet, HashMap};
@@ -268,7 +268,7 @@ impl Committer {
         let mut writes = Writes::new();
         for state in states {
             let what = || format!("the poll state of the feed {}", state.feed);
-            let record = encoded(&self.trees, &PollRecord::from(state), what)?;
+            let record = encoded(&self.trees, state, what)?;
             self.trees.put(&mut writes, Class::Polls, keys::feed(&state.feed), &record)?;
         }
         Ok(self.write(&writes, round)?)
@@ -343,7 +343,7 @@ impl Committer {
 
     fn put_feed(&mut self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
         let what = || format!("the record of the feed {}", record.name);
-        let row = encoded(&self.trees, &FeedRow::from(record), what)?;
+        let row = encoded(&self.trees, record, what)?;
         let mut writes = Writes::new();
         self.trees.put(&mut writes, Class::Feeds, keys::feed(&record.name), &row)?;
         self.write(&writes, round)
@@ -355,7 +355,7 @@ impl Committer {
             self.trees.remove(&mut writes, Class::Attempts, key)?;
         } else {
             let what = || format!("the mark of the feed {}", attempt.feed);
-            let row = encoded(&self.trees, &AttemptRecord::from(attempt), what)?;
+            let row = encoded(&self.trees, attempt, what)?;
             self.trees.put(&mut writes, Class::Attempts, key, &row)?;
         }
         self.write(&writes, round)

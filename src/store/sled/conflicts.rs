@@ -6,7 +6,6 @@ use super::read::newest;
 use super::trees::{Class, Trees, Writes};
 use crate::model::{Change, FeedName, Known, Markup, SyncId, Version};
 use crate::store::StoreError;
-use crate::store::record::ConflictsRecord;
 use std::collections::BTreeMap;
 
 /// What is in conflict with an item's current version.
@@ -19,8 +18,7 @@ pub(super) fn of(
         return Ok(Vec::new());
     }
     let key = keys::item(feed, &known.id);
-    let record: ConflictsRecord = trees.expected(Class::Conflicts, &key)?;
-    record.read(&known.id).map_err(|error| trees.damaged(Class::Conflicts, &key, error))
+    trees.expected(Class::Conflicts, &key)
 }
 
 /// The same of every item that has any.
@@ -64,7 +62,7 @@ pub(super) fn plan(trees: &Trees, change: &Change, writes: &mut Writes) -> Resul
         });
         let whole: Vec<Version<Markup>> = whole.collect::<Result<_, StoreError>>()?;
         let what = || format!("what is in conflict with {id} in the feed {feed}");
-        let record = encoded(trees, &ConflictsRecord::new(&whole), what)?;
+        let record = encoded(trees, &whole, what)?;
         trees.put(writes, Class::Conflicts, key, &record)?;
     }
     Ok(())

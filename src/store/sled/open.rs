@@ -8,7 +8,7 @@ use super::purge;
 use super::read::last_logged;
 use super::redo;
 use super::trees::{Class, Trees, failed};
-use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis, Time};
+use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
 use crate::store::floor::Floor;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
 use crate::store::{Epoch, StoreError, endpoint};
@@ -17,14 +17,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-/// The format that is written. 2: versions stored as differences, and past orders; a program that
-/// knows 1 only would write nothing into the past and leave a gap in it. 3: a redo log; a program
-/// that knows 2 only would take half of a large change for the whole.
-const FORMAT: u32 = 3;
-/// The oldest format that is read.
-const OLDEST_FORMAT: u32 = 1;
-/// The first key of the default tree: the format's number, four bytes, the greatest first.
-const FORMAT_KEY: &[u8] = b"\0format";
+/// The format that is written, and the newest that is read.
+const FORMAT: u32 = 1;
+/// Where the format's number stands in the default tree: four bytes, the greatest first.
+const FORMAT_KEY: &[u8] = b"\0tidegate";
+/// Where it stands in stores from before 0.1.0.
+const UNRELEASED_KEY: &[u8] = b"\0format";
 /// Where the identity stands in the default tree.
 const IDENTITY_KEY: &[u8] = b"\0identity";
 /// sled's page cache, in bytes. Its default is 1 GiB.
@@ -48,19 +46,12 @@ pub(super) struct Opened {
 /// What was found in a store that is whole.
 pub(super) struct Found {
     /// Whose store it is; `None` where it is new.
-    identity: Option<Identity>,
+    identity: Option<IdentityRecord>,
     held: HashMap<FeedName, Held>,
     floors: HashMap<FeedName, Floor>,
     /// Purged feeds whose data was not all removed.
     sweeping: Vec<(FeedName, Floor)>,
     sealed: (Epoch, Time),
-}
-
-/// Whose store it is, its last fence, and what its SUP ids are made of.
-pub(super) struct Identity {
-    pub(super) endpoint: EndpointId,
-    pub(super) fence: u64,
-    sup_ids: SupIdBasis,
 }
 
 /// Opens sled in the folder `path` and carries out what is in its redo log; messages speak of the
@@ -112,7 +103,7 @@ pub(super) fn inspect(
 ) -> Result<Found, StoreError> {
     let identity = identity(trees, mark)?;
     let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
-    if let (Some(mark), Some(Identity { endpoint, fence, .. })) = (mark, &identity) {
+    if let (Some(mark), Some(IdentityRecord { endpoint, fence, .. })) = (mark, &identity) {
         let behind = *fence < mark.fence || sealed.0 < mark.epoch.max(reached);
         if behind || *endpoint != mark.endpoint {
             return Err(damaged(trees, "what is stored is older than what the store had reached"));
@@ -136,7 +127,7 @@ pub(super) fn open(
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, fence, sup_ids) = match identity {
-        Some(Identity { endpoint, fence, sup_ids }) => (Some(endpoint), fence + 1, sup_ids),
+        Some(IdentityRecord { endpoint, fence, sup_ids }) => (Some(endpoint), fence + 1, sup_ids),
         None => (None, 1, new_sup_ids.unwrap_or(of_new)),
     };
     let endpoint = match (stored, configured) {
@@ -155,7 +146,7 @@ pub(super) fn open(
     for (feed, floor) in sweeping {
         purge::sweep(trees, &feed, &floor)?;
     }
-    write_identity(trees, &IdentityRecord::new(&endpoint, fence, sup_ids))?;
+    write_identity(trees, &IdentityRecord { endpoint: endpoint.clone(), fence, sup_ids })?;
     pass()?;
     let mark = Mark { endpoint, fence, epoch: sealed.0, digest: None };
     folder.set_mark(&mark)?;
@@ -163,9 +154,15 @@ pub(super) fn open(
 }
 
 /// Whose store it is; `None` where it is new.
-pub(super) fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<Identity>, StoreError> {
+pub(super) fn identity(
+    trees: &Trees,
+    mark: Option<&Mark>,
+) -> Result<Option<IdentityRecord>, StoreError> {
     let get = |key| trees.db().get(key).map_err(|error| trees.failed("read", error));
     let Some(format) = get(FORMAT_KEY)? else {
+        if get(UNRELEASED_KEY)?.is_some() {
+            return Err(StoreError::Unreleased { path: trees.path().to_owned() });
+        }
         let empty = Class::ALL.iter().all(|class| trees.tree(*class).is_empty());
         return match (mark, empty && trees.db().is_empty()) {
             (None, true) => Ok(None),
@@ -175,7 +172,7 @@ pub(super) fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<Iden
     };
     let format = format.as_ref().try_into().map(u32::from_be_bytes);
     match format.map_err(|_| damaged(trees, "the format number is no number"))? {
-        OLDEST_FORMAT..=FORMAT => {}
+        FORMAT => {}
         found if found > FORMAT => {
             return Err(StoreError::Newer { path: trees.path().to_owned(), found, known: FORMAT });
         }
@@ -183,9 +180,7 @@ pub(super) fn identity(trees: &Trees, mark: Option<&Mark>) -> Result<Option<Iden
     }
     let record = get(IDENTITY_KEY)?.ok_or_else(|| damaged(trees, "it has no identity"))?;
     let wrong = |error| damaged(trees, &format!("the identity cannot be read: {error}"));
-    let record: IdentityRecord = decode(&record).map_err(wrong)?;
-    let endpoint = record.endpoint().map_err(wrong)?;
-    Ok(Some(Identity { endpoint, fence: record.fence, sup_ids: record.sup_ids() }))
+    Ok(Some(decode(&record).map_err(wrong)?))
 }
 
 pub(super) fn write_identity(trees: &Trees, record: &IdentityRecord) -> Result<(), StoreError> {
@@ -202,9 +197,7 @@ fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
         .scan::<StateRecord>(Class::States, Vec::new())
         .map(|entry| {
             let (key, record) = entry?;
-            let next_event = record.next_event;
-            let state = FeedState::try_from(record)
-                .map_err(|error| trees.damaged(Class::States, &key, error))?;
+            let StateRecord { state, next_event } = record;
             Ok((name(trees, Class::States, &key)?, Held { state, next_event }))
         })
         .collect()
@@ -219,9 +212,9 @@ fn floors(trees: &Trees) -> Result<Floors, StoreError> {
         let (key, record) = entry?;
         let feed = name(trees, Class::Floors, &key)?;
         if record.sweeping {
-            sweeping.push((feed.clone(), record.floor()));
+            sweeping.push((feed.clone(), record.floor));
         }
-        floors.insert(feed, record.floor());
+        floors.insert(feed, record.floor);
     }
     Ok((floors, sweeping))
 }

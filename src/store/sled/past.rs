@@ -5,7 +5,7 @@ use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{Count, FeedName, FeedState, Known, Markup, Skeleton, SyncId, Tick, Time};
 use crate::store::assemble::{assemble_past, is_told};
-use crate::store::record::{HistoryRecord, KnownRecord, NoteRecord, OrderRecord, SkeletonRecord};
+use crate::store::record::HistoryRecord;
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn notes(
     feed: &FeedName,
     id: &SyncId,
 ) -> impl Iterator<Item = Result<VersionNote, StoreError>> {
-    trees.scan::<NoteRecord>(Class::Versions, keys::item(feed, id)).rev().map(|entry| {
+    trees.scan::<VersionNote>(Class::Versions, keys::item(feed, id)).rev().map(|entry| {
         let (key, record) = entry?;
         VersionNote::try_from(record).map_err(|error| trees.damaged(Class::Versions, &key, error))
     })
@@ -45,7 +45,7 @@ pub(super) fn known(
     id: &SyncId,
 ) -> Result<Option<Known>, StoreError> {
     let key = keys::item(feed, id);
-    let Some(record) = trees.record::<KnownRecord>(Class::Ledger, &key)? else { return Ok(None) };
+    let Some(record) = trees.record::<Known>(Class::Ledger, &key)? else { return Ok(None) };
     let known = Known::try_from(record);
     known.map(Some).map_err(|error| trees.damaged(Class::Ledger, &key, error))
 }
@@ -110,18 +110,13 @@ pub(super) fn past(
     let history: HistoryRecord =
         trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
     let (ordered, framed) = (ORDERS.since(&history, state), SKELETONS.since(&history, state));
-    let order = ORDERS.at::<OrderRecord>(trees, feed, ordered, at)?;
-    let skeleton = SKELETONS.at::<SkeletonRecord>(trees, feed, framed, at)?;
+    let order = ORDERS.at::<Vec<SyncId>>(trees, feed, ordered, at)?;
+    let skeleton = SKELETONS.at::<Skeleton>(trees, feed, framed, at)?;
     let (Some((ordered, order)), Some((framed, skeleton))) = (order, skeleton) else {
         let oldest =
             ORDERS.oldest(trees, feed, ordered)?.max(SKELETONS.oldest(trees, feed, framed)?);
         return Ok(Past::Unknown { back_to: Some(oldest) });
     };
-    let wrong = |class, error| trees.damaged(class, &keys::feed(feed), error);
-    let order = order.read().map_err(|error| wrong(Class::PastOrders, error))?;
-    let skeleton: Skeleton =
-        skeleton.try_into().map_err(|error| wrong(Class::PastSkeletons, error))?;
-
     let listed: HashSet<&SyncId> = order.iter().collect();
     let all = match select {
         PastSelect::Current => Vec::new(),

@@ -9,11 +9,8 @@ use crate::model::{
     Change, Event, FeedName, FeedState, Known, Markup, NewVersion, Revision, SyncId, Time,
 };
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
-use crate::store::record::{
-    EventRecord, HeadRecord, KeptRecord, KnownRecord, LogRecord, MarkupRecord, NoteRecord,
-    OrderRecord, Record, SkeletonRecord, StateRecord, encode,
-};
-use crate::store::{Announced, StoreError, note};
+use crate::store::record::{HeadRecord, Record, StateRecord, encode};
+use crate::store::{Announced, StoreError, VersionNote, note};
 use std::collections::HashMap;
 
 /// A change whose large values are encoded already, off the committer's thread.
@@ -40,7 +37,7 @@ pub(super) fn prepare(
     let segments = archives::prepare(trees, shared, &change)?;
     let body = |id: &SyncId, markup: &Markup| {
         let what = || format!("the item {id} of the feed {}", change.feed);
-        Ok::<_, StoreError>((id.clone(), encoded(trees, &MarkupRecord::from(markup), what)?))
+        Ok::<_, StoreError>((id.clone(), encoded(trees, markup, what)?))
     };
     let bodies = change
         .versions
@@ -54,7 +51,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|skeleton| {
             let what = || format!("the document around the entries of {}", change.feed);
-            encoded(trees, &SkeletonRecord::from(skeleton), what)
+            encoded(trees, skeleton, what)
         })
         .transpose()?;
     let order = change
@@ -62,7 +59,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|order| {
             let what = || format!("the order of the feed {}", change.feed);
-            encoded(trees, &OrderRecord::new(order), what)
+            encoded(trees, order, what)
         })
         .transpose()?;
     let kept = change
@@ -70,7 +67,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|kept| {
             let what = || format!("what is kept of held documents of the feed {}", change.feed);
-            encoded(trees, &KeptRecord::new(kept), what)
+            encoded(trees, kept, what)
         })
         .transpose()?;
     let older = Older::default();
@@ -127,7 +124,7 @@ pub(super) fn plan(
     items(trees, prepared, &mut writes)?;
     redact::redact(trees, change, &mut writes)?;
     let next_event = events(trees, feed, &change.events, place.next_event, &mut writes)?;
-    let state = StateRecord::new(&change.state, next_event);
+    let state = StateRecord { state: change.state.clone(), next_event };
     let what = || format!("the state of the feed {feed}");
     trees.put(&mut writes, Class::States, keys::feed(feed), &encoded(trees, &state, what)?)?;
     if let Some(tick) = change.tick {
@@ -137,7 +134,7 @@ pub(super) fn plan(
             revision: place.revision,
             versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
         };
-        let record = encoded(trees, &LogRecord::new(place.at, &announced), || "a change".into())?;
+        let record = encoded(trees, &(place.at, announced), || "a change".into())?;
         trees.put(&mut writes, Class::Log, keys::log(place.epoch.0, place.epoch.1), &record)?;
     }
     Ok((writes, next_event))
@@ -154,24 +151,24 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
     for known in &change.known {
         let key = keys::item(feed, &known.id);
         let what = || format!("the ledger entry of {} in the feed {feed}", known.id);
-        let record = encoded(trees, &KnownRecord::from(known), what)?;
+        let record = encoded(trees, known, what)?;
         trees.put(writes, Class::Ledger, key.clone(), &record)?;
 
         let old: Option<HeadRecord> = trees.record(Class::Heads, &key)?;
         let new = versions.get(&known.id);
-        let moved = old.as_ref().is_none_or(|old| old.tick() != known.tick);
+        let moved = old.as_ref().is_none_or(|old| old.tick != known.tick);
         if new.is_none() && !moved {
             continue;
         }
         if let Some(old) = &old {
-            writes.insert((Class::ByTick, keys::by_tick(feed, old.tick(), &known.id)), None);
+            writes.insert((Class::ByTick, keys::by_tick(feed, old.tick, &known.id)), None);
         }
         let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
         writes.insert(place, Some(Vec::new()));
         let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
-        head.set_tick(known.tick);
+        head.tick = known.tick;
         if let Some(new) = new {
-            let note = NoteRecord::from(&note(known, new, change.state.shown));
+            let note = note(known, new, change.state.shown);
             version(trees, feed, known, &note, &mut head, writes)?;
             if let Some(body) = prepared.bodies.get(&known.id) {
                 new_body(trees, prepared, known, body, &mut head, writes)?;
@@ -207,7 +204,7 @@ fn version(
     trees: &Trees,
     feed: &FeedName,
     known: &Known,
-    note: &NoteRecord,
+    note: &VersionNote,
     head: &mut HeadRecord,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
@@ -226,7 +223,7 @@ fn version(
     trees.remove(writes, Class::Versions, oldest.to_vec())?;
     head.kept -= 1;
     // The bytes of the oldest version may still be the newest that the item has.
-    if keys::version_tick(&oldest) != Some(head.body()) {
+    if keys::version_tick(&oldest) != Some(head.body) {
         trees.remove(writes, Class::Bodies, oldest.to_vec())?;
     }
     Ok(())
@@ -242,7 +239,7 @@ fn new_body(
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     let feed = &prepared.change.feed;
-    let old = keys::version(feed, &known.id, head.body());
+    let old = keys::version(feed, &known.id, head.body);
     let place = (Class::Versions, old);
     let dropped = match writes.get(&place) {
         Some(planned) => planned.is_none(),
@@ -253,11 +250,11 @@ fn new_body(
     };
     if dropped {
         trees.remove(writes, Class::Bodies, place.1)?;
-    } else if let Some(bytes) = prepared.older.body(&known.id, head.body()) {
+    } else if let Some(bytes) = prepared.older.body(&known.id, head.body) {
         trees.put(writes, Class::Bodies, place.1, bytes)?;
     }
     trees.put(writes, Class::Bodies, keys::version(feed, &known.id, known.tick), body)?;
-    head.set_body(known.tick);
+    head.body = known.tick;
     if head.latest {
         trees.remove(writes, Class::Latest, keys::item(feed, &known.id))?;
         head.latest = false;
@@ -281,7 +278,7 @@ fn events(
     }
     for (number, event) in (next..end).zip(events).filter(|(number, _)| *number >= first) {
         let what = || format!("an event of the feed {feed}");
-        let record = encoded(trees, &EventRecord::from(event), what)?;
+        let record = encoded(trees, event, what)?;
         trees.put(writes, Class::Events, keys::event(feed, number), &record)?;
     }
     Ok(end)

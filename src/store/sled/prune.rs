@@ -8,7 +8,7 @@ use super::trees::{Class, Trees, Writes};
 use super::{keys, plan};
 use crate::model::{FeedName, FeedState, Time};
 use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
-use crate::store::record::{HeadRecord, HistoryRecord, NoteRecord};
+use crate::store::record::{HeadRecord, HistoryRecord};
 use crate::store::retention::{Line, Thing, surplus};
 use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) fn list(
     let mut lines: Vec<Line<(Class, Vec<u8>)>> = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
-    for entry in trees.scan::<NoteRecord>(Class::Versions, keys::feed(feed)) {
+    for entry in trees.scan::<VersionNote>(Class::Versions, keys::feed(feed)) {
         let (key, record) = entry?;
         let note = VersionNote::try_from(record)
             .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
@@ -100,12 +100,12 @@ pub(super) fn remove(trees: &Trees, gone: &Gone) -> Result<Writes, StoreError> {
         }
         let Some(head) = heads.get_mut(item) else { continue };
         let tick = tick_of(trees, *class, key)?;
-        if tick == head.tick() {
+        if tick == head.tick {
             continue;
         }
         trees.remove(&mut writes, Class::Versions, key.clone())?;
         // Its bytes may still be the newest that the item has.
-        if tick != head.body() {
+        if tick != head.body {
             trees.remove(&mut writes, Class::Bodies, key.clone())?;
         }
         head.kept = head.kept.saturating_sub(1);

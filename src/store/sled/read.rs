@@ -10,67 +10,55 @@ use crate::model::{
 };
 use crate::store::floor;
 use crate::store::limits::TAIL_LIMIT;
-use crate::store::record::{
-    AttemptRecord, EventRecord, FeedRow, FloorRecord, HeadRecord, KeptRecord, KnownRecord,
-    LogRecord, MarkupRecord, NoteRecord, OrderRecord, PollRecord, Record, RecordError,
-    SkeletonRecord, SubscriptionRecord, decode,
-};
+use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord, decode};
 use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
 use crate::websub::Subscription;
 
-/// Reads one value of a class.
-fn value<R: Record, T: TryFrom<R, Error = RecordError>>(
-    trees: &Trees,
-    class: Class,
-    key: &[u8],
-    record: R,
-) -> Result<T, StoreError> {
-    T::try_from(record).map_err(|error| trees.damaged(class, key, error))
-}
-
 /// Reads all values of a class whose keys begin with `prefix`.
-fn values<R: Record, T: TryFrom<R, Error = RecordError>>(
+fn values<T: Record>(
     trees: &Trees,
     class: Class,
     prefix: Vec<u8>,
 ) -> impl DoubleEndedIterator<Item = Result<T, StoreError>> {
-    trees.scan(class, prefix).map(move |entry| {
-        let (key, record) = entry?;
-        value(trees, class, &key, record)
-    })
+    trees.scan(class, prefix).map(|entry| entry.map(|(_, value)| value))
 }
 
 /// All feeds, by name.
 pub(super) fn feeds(trees: &Trees) -> Result<Vec<FeedRecord>, StoreError> {
-    values::<FeedRow, _>(trees, Class::Feeds, Vec::new()).collect()
+    values(trees, Class::Feeds, Vec::new()).collect()
 }
 
 /// All poll states.
 pub(super) fn poll_states(trees: &Trees) -> Result<Vec<PollState>, StoreError> {
-    values::<PollRecord, _>(trees, Class::Polls, Vec::new()).collect()
+    values(trees, Class::Polls, Vec::new()).collect()
 }
 
 /// All large documents that are being taken in.
 pub(super) fn attempts(trees: &Trees) -> Result<Vec<Attempt>, StoreError> {
-    values::<AttemptRecord, _>(trees, Class::Attempts, Vec::new()).collect()
+    values(trees, Class::Attempts, Vec::new()).collect()
 }
 
 /// All subscriptions of the hub.
 pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreError> {
-    values::<SubscriptionRecord, _>(trees, Class::Subscriptions, Vec::new()).collect()
+    let class = Class::Subscriptions;
+    let subscriptions = trees.scan::<SubscriptionRecord>(class, Vec::new()).map(|entry| {
+        let (key, record) = entry?;
+        Subscription::try_from(record).map_err(|error| trees.damaged(class, &key, error))
+    });
+    subscriptions.collect()
 }
 
 /// The updates of the item that was updated most often, as [`floor::most_updates`] counts them. What
 /// cannot be read does not count: it is about to go.
 pub(super) fn most_updates(trees: &Trees, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
-    let known = values::<KnownRecord, Known>(trees, Class::Ledger, keys::feed(feed)).flatten();
+    let known = values::<Known>(trees, Class::Ledger, keys::feed(feed)).flatten();
     known.map(|known| floor::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
 }
 
 /// What the purged feed of a name noted of them.
 pub(super) fn purged_updates(trees: &Trees, feed: &FeedName) -> Result<u32, StoreError> {
     let floor: Option<FloorRecord> = trees.record(Class::Floors, &keys::feed(feed))?;
-    Ok(floor.map_or(0, |record| record.floor().updates))
+    Ok(floor.map_or(0, |record| record.floor.updates))
 }
 
 /// Everything that judging a document needs.
@@ -79,7 +67,7 @@ pub(super) fn snapshot(
     feed: &FeedName,
     state: &FeedState,
 ) -> Result<Option<Snapshot>, StoreError> {
-    let known = values::<KnownRecord, _>(trees, Class::Ledger, keys::feed(feed));
+    let known = values(trees, Class::Ledger, keys::feed(feed));
     let known: Vec<Known> = known.collect::<Result<_, _>>()?;
     Ok(Some(Snapshot {
         state: state.clone(),
@@ -93,27 +81,18 @@ pub(super) fn snapshot(
 
 pub(super) fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<Kept>, StoreError> {
     let key = keys::feed(feed);
-    let Some(record) = trees.record::<KeptRecord>(Class::Kept, &key)? else {
-        return Ok(Vec::new());
-    };
-    record.read().map_err(|error| trees.damaged(Class::Kept, &key, error))
+    Ok(trees.record(Class::Kept, &key)?.unwrap_or_default())
 }
 
 /// The document around the entries, where there is one.
 pub(super) fn skeleton(trees: &Trees, feed: &FeedName) -> Result<Option<Skeleton>, StoreError> {
     let key = keys::feed(feed);
-    match trees.record::<SkeletonRecord>(Class::Skeletons, &key)? {
-        Some(record) => value(trees, Class::Skeletons, &key, record).map(Some),
-        None => Ok(None),
-    }
+    trees.record(Class::Skeletons, &key)
 }
 
 fn order(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
     let key = keys::feed(feed);
-    let Some(record) = trees.record::<OrderRecord>(Class::Orders, &key)? else {
-        return Ok(Vec::new());
-    };
-    record.read().map_err(|error| trees.damaged(Class::Orders, &key, error))
+    Ok(trees.record(Class::Orders, &key)?.unwrap_or_default())
 }
 
 /// Items with their bytes; `None` before the first skeleton.
@@ -132,7 +111,7 @@ pub(super) fn view(
     let mut items = Vec::with_capacity(ids.len());
     for id in &ids {
         let key = keys::item(feed, id);
-        let known: KnownRecord = trees.expected(Class::Ledger, &key)?;
+        let known: Known = trees.expected(Class::Ledger, &key)?;
         if known.is_discarded() {
             continue;
         }
@@ -172,10 +151,8 @@ fn with_bytes(
     trees: &Trees,
     feed: &FeedName,
     id: &SyncId,
-    known: KnownRecord,
+    known: Known,
 ) -> Result<Item, StoreError> {
-    let key = keys::item(feed, id);
-    let known: Known = value(trees, Class::Ledger, &key, known)?;
     let conflicts = conflicts::of(trees, feed, &known)?;
     Ok(assemble(known, newest(trees, feed, id)?, conflicts))
 }
@@ -187,12 +164,12 @@ pub(super) fn newest(trees: &Trees, feed: &FeedName, id: &SyncId) -> Result<Mark
     if head.latest {
         markup(trees, Class::Latest, &key)
     } else {
-        markup(trees, Class::Bodies, &keys::version(feed, id, head.body()))
+        markup(trees, Class::Bodies, &keys::version(feed, id, head.body))
     }
 }
 
 fn markup(trees: &Trees, class: Class, key: &[u8]) -> Result<Markup, StoreError> {
-    value(trees, class, key, trees.expected::<MarkupRecord>(class, key)?)
+    trees.expected(class, key)
 }
 
 /// An item's versions, newest first.
@@ -202,7 +179,7 @@ pub(super) fn versions(
     id: &SyncId,
     limit: usize,
 ) -> Result<Vec<VersionNote>, StoreError> {
-    let notes = values::<NoteRecord, _>(trees, Class::Versions, keys::item(feed, id));
+    let notes = values(trees, Class::Versions, keys::item(feed, id));
     notes.rev().take(limit).collect()
 }
 
@@ -212,7 +189,7 @@ pub(super) fn events(
     feed: &FeedName,
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    let events = values::<EventRecord, _>(trees, Class::Events, keys::feed(feed));
+    let events = values(trees, Class::Events, keys::feed(feed));
     events.rev().take(limit).collect()
 }
 
@@ -254,9 +231,8 @@ pub(super) fn logged(
     let damaged = |what: &str| trees.damaged(Class::Log, key, what);
     let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
     let value = trees.whole(Class::Log, key, root)?;
-    let record: LogRecord =
-        decode(&value).map_err(|error| trees.damaged(Class::Log, key, error))?;
-    let (at, announced) = record.read().map_err(|error| trees.damaged(Class::Log, key, error))?;
+    let (at, announced) = decode::<(Time, Announced)>(&value)
+        .map_err(|error| trees.damaged(Class::Log, key, error))?;
     Ok((Epoch(epoch), at, announced))
 }
 

@@ -5,7 +5,6 @@ use super::plan::encoded;
 use super::trees::{Class, Trees, Writes};
 use crate::model::{Change, Event, Known, SyncId};
 use crate::store::assemble::{redact_event, redact_note};
-use crate::store::record::{EventRecord, NoteRecord};
 use crate::store::{StoreError, VersionNote};
 
 /// Adds to what a change writes what its redactions take out. The entries that the change itself
@@ -31,7 +30,7 @@ fn versions(
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     let item = keys::item(&change.feed, id);
-    for entry in trees.scan::<NoteRecord>(Class::Versions, item.clone()) {
+    for entry in trees.scan::<VersionNote>(Class::Versions, item.clone()) {
         let (key, record) = entry?;
         if writes.contains_key(&(Class::Versions, key.clone())) {
             continue;
@@ -40,7 +39,7 @@ fn versions(
             .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
         redact_note(&mut note);
         let what = || format!("a version of {id} in the feed {}", change.feed);
-        let record = encoded(trees, &NoteRecord::from(&note), what)?;
+        let record = encoded(trees, &note, what)?;
         trees.put(writes, Class::Versions, key, &record)?;
     }
     for key in trees.tree(Class::Bodies).scan_prefix(&item).keys() {
@@ -58,7 +57,7 @@ fn events(
     known: &Known,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    for entry in trees.scan::<EventRecord>(Class::Events, keys::feed(&change.feed)) {
+    for entry in trees.scan::<Event>(Class::Events, keys::feed(&change.feed)) {
         let (key, record) = entry?;
         let mut event =
             Event::try_from(record).map_err(|error| trees.damaged(Class::Events, &key, error))?;
@@ -67,7 +66,7 @@ fn events(
         }
         redact_event(&mut event, &known.native_shown);
         let what = || format!("an event of the feed {}", change.feed);
-        let record = encoded(trees, &EventRecord::from(&event), what)?;
+        let record = encoded(trees, &event, what)?;
         trees.put(writes, Class::Events, key, &record)?;
     }
     Ok(())

@@ -58,13 +58,13 @@ fn bodies(
         }
         let key = keys::item(&change.feed, &known.id);
         let Some(head) = trees.record::<HeadRecord>(Class::Heads, &key)? else { continue };
-        let place = keys::version_of(&key, head.body());
+        let place = keys::version_of(&key, head.body);
         let Some(old) = trees.get(Class::Bodies, &place)? else { continue };
         let what = || format!("the item {} of the feed {}", known.id, change.feed);
         let packed = delta::against(&old, known.tick.time(), newer)
             .map_err(|error| trees.unwritable(what(), error))?;
         if let Some(packed) = packed {
-            bodies.insert(known.id.clone(), (head.body(), packed));
+            bodies.insert(known.id.clone(), (head.body, packed));
         }
     }
     Ok(bodies)

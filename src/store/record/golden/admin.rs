@@ -1,14 +1,10 @@
 //! Specimens of feeds and of what polling remembers of them.
 
-use super::files::{URL, at, golden};
+use super::files::{URL, at};
 use super::*;
-use crate::websub::{Active, Manner, Pending, Secret, Wanted};
+use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
 
-pub(super) fn poll(url: &str, body: Option<u128>, backfill: Option<Backfill>) -> PollRecord {
-    poll_and_hub(url, body, backfill, (None, None))
-}
-
-pub(super) fn schedule() -> PollSchedule {
+fn schedule() -> PollSchedule {
     let span = |seconds| Some(std::time::Duration::from_secs(seconds));
     PollSchedule {
         noted: at(4),
@@ -27,35 +23,12 @@ pub(super) fn schedule() -> PollSchedule {
     }
 }
 
-pub(super) fn poll_and_hub(
-    url: &str,
-    body: Option<u128>,
-    backfill: Option<Backfill>,
-    others: (Option<HubSubscription>, Option<PollSchedule>),
-) -> PollRecord {
-    PollRecord::from(&poll_state(url, body, backfill, others))
-}
-
-/// One of a feed that is gone, at a host that asked for a pause.
-pub(super) fn paused_poll() -> PollRecord {
-    let others = (Some(hub()), Some(schedule()));
-    PollRecord::from(&PollState {
-        gone: 2,
-        pause: Some(HostPause { address: URL.to_owned(), until: at(5) }),
-        ..poll_state(URL, Some(u128::MAX - 1), Some(walk()), others)
-    })
-}
-
-fn poll_state(
-    url: &str,
-    body: Option<u128>,
-    backfill: Option<Backfill>,
-    (subscription, schedule): (Option<HubSubscription>, Option<PollSchedule>),
-) -> PollState {
+/// Of a feed that is gone, at a host that asked for a pause.
+pub(super) fn poll() -> PollState {
     PollState {
         feed: FeedName::new("news").unwrap(),
-        url: url.to_owned(),
-        body,
+        url: URL.to_owned(),
+        body: Some(u128::MAX - 1),
         etag: Some("W/\"1\"".to_owned()),
         last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
         answered_by: Some(URL.to_owned()),
@@ -64,15 +37,15 @@ fn poll_state(
         last_error: Some("timeout".to_owned()),
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
-        backfill,
-        subscription,
-        schedule,
-        gone: 0,
-        pause: None,
+        backfill: Some(walk()),
+        subscription: Some(hub()),
+        schedule: Some(schedule()),
+        gone: 2,
+        pause: Some(HostPause { address: URL.to_owned(), until: at(5) }),
     }
 }
 
-pub(super) fn walk() -> Backfill {
+fn walk() -> Backfill {
     Backfill {
         standing: WalkStanding::Stopped,
         trail: Some(Trail::Numbered),
@@ -91,7 +64,7 @@ pub(super) fn walk() -> Backfill {
     }
 }
 
-pub(super) fn hub() -> HubSubscription {
+fn hub() -> HubSubscription {
     HubSubscription {
         topic: URL.to_owned(),
         hubs: vec!["https://a.example/".to_owned(), "https://b.example/".to_owned()],
@@ -122,9 +95,10 @@ fn noise() -> Vec<Ignore> {
     ]
 }
 
-/// The same in two places of the list of subscriptions.
-pub(super) fn placed_feed() -> FeedRow {
-    let mut record = FeedRecord::try_from(secret_feed()).unwrap();
+/// A feed that shares, at a secret address, in two places of the list of subscriptions.
+pub(super) fn feed() -> FeedRecord {
+    let by = |text: &str| EndpointId::new(text).unwrap();
+    let name = |text: &str| FeedName::new(text).unwrap();
     let label = |text: &str| OutlineLabel {
         text: Some(text.to_owned()),
         title: Some("Über".to_owned()),
@@ -139,56 +113,8 @@ pub(super) fn placed_feed() -> FeedRow {
         label: label("own"),
         site: Some(URL.to_owned()),
     };
-    record.enrolment.places = vec![place(0, &[300, 2], 1), place(2, &[], 0)];
-    record.enrolment.next_place = 3;
-    FeedRow::from(&record)
-}
-
-/// A feed whose address is secret.
-fn secret_feed() -> FeedRow {
-    let mut record = FeedRecord::try_from(shared_feed()).unwrap();
-    record.options.secret = Some(true);
-    FeedRow::from(&record)
-}
-
-/// A feed that says how it takes part in sharing.
-pub(super) fn shared_feed() -> FeedRow {
-    let sharing = SharingOptions {
-        local: true,
-        title: Some("What we read".to_owned()),
-        sources: vec![FeedName::new("a").unwrap(), FeedName::new("b").unwrap()],
-        shares_with: vec![FeedName::new("c").unwrap()],
-        conflicts: ConflictPolicy::Prefer(EndpointId::new("gate.example").unwrap()),
-    };
-    let row = feed(Order::OldestFirst, true, noise(), true, sharing);
-    let enrolment = FeedRecord::try_from(listed_feed()).unwrap().enrolment;
-    FeedRow::from(&FeedRecord { enrolment, ..FeedRecord::try_from(row).unwrap() })
-}
-
-#[test]
-fn feeds_of_earlier_layouts_lack_what_came_later() {
-    let unshared = SharingOptions::default;
-    for (name, expected) in [
-        ("feed-6.hex", secret_feed()),
-        ("feed-5.hex", shared_feed()),
-        ("feed-4.hex", listed_feed()),
-        ("feed-3.hex", feed(Order::OldestFirst, true, noise(), true, unshared())),
-        ("feed-2.hex", feed(Order::OldestFirst, true, noise(), false, unshared())),
-        ("feed-1.hex", feed(Order::Auto, false, Vec::new(), false, unshared())),
-    ] {
-        assert_eq!(decode::<FeedRow>(&golden(name, &[])).unwrap(), expected, "{name}");
-    }
-}
-
-fn feed(
-    order: Order,
-    probe: bool,
-    ignore: Vec<Ignore>,
-    backfill: bool,
-    sharing: SharingOptions,
-) -> FeedRow {
-    FeedRow::from(&FeedRecord {
-        name: FeedName::new("news").unwrap(),
+    FeedRecord {
+        name: name("news"),
         url: URL.to_owned(),
         source: FeedSource::Api,
         standing: FeedStanding::Paused,
@@ -197,23 +123,20 @@ fn feed(
             deletions: Deletions::Eager,
             min_interval: Some(std::time::Duration::from_secs(300)),
             max_interval: Some(std::time::Duration::from_millis(86_400_500)),
-            order,
-            probe,
-            backfill,
-            ignore,
-            sharing,
-            secret: None,
+            order: Order::OldestFirst,
+            probe: true,
+            backfill: true,
+            ignore: noise(),
+            sharing: SharingOptions {
+                local: true,
+                title: Some("What we read".to_owned()),
+                sources: vec![name("a"), name("b")],
+                shares_with: vec![name("c")],
+                conflicts: ConflictPolicy::Prefer(by("gate.example")),
+            },
+            secret: Some(true),
             without: Without::default(),
         },
-        enrolment: Enrolment::default(),
-    })
-}
-
-/// The same with a place in the list of subscriptions.
-fn listed_feed() -> FeedRow {
-    let row = feed(Order::OldestFirst, true, Vec::new(), true, SharingOptions::default());
-    let by = |text: &str| EndpointId::new(text).unwrap();
-    FeedRow::from(&FeedRecord {
         enrolment: Enrolment {
             title: Some("Über".to_owned()),
             version: Count::new(3).unwrap(),
@@ -222,13 +145,13 @@ fn listed_feed() -> FeedRow {
                 Stamp::By(by("other:é")),
                 Stamp::When(at(-30)),
             ],
-            ..Enrolment::default()
+            places: vec![place(0, &[300, 2], 1), place(2, &[], 0)],
+            next_place: 3,
         },
-        ..FeedRecord::try_from(row).unwrap()
-    })
+    }
 }
 
-pub(super) fn subscription(gone: Option<Time>) -> SubscriptionRecord {
+pub(super) fn subscription() -> SubscriptionRecord {
     let tick = |seconds| Some(Tick::at(at(seconds)));
     SubscriptionRecord::from(&Subscription {
         manner: Manner::RssCloud,
@@ -244,7 +167,7 @@ pub(super) fn subscription(gone: Option<Time>) -> SubscriptionRecord {
             deliveries: 300,
             failures: 2,
             not_before: Some(at(91)),
-            gone,
+            gone: Some(at(90)),
             trouble: Some("the callback answered 500".to_owned()),
         }),
         pending: Some(Pending {
@@ -264,33 +187,7 @@ pub(super) fn history_record() -> HistoryRecord {
     history
 }
 
-/// Before `expires` was remembered.
-#[test]
-fn the_schedule_of_the_sixth_layout_is_read() {
-    let stored = golden("poll-6.hex", &[]);
-    let mut old = schedule();
-    old.hints.expires = None;
-    let sixth = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), (Some(hub()), Some(old)));
-    assert_eq!(decode::<PollRecord>(&stored).unwrap(), sixth);
-}
-
-/// Before pauses of hosts were remembered.
-#[test]
-fn the_polls_of_the_seventh_layout_are_read() {
-    let stored = golden("poll-7.hex", &[]);
-    let others = (Some(hub()), Some(schedule()));
-    let seventh = poll_and_hub(URL, Some(u128::MAX - 1), Some(walk()), others);
-    assert_eq!(decode::<PollRecord>(&stored).unwrap(), seventh);
-}
-
-pub(super) fn identity(sup_ids: SupIdBasis) -> IdentityRecord {
-    IdentityRecord::new(&EndpointId::own("gate.example").unwrap(), 7, sup_ids)
-}
-
-/// A store that was made before SUP ids could be made of anything else goes on with those it has.
-#[test]
-fn sup_ids_of_the_first_layout_are_made_of_the_endpoint() {
-    let stored = golden("identity-1.hex", &[]);
-    let first = decode::<IdentityRecord>(&stored).unwrap();
-    assert_eq!((first.sup_ids(), first), (SupIdBasis::Endpoint, identity(SupIdBasis::Endpoint)));
+pub(super) fn identity() -> IdentityRecord {
+    let endpoint = EndpointId::own("gate.example").unwrap();
+    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name }
 }

@@ -23,7 +23,8 @@ fn writes(entries: usize, turn: u8) -> Writes {
 
 /// Whose store it is.
 fn identity() -> IdentityRecord {
-    IdentityRecord::new(&crate::store::endpoint::random().unwrap(), 1, SupIdBasis::Name)
+    let endpoint = crate::store::endpoint::random().unwrap();
+    IdentityRecord { endpoint, fence: 1, sup_ids: SupIdBasis::Name }
 }
 
 fn open(path: &Path) -> Trees {
