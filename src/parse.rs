@@ -10,7 +10,6 @@
 mod again;
 mod amend;
 pub mod collection;
-mod date;
 mod decode;
 mod dialect;
 mod edits;
@@ -20,7 +19,6 @@ mod feed;
 mod head;
 mod json;
 mod limits;
-mod links;
 mod names;
 pub mod opml;
 mod out;
@@ -118,7 +116,7 @@ pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
 /// An entry on its own, with what it inherits and what there is to say of it.
 pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
     let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
-    let link = entry.link.as_deref().filter(|link| links::has_scheme(link));
+    let link = entry.link.as_deref().filter(|link| xml::address::has_scheme(link));
     Markup {
         format: document.format,
         xml: entry.markup.clone().into_owned(),

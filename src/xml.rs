@@ -3,12 +3,15 @@
 //! What is written here knows nothing of feeds and nothing of the rest of the program. Each byte of a
 //! text is looked at a bounded number of times, whatever the text is.
 
+pub mod address;
 pub mod attributes;
+mod date;
 mod escape;
 pub mod html;
 pub mod reference;
 pub mod tag;
 mod text;
 
+pub use date::{date, well_formed_date};
 pub use escape::{plain, plain_value, push_attribute, push_text, push_value};
 pub use text::{collapsed, cut, is_blank, is_char, is_name, is_space, shortened, trim, trimmed};

@@ -1,6 +1,7 @@
 //! What a response says of its own age: `Cache-Control`, `Expires`, `Retry-After`. Pure.
 
 use crate::model::Time;
+use crate::xml::date;
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
 use std::time::Duration;
@@ -24,8 +25,8 @@ pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let left = match max_age {
         Some(lifetime) => lifetime.checked_sub(age)?,
         None => {
-            let expires = text(headers, &EXPIRES).and_then(http_date)?;
-            let made = text(headers, &DATE).and_then(http_date).unwrap_or(now);
+            let expires = text(headers, &EXPIRES).and_then(date)?;
+            let made = text(headers, &DATE).and_then(date).unwrap_or(now);
             expires.since(made).checked_sub(age)?
         }
     };
@@ -35,14 +36,8 @@ pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
 /// How long the publisher asks to be left alone (RFC 9110 section 10.2.3).
 pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?;
-    let wait = seconds(value).or_else(|| http_date(value).map(|until| until.since(now)))?;
+    let wait = seconds(value).or_else(|| date(value).map(|until| until.since(now)))?;
     Some(wait.min(MAX_STATED))
-}
-
-/// A date of RFC 9110 section 5.6.7; weekdays are not believed.
-fn http_date(text: &str) -> Option<Time> {
-    let parser = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true);
-    parser.parse_timestamp(text.trim()).ok().map(|stamp| Time::from_unix(stamp.as_second()))
 }
 
 /// Delta-seconds; a number too large to hold is a very long time (RFC 9111 section 1.2.2).

@@ -248,7 +248,7 @@ impl<'a> Outline<'a, '_> {
                     let at = frame.start;
                     return Err(ParseError::Limit { what: "tombstones", limit, at });
                 }
-                let when = plain(attributes, "when").and_then(super::date::date);
+                let when = plain(attributes, "when").and_then(crate::xml::date);
                 let native_id = plain(attributes, "ref").map(xml::trim).unwrap_or_default();
                 if !native_id.is_empty() {
                     self.tombstones.push(EntryTombstone { native_id: native_id.to_owned(), when });

@@ -1,13 +1,13 @@
 //! The feed-level values.
 
 use super::Limits;
-use super::date::date;
 use super::dialect::{Dialect, plain, relation};
 use super::feed::{SUP, owned};
-use super::links::resolve;
 use super::names::Ns;
 use super::walker::{Attribute, Frame};
 use crate::model::{Head, Time};
+use crate::xml::address::resolve;
+use crate::xml::date;
 use crate::xml::html::{plain_text, plain_text_if_html};
 use crate::xml::{collapsed, trim};
 use std::borrow::Cow;

@@ -3,12 +3,12 @@
 mod item;
 
 use super::feed::owned;
-use super::links::{has_scheme, resolve};
 use super::{Limits, ParseError};
 use crate::model::{
     Completeness, Context, Entry, FeedDocument, Flaw, Flaws, Format, Head, Skeleton, SkeletonSlots,
     Warning,
 };
+use crate::xml::address::{has_scheme, resolve};
 use crate::xml::collapsed;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

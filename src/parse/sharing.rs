@@ -229,7 +229,7 @@ fn stand_alone(payload: &Payload) -> Option<Markup> {
 fn sharing(said: &SseSharing<'_>, url: Option<&Url>) -> Sharing {
     // SSE 0.91 writes dates, whose letters are in no order.
     let bound = |text: &str| match said.dialect {
-        SseDialect::Sse091 => sse::values::rfc822(text).map(|time| time.to_string()),
+        SseDialect::Sse091 => Time::parse_rfc2822(text).map(|time| time.to_string()),
         SseDialect::Sse | SseDialect::FeedSync => Some(text.to_owned()),
     };
     let bounds = said.since.zip(said.until);

@@ -23,9 +23,6 @@ pub use tree::{ATOM, Content, Element, Id, Tree};
 pub use values::Values;
 
 pub(super) use payload::needs;
-pub(in crate::parse) use values::rfc822;
-
-use crate::model::Time;
 
 /// The most bytes of a document.
 pub const BYTES_LIMIT: usize = 32 << 20;
@@ -45,11 +42,6 @@ pub const WEIGHT_LIMIT: usize = 128 << 20;
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
-
-/// Reads a date-time of SSE 0.91 (RFC 822); its weekday is not asked.
-pub fn parse_rfc822(text: &str) -> Option<Time> {
-    rfc822(text)
-}
 
 /// Whether a text has one of the namespaces of sync markup, as they stand in documents that cannot be
 /// read, too.

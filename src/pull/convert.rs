@@ -5,6 +5,7 @@ use super::splice::Target;
 use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use crate::parse::sse::{ATOM, Payload};
 use crate::render::{self, Neutral, shape::Shape, tree, tree::Element};
+use crate::xml::address;
 use url::Url;
 
 /// What a payload says in the markup of the target; `None` where it is that already. `id` identifies
@@ -51,8 +52,8 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
     }
     let own = match (target.family, &payload.values.id) {
         // An Atom id is an IRI (RFC 4287 section 4.2.6); a guid may be any text.
-        (Family::Atom, Some(id)) if is_absolute(id) => Some(id.clone()),
-        (Family::Atom, _) => Some(format!("x-sync-id:{}", percent_encoded(id))),
+        (Family::Atom, Some(id)) if address::is_address(id) => Some(id.clone()),
+        (Family::Atom, _) => Some(format!("x-sync-id:{}", address::percent_encoded(id))),
         (Family::Rss, id) => id.clone(),
     };
     if let Some(own) = own {
@@ -139,33 +140,6 @@ pub(super) fn markup(payload: &Payload) -> Markup {
 
 /// A link by the base that it stands in; as it is where there is none.
 fn absolute(link: &str, base: Option<&str>) -> String {
-    let joined = base.and_then(|base| Url::parse(base).ok()).and_then(|base| base.join(link).ok());
-    match joined.filter(|_| Url::parse(link).is_err()) {
-        Some(joined) => joined.into(),
-        None => link.to_owned(),
-    }
-}
-
-/// Whether a text has the form of an absolute IRI: a scheme, a colon, and no blanks.
-fn is_absolute(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(fits)
-        && !rest.is_empty()
-        && !text.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"'))
-}
-
-/// A text with everything but unreserved characters of RFC 3986 written as percent and hexadecimal.
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    let base = base.and_then(|base| Url::parse(base).ok());
+    address::resolve(link.into(), base.as_ref()).map_or_else(String::new, Into::into)
 }

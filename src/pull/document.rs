@@ -3,9 +3,9 @@
 use super::error::PullError;
 use super::item::Item;
 use super::text::{is_json, labelled_utf8};
-use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older};
+use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older, Time};
 use crate::parse::sse::{
-    self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup, parse_rfc822,
+    self, Payload, SseDialect, SseFeed, SseSharing, bare, mentions_sync_markup,
 };
 use crate::parse::{self, Limits};
 use crate::render::References;
@@ -128,10 +128,10 @@ fn sharing(said: &SseSharing<'_>, url: &Url) -> Sharing {
 /// The bounds of SSE 0.91 (section 2.1), which are dates, as texts that can be compared. Without `since`
 /// the feed is there from the beginning; without an `until` that can be read nobody can tell.
 fn bounds_091(since: Option<&str>, until: Option<&str>) -> Option<(String, String)> {
-    let until = parse_rfc822(until?)?.to_string();
+    let until = Time::parse_rfc2822(until?)?.to_string();
     match since.filter(|since| !since.trim().is_empty()) {
         None => Some((String::new(), until)),
-        Some(since) => Some((parse_rfc822(since)?.to_string(), until)),
+        Some(since) => Some((Time::parse_rfc2822(since)?.to_string(), until)),
     }
 }
 

@@ -8,13 +8,12 @@ mod html;
 
 use super::convert::tree::{Attribute, Element, Node, XHTML};
 use super::scope::ATOM;
+use crate::xml::address::{ADDRESS_LIMIT, behind_scheme};
 use std::borrow::Cow;
 use url::Url;
 
 pub use html::{absolute as absolute_html, decoded};
 
-/// The longest reference that is resolved, in bytes.
-const REFERENCE_LIMIT: usize = 8192;
 /// The namespace of Media RSS, with and without what some end it with.
 const MEDIA: &[&str] = &["http://search.yahoo.com/mrss/", "http://search.yahoo.com/mrss"];
 /// The namespace of `content:encoded`.
@@ -50,7 +49,7 @@ impl Base {
     /// The address that a relative reference leads to; `None` where it stays as it is.
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let reference = reference.trim();
-        if reference.len() > REFERENCE_LIMIT || Kind::of(reference) != Kind::Relative {
+        if reference.len() > ADDRESS_LIMIT || Kind::of(reference) != Kind::Relative {
             return None;
         }
         self.0.as_ref()?.join(reference).ok().map(Into::into)
@@ -92,37 +91,6 @@ impl Kind {
         };
         if has_scheme { Self::Absolute } else { Self::Relative }
     }
-}
-
-/// Whether a reference names its scheme, and something behind it (RFC 3986 section 3.1).
-pub fn has_scheme(reference: &str) -> bool {
-    behind_scheme(reference).is_some_and(|rest| !rest.is_empty())
-}
-
-/// What stands behind the scheme and its colon.
-fn behind_scheme(reference: &str) -> Option<&str> {
-    let (scheme, rest) = reference.split_once(':')?;
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    is_scheme.then_some(rest)
-}
-
-/// Whether a text is an absolute address without white space, as `atom:link` wants it.
-pub fn is_address(text: &str) -> bool {
-    has_scheme(text) && !text.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"'))
-}
-
-/// An absolute address as one: what may not stand in it is percent-encoded, as a browser does that
-/// follows it. What names no scheme, or is not one even so, stays as it is.
-pub fn encoded(address: String) -> String {
-    let address = match address.trim() {
-        trimmed if trimmed.len() < address.len() => trimmed.to_owned(),
-        _ => address,
-    };
-    if is_address(&address) || !has_scheme(&address) || address.len() > REFERENCE_LIMIT {
-        return address;
-    }
-    Url::parse(&address).map_or(address, Into::into)
 }
 
 /// Makes all references of an entry or a feed's head absolute, those in its HTML included. Answers
@@ -323,14 +291,6 @@ mod tests {
         let mut root = tree::read(xml, &Context::default()).unwrap();
         assert!(!make_absolute(&mut root, "", &Base::new("https://pub.example/")));
         assert!(!make_absolute(&mut root, "", &Base::new("no address")));
-    }
-
-    #[test]
-    fn addresses_with_blanks_are_encoded_and_not_lost() {
-        let made = |text: &str| encoded(text.to_owned());
-        assert_eq!(made(" https://a.example/x y "), "https://a.example/x%20y");
-        assert_eq!(made("https://a.example/ü"), "https://a.example/ü");
-        assert_eq!(made("no scheme"), "no scheme");
     }
 
     #[test]

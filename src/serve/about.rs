@@ -237,8 +237,7 @@ fn unchanged(name: &FeedName, quiet: &[Quiet]) -> Markup {
 fn item(name: &FeedName, id: &str, title: &str) -> Markup {
     let title = if title.is_empty() { id } else { title };
     // A sync id may hold what has a meaning in an address, where a plus is no space.
-    let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    let id = id.replace('+', "%20");
+    let id = crate::xml::address::percent_encoded(id);
     html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
 }
 

@@ -58,6 +58,6 @@ pub(super) fn part(name: &FeedName, snapshot: Option<&Snapshot>) -> Markup {
 
 fn item(name: &FeedName, known: &Known) -> Markup {
     let title = if known.title.is_empty() { known.id.as_str() } else { &known.title };
-    let id: String = url::form_urlencoded::byte_serialize(known.id.as_str().as_bytes()).collect();
-    html! { a href={ "/feeds/" (name) "/items/" (id.replace('+', "%20")) } { (text(title)) } }
+    let id = crate::xml::address::percent_encoded(known.id.as_str());
+    html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
 }

@@ -2,7 +2,8 @@
 
 use crate::model::Time;
 use crate::parse::out::Out;
-use crate::parse::sse::rfc822;
+use crate::xml::address::percent_encoded;
+use crate::xml::well_formed_date;
 
 /// What a collection is called that does not say it.
 const UNTITLED: &str = "Collection";
@@ -50,8 +51,8 @@ impl Fields {
                 let said = Some((text.to_owned(), is_html(text))).filter(|_| !text.is_empty());
                 return put(&mut self.content, said);
             }
-            "pubDate" | "published" => return put(&mut self.published, date(text)),
-            "updated" => return put(&mut self.updated, date(text)),
+            "pubDate" | "published" => return put(&mut self.published, well_formed_date(text)),
+            "updated" => return put(&mut self.updated, well_formed_date(text)),
             "category" if !text.is_empty() => {
                 self.categories.push(text.to_owned());
                 return true;
@@ -139,20 +140,7 @@ fn put<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
     }
 }
 
-fn date(text: &str) -> Option<Time> {
-    Time::parse_rfc3339(text).ok().or_else(|| rfc822(text))
-}
-
 /// Whether a text of no stated kind is HTML: it has a tag that ends, or one that needs no end.
 pub fn is_html(text: &str) -> bool {
     ["</", "/>", "<br>", "<img ", "<p>"].iter().any(|tag| text.contains(tag))
-}
-
-/// A text with everything but unreserved characters of RFC 3986 written as percent and hexadecimal.
-fn percent_encoded(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let encoded = |byte: u8| {
-        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(encoded).collect()
 }

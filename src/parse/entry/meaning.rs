@@ -3,12 +3,12 @@
 // Texts are passed as `&Cow` because copying one that is borrowed copies nothing.
 #![allow(clippy::ptr_arg)]
 
-use super::super::date::date;
 use super::super::dialect::{Dialect, plain, relation};
-use super::super::links::{is_web, resolve};
 use super::super::names::Ns;
 use super::super::walker::{Attribute, Frame};
 use crate::model::{Context, Entry, Field, Slots, Time};
+use crate::xml::address::{is_web, resolve};
+use crate::xml::date;
 use crate::xml::html::{plain_text, plain_text_if_html};
 use crate::xml::{self, collapsed, trim};
 use std::borrow::Cow;

@@ -2,10 +2,10 @@
 
 use super::super::dialect::Dialect;
 use super::super::edits::{Edit, Edits};
-use super::super::links::has_scheme;
 use super::super::walker::Walker;
 use super::ParseError;
 use crate::model::{Context, Head, Skeleton, SkeletonSlots};
+use crate::xml::address::has_scheme;
 use std::borrow::Cow;
 use std::ops::Range;
 

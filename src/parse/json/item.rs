@@ -1,9 +1,9 @@
 //! One item of a JSON Feed.
 
-use super::super::date::date;
-use super::super::links::resolve;
 use super::Limits;
 use crate::model::{Context, Entry, Field, Slots};
+use crate::xml::address::resolve;
+use crate::xml::date;
 use crate::xml::{collapsed, trimmed};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -13,15 +13,15 @@
 mod tests;
 
 use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, read};
-use crate::model::{
-    OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Time, Warning,
-};
+use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use crate::parse::names::XML_URI;
 use crate::parse::out::{Out, root};
-use crate::parse::sse::{ATOM, Id, SseDialect, Tree, rfc822};
+use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
 use crate::render::sx091;
+use crate::xml::address::is_web;
 use crate::xml::is_name;
+use crate::xml::well_formed_date;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         };
         let title = list.title.as_deref().unwrap_or_default();
         self.out.element("title", "", title);
-        if let Some(time) = said("dateModified").and_then(date) {
+        if let Some(time) = said("dateModified").and_then(well_formed_date) {
             self.out.element("updated", "", &time.to_string());
         }
         // RFC 4287 section 4.1.1 wants an author where entries name none.
@@ -225,7 +225,7 @@ impl<'a> Writer<'a> {
         if let (Some(_), Some(address)) = (site, address) {
             self.out.link(&[("rel", "related"), ("type", "application/xml"), ("href", address)]);
         }
-        if let Some(time) = outline.attribute("created").and_then(date) {
+        if let Some(time) = outline.attribute("created").and_then(well_formed_date) {
             self.out.element("published", "", &time.to_string());
         }
         if let Some(time) = updated.and_then(Stamp::when) {
@@ -482,15 +482,4 @@ fn address(outline: &Outline) -> Option<&str> {
         }
         OutlineKind::Text => None,
     }
-}
-
-/// A date as lists write it (RFC 822), and as they should not.
-fn date(text: &str) -> Option<Time> {
-    rfc822(text).or_else(|| Time::parse_rfc3339(text.trim()).ok())
-}
-
-/// Whether an address can be followed by a reader.
-fn is_web(address: &str) -> bool {
-    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"))
 }

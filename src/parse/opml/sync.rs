@@ -1,7 +1,7 @@
 //! The `sx:sync` of an outline (SSE 0.91 sections 2.3 to 2.5 and 5).
 
-use crate::model::{Count, EndpointId, Stamp, SyncId};
-use crate::parse::sse::{CONFLICT_LIMIT, UPDATE_LIMIT, rfc822};
+use crate::model::{Count, EndpointId, Stamp, SyncId, Time};
+use crate::parse::sse::{CONFLICT_LIMIT, UPDATE_LIMIT};
 use crate::sync::{Conflict091, Item091};
 
 /// What is kept of a conflict: the markup between the tags of its `sx:conflict`.
@@ -34,7 +34,8 @@ fn flag(attributes: &Attributes<'_>, name: &str) -> Result<bool, String> {
 /// `when` and `by`; an empty one is as good as none (section 2.4).
 fn stamp(attributes: &Attributes<'_>) -> Result<Stamp, String> {
     let when = value(attributes, "when").map(|text| {
-        rfc822(text).ok_or_else(|| format!("its when {:?} is no date of RFC 822", short(text)))
+        Time::parse_rfc2822(text)
+            .ok_or_else(|| format!("its when {:?} is no date of RFC 822", short(text)))
     });
     let by = value(attributes, "by").map(|text| EndpointId::new(text).map_err(|e| e.to_string()));
     match (when.transpose()?, by.transpose()?) {

@@ -3,9 +3,8 @@
 use super::payload::needs;
 use super::sync::{invalid, number, required};
 use super::tree::{ATOM, Element, Id, Tree};
-use super::values::rfc822;
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
-use crate::model::{EndpointId, Family, Shared, Stamp, SyncId};
+use crate::model::{EndpointId, Family, Shared, Stamp, SyncId, Time};
 use crate::sync::{Conflict091, Item091, from_091};
 
 const SYNC: &str = "sx:sync";
@@ -139,8 +138,9 @@ fn stamp(tree: &Tree<'_>, element: &Element<'_>, name: &'static str) -> Result<S
     let fault = |fault| tree.fault(element.span.start, fault);
     let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
     let wanted = &"a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
-    let when = value("when")
-        .map(|text| rfc822(text).ok_or_else(|| fault(invalid(name, "when", text, wanted))));
+    let when = value("when").map(|text| {
+        Time::parse_rfc2822(text).ok_or_else(|| fault(invalid(name, "when", text, wanted)))
+    });
     let by = value("by").map(|text| {
         EndpointId::new(text).map_err(|error| fault(invalid(name, "by", text, &error)))
     });

@@ -2,8 +2,7 @@
 
 use super::tree::{ATOM, Id, Tree};
 use crate::model::{Family, Time};
-use crate::parse::links::ADDRESS_LIMIT;
-use jiff::fmt::rfc2822::DateTimeParser;
+use crate::xml::address::{ADDRESS_LIMIT, has_scheme, resolve};
 use url::Url;
 
 /// The namespace of `content:encoded`.
@@ -106,15 +105,8 @@ fn base_of(tree: &Tree<'_>, id: Id) -> Option<Url> {
 
 /// A reference made absolute by the `xml:base` in scope of an element, as far as that says one.
 fn resolved(tree: &Tree<'_>, id: Id, reference: &str) -> String {
-    let reference = reference.trim();
-    // A link that is absolute stays as it is written, and an empty one is none.
-    let may_be = !reference.is_empty() && reference.len() <= ADDRESS_LIMIT;
-    let is_relative = may_be && Url::parse(reference).is_err();
-    let base = if is_relative { base_of(tree, id) } else { None };
-    match base.and_then(|base| base.join(reference).ok()) {
-        Some(absolute) => absolute.into(),
-        None => reference.to_owned(),
-    }
+    let base = if has_scheme(reference.trim()) { None } else { base_of(tree, id) };
+    resolve(reference.into(), base.as_ref()).unwrap_or_default().into_owned()
 }
 
 /// An Atom text construct (RFC 4287 section 3.1): XHTML comes as its markup.
@@ -152,7 +144,7 @@ fn read_rss(tree: &Tree<'_>, item: Id, values: &mut Values) {
                 "link" => set(&mut values.link, &resolved(tree, id, &plain())),
                 "description" => set(&mut description, &plain()),
                 "author" => set(&mut values.author, &plain()),
-                "pubDate" => values.published = rfc822(&plain()).or(values.published),
+                "pubDate" => values.published = Time::parse_rfc2822(&plain()).or(values.published),
                 _ => {}
             },
             _ => {}
@@ -188,13 +180,6 @@ fn read_collected(tree: &Tree<'_>, item: Id, values: &mut Values) {
     }
     values.date = values.date.or(said.date);
     values.published = values.published.or(said.published);
-}
-
-/// Reads an RFC 822 date-time; its weekday is often wrong and never asked.
-pub(in crate::parse) fn rfc822(text: &str) -> Option<Time> {
-    let timestamp =
-        DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
-    Some(Time::from_unix(timestamp.as_second()))
 }
 
 fn set(value: &mut Option<String>, text: &str) {

@@ -9,8 +9,8 @@ use super::neutral::{CONTENT, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING,
 use super::tree::{Attribute, Element};
 use crate::model::{Family, Time};
 use crate::render::media;
-use crate::render::references::is_address;
 use crate::render::scope::ATOM;
+use crate::xml::address::is_address;
 
 impl Neutral {
     /// As the element of an entry in the target's format, without id.

@@ -6,8 +6,8 @@ use super::neutral::DUBLIN_CORE;
 use super::tree::{self, Attribute, Element};
 use crate::model::{Context, Skeleton};
 use crate::render::Addresses;
-use crate::render::references::is_address;
 use crate::render::scope::ATOM;
+use crate::xml::address::is_address;
 use crate::xml::html::plain_text;
 
 /// The namespace of `itunes:image`.

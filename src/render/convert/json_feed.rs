@@ -4,8 +4,8 @@ use super::atom_date;
 use super::category::Tags;
 use super::tree::Element;
 use crate::model::{Card, Markup, Skeleton, Time};
-use crate::render::references::is_address;
 use crate::render::scope::ATOM;
+use crate::xml::address::is_address;
 use serde_json::Value;
 
 /// The namespace of Media RSS.

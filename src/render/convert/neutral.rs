@@ -8,6 +8,7 @@ use crate::model::{Card, Family, Format, Markup, Time};
 use crate::render::references::{self, Base};
 use crate::render::scope::ATOM;
 use crate::xml;
+use crate::xml::address;
 use crate::xml::html::plain_text;
 
 /// The namespace of Dublin Core.
@@ -180,11 +181,11 @@ impl Neutral {
         let summary = texts.find(|text| !same(text));
         let link = self.link.take().or(reading.alternate).or(reading.permalink);
         let language = self.language.take().or(entry.language);
-        let link = link.map(references::encoded);
+        let link = link.map(address::encoded);
         let mut links = entry.links;
         let addresses = links.iter_mut().flat_map(|link| &mut link.attributes);
         for address in addresses.filter(|part| part.namespace.is_empty() && part.name == "href") {
-            address.value = references::encoded(std::mem::take(&mut address.value));
+            address.value = address::encoded(std::mem::take(&mut address.value));
         }
         links.retain(|other| {
             other.attribute("rel") != Some("alternate")
@@ -205,10 +206,10 @@ impl Neutral {
             ..entry
         };
         for enclosure in &mut self.enclosures {
-            enclosure.address = references::encoded(std::mem::take(&mut enclosure.address));
+            enclosure.address = address::encoded(std::mem::take(&mut enclosure.address));
         }
         for address in self.comments.iter_mut().map(|(address, _)| address) {
-            *address = references::encoded(std::mem::take(address));
+            *address = address::encoded(std::mem::take(address));
         }
         if let (Some((_, count)), Some(said)) = (&mut self.comments, reading.count) {
             count.get_or_insert(said);

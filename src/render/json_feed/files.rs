@@ -2,7 +2,7 @@
 
 use crate::render::convert::tree::Element;
 use crate::render::convert::{Neutral, Text};
-use crate::render::references::is_address;
+use crate::xml::address::is_address;
 use serde_json::{Map, Value};
 
 /// The namespaces of Media RSS, and of podcasts.

@@ -8,12 +8,17 @@ use jiff::tz::Offset;
 const DATE_LIMIT: usize = 128;
 
 /// Reads a date; `None` where it cannot be read. A date without a zone is taken for UTC.
-pub(super) fn date(text: &str) -> Option<Time> {
+pub fn date(text: &str) -> Option<Time> {
     let text = text.trim();
     if text.is_empty() || text.len() > DATE_LIMIT || !text.is_ascii() {
         return None;
     }
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
+}
+
+/// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed at.
+pub fn well_formed_date(text: &str) -> Option<Time> {
+    Time::parse_rfc3339(text).ok().or_else(|| Time::parse_rfc2822(text))
 }
 
 /// `2026-11-20`, `2026-11-20T16:20`, `2026-11-20 16:20:05.5 +0100` and the like (W3C-DTF and its
