@@ -1,8 +1,8 @@
 //! The text that a reader would see of a value that may be HTML.
 
 use super::noise::address;
-use crate::xml::html::{Piece, Pieces, TagRule};
-use std::borrow::Cow;
+use crate::xml::html::{Piece, Pieces, TagRule, attribute};
+use crate::xml::reference::html;
 
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];
@@ -85,23 +85,12 @@ impl Text {
 
 fn reference(out: &mut Text, name: &str) {
     let is_more = !name.starts_with('#') && !FEW.contains(&name);
-    let found = resolve(name);
+    let found = html(name);
     out.has_more |= is_more && found.is_some();
     match found.filter(|_| !is_more || out.references == References::All) {
         Some(text) => out.words(&text),
         None => ["&", name, ";"].into_iter().for_each(|text| out.words(text)),
     }
-}
-
-fn resolve(name: &str) -> Option<Cow<'static, str>> {
-    if let Some(number) = name.strip_prefix('#') {
-        let code = match number.strip_prefix(['x', 'X']) {
-            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-            None => number.parse().ok()?,
-        };
-        return char::from_u32(code).map(|c| Cow::Owned(c.to_string()));
-    }
-    crate::xml::reference::named(name).map(Cow::Borrowed)
 }
 
 fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {
@@ -156,17 +145,6 @@ fn is_inline(name: &str, inside: &str) -> bool {
     )
 }
 
-fn attribute(inside: &str, wanted: &str) -> Option<String> {
-    let lower = inside.to_ascii_lowercase();
-    let at = lower.find(&format!("{wanted}="))?;
-    let value = inside.get(at + wanted.len() + 1..)?;
-    let value = match value.chars().next()? {
-        quote @ ('"' | '\'') => value.get(1..)?.split(quote).next()?,
-        _ => value.split(|c: char| c.is_whitespace()).next()?,
-    };
-    Some(value.replace("&amp;", "&"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +188,10 @@ mod tests {
         let old = visible("<a href=\"http://a.example/page/one?utm_source=x\">it</a>");
         assert_eq!(old, visible("<a rel=x href='https://b.example/page/one'>it</a>"));
         assert_ne!(old, visible("<a href='https://b.example/page/two'>it</a>"));
+        assert_eq!(
+            old,
+            visible("<a data-href='/x' HREF = 'https://b.example/page&#47;one'>it</a>")
+        );
     }
 
     #[test]

@@ -84,6 +84,8 @@ mod tests {
             (vec![("cache-control", "max-age=99999999999999999999999")], Some(MAX_STATED)),
             (vec![("expires", "Fri, 20 Nov 2026 16:30:05 GMT")], secs(600)),
             (vec![("expires", "Mon, 20 Nov 2026 16:30:05 GMT")], secs(600)),
+            (vec![("expires", "Friday, 20-Nov-26 16:30:05 GMT")], secs(600)),
+            (vec![("expires", "Fri Nov 20 16:30:05 2026")], secs(600)),
             (vec![("expires", "0")], None),
             (vec![("expires", "Fri, 20 Nov 2026 16:00:00 GMT")], None),
             // A server with a wrong clock is measured by that clock.

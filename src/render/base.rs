@@ -12,10 +12,11 @@
 //! such text is cut out of the page, and those that take it as relative to the feed lead nowhere.
 
 use super::head::resolve;
-use super::relative::{References, in_text};
+use super::relative::References;
 use crate::model::Markup;
 use crate::xml;
 use crate::xml::tag;
+use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
 
@@ -51,14 +52,13 @@ impl Bases<'_> {
             None => written.and_then(|link| document.join(&xml::plain_value(link)).ok()),
         };
         let channel = self.channel.and_then(page_address);
-        let equal = |base: &Url, ranges: &[Range<usize>]| {
-            ranges.iter().all(|range| {
-                let value = markup.xml.get(range.clone()).unwrap_or_default();
-                let value = in_text(value);
-                base.join(&value).ok() == document.join(&value).ok()
-            })
+        let equal = |base: &Url, values: &[Cow<'_, str>]| {
+            values.iter().all(|value| base.join(value).ok() == document.join(value).ok())
         };
-        let (structural, content) = (&references.structural, &references.content);
+        let written = |range: &Range<usize>| xml::plain_value(xml::cut(&markup.xml, range.clone()));
+        let structural: Vec<Cow<'_, str>> = references.structural.iter().map(written).collect();
+        let content: Vec<Cow<'_, str>> = references.content.iter().map(Cow::from).collect();
+        let (structural, content) = (&structural, &content);
         let page = page.filter(|page| {
             equal(page, content)
                 || references.has_fragments

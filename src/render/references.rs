@@ -12,7 +12,7 @@ use crate::xml::address::{ADDRESS_LIMIT, behind_scheme};
 use std::borrow::Cow;
 use url::Url;
 
-pub use html::{absolute as absolute_html, decoded};
+pub use html::{ATTRIBUTES as HTML_ATTRIBUTES, absolute as absolute_html};
 
 /// The namespace of Media RSS, with and without what some end it with.
 const MEDIA: &[&str] = &["http://search.yahoo.com/mrss/", "http://search.yahoo.com/mrss"];
@@ -73,7 +73,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a value is whose references to characters are resolved ([`decoded`]).
+    /// What a value is whose references to characters are resolved (`xml::html::decoded_value`).
     pub fn of(value: &str) -> Self {
         let value = value.trim();
         // What still begins with a reference or a quote was escaped too often.
@@ -291,14 +291,5 @@ mod tests {
         let mut root = tree::read(xml, &Context::default()).unwrap();
         assert!(!make_absolute(&mut root, "", &Base::new("https://pub.example/")));
         assert!(!make_absolute(&mut root, "", &Base::new("no address")));
-    }
-
-    #[test]
-    fn addresses_are_told_from_other_texts() {
-        assert!(is_address("https://a/b") && is_address("urn:x:y") && is_address("tag:a,2026:1"));
-        assert!(
-            !is_address("12") && !is_address("/a") && !is_address("a b:c") && !is_address("x:")
-        );
-        assert!(!is_address("https://a/b c"));
     }
 }

@@ -4,20 +4,18 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
-use super::references::{Kind, decoded};
-use crate::xml;
+use super::references::{HTML_ATTRIBUTES, Kind};
+use crate::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 use crate::xml::tag;
+use crate::xml::{self, cut, reference};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// The most references of one element that are looked at, of each kind, and places that are noted.
 const REFERENCE_LIMIT: usize = 1_000;
 /// The longest value of an attribute in text that is read as one, in bytes.
 const VALUE_LIMIT: usize = 4_096;
-/// The longest name of an attribute that is looked for, in bytes.
-const NAME_LIMIT: usize = 12;
 /// Elements that contain text or markup for people, by local name.
 const CONTENT: [&str; 12] = [
     "body",
@@ -38,19 +36,15 @@ const ADDRESSES: [&str; 9] =
     ["commentRss", "comments", "docs", "icon", "link", "logo", "origLink", "uri", "url"];
 /// Attributes of the formats that are addresses, by local name.
 const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
-/// Attributes of HTML that are addresses.
-const HTML: [&str; 9] =
-    ["action", "background", "cite", "data", "href", "longdesc", "poster", "src", "srcset"];
-
-/// The relative references of one element; ranges are places in its text. What stands where an element
+/// The relative references of one element; What stands where an element
 /// around it within names a base of its own is relative to that, and counts only as far as that base
 /// is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
-    /// Those of the format that are more than a fragment.
+    /// Those of the format that are more than a fragment, by their places in the text.
     pub structural: Vec<Range<usize>>,
-    /// Those in text or markup for people that are more than a fragment.
-    pub content: Vec<Range<usize>>,
+    /// Those in text or markup for people that are more than a fragment, as they read.
+    pub content: Vec<String>,
     /// Whether text or markup has a reference that is a fragment alone.
     pub has_fragments: bool,
     /// The first link to the entry's page, where that is relative.
@@ -86,11 +80,21 @@ impl References {
             let around = depth;
             depth += usize::from(matches!(event, Event::Start(_)));
             match (event, &mut content) {
-                (Event::Start(_), Some(content)) => content.depth += 1,
+                (Event::Start(tag), Some(content)) => {
+                    content.depth += 1;
+                    content.has_any |= found.take_markup(&tag);
+                }
+                (Event::Empty(tag), Some(content)) => content.has_any |= found.take_markup(&tag),
+                (Event::Text(text), Some(content)) => content.text.push_str(&text.xml10_content()),
+                (Event::CData(text), Some(content)) => content.text.push_str(&text.xml10_content()),
+                (Event::GeneralRef(name), Some(content)) => {
+                    reference::push(&mut content.text, &name);
+                }
                 (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
-                (Event::End(_), Some(open)) => {
-                    found.take_content(xml, open, before);
-                    content = None;
+                (Event::End(_), Some(_)) => {
+                    if let Some(content) = content.take() {
+                        found.take_content(content);
+                    }
                 }
                 (Event::Start(tag) | Event::Empty(tag), None) => {
                     let place = before + 1 + tag.name().0.len();
@@ -111,7 +115,8 @@ impl References {
                         based = based.or(Some(around));
                     }
                     if CONTENT.contains(&name) {
-                        content = Some(Content { place, start: after, depth: 0, has_base });
+                        let (depth, text, has_any) = (0, String::new(), false);
+                        content = Some(Content { place, depth, has_base, text, has_any });
                     } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
                         address = Some((after, name == "link", name == "guid"));
                     }
@@ -146,7 +151,7 @@ impl References {
     fn take_base(&mut self, xml: &str, range: Range<usize>) -> bool {
         let text = xml.get(range.clone()).unwrap_or_default();
         let Some(base) = tag::find(text, "xml:base") else { return false };
-        let value = decoded(base.value);
+        let value = xml::plain_value(base.value);
         // An empty one is the base around it.
         if value.trim().is_empty() || Kind::of(&value) == Kind::Relative {
             push(
@@ -162,7 +167,7 @@ impl References {
         let text = xml.get(range.clone()).unwrap_or_default();
         for written in tag::attributes(text) {
             if STRUCTURAL.contains(&local(written.name))
-                && Kind::of(&decoded(written.value)) == Kind::Relative
+                && Kind::of(&xml::plain_value(written.value)) == Kind::Relative
             {
                 let value = range.start + written.range.start..range.start + written.range.end;
                 push(&mut self.structural, value);
@@ -185,75 +190,64 @@ impl References {
         }
         let all = xml.get(range.clone()).unwrap_or_default();
         let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
-        if let (Kind::Relative, Some(offset)) = (Kind::of(&decoded(value)), offset) {
+        if let (Kind::Relative, Some(offset)) = (Kind::of(&xml::plain_value(value)), offset) {
             let at = range.start + offset;
             push(&mut self.structural, at..at + value.len());
         }
     }
 
-    fn take_content(&mut self, xml: &str, content: &Content, end: usize) {
+    /// Takes the markup in the text of an element that has ended.
+    fn take_content(&mut self, content: Content) {
         // What has a base of its own needs none.
         if content.has_base {
             return;
         }
-        let before = (self.content.len(), self.has_fragments);
-        self.has_fragments = false;
-        self.scan(xml, content.start..end);
-        if self.content.len() > before.0 || self.has_fragments {
+        let mut has_any = content.has_any;
+        for piece in Pieces::new(&content.text, TagRule::All) {
+            let Piece::Tag(tag) = piece else { continue };
+            for attribute in html::attributes(tag) {
+                let value = cut(tag, attribute.value);
+                has_any |= self.take_value(attribute.name, &decoded_value(value));
+            }
+        }
+        if has_any {
             push(&mut self.places, content.place);
         }
-        self.has_fragments |= before.1;
     }
 
-    /// Finds attributes of HTML in text, whether its markup is escaped or not.
-    fn scan(&mut self, xml: &str, range: Range<usize>) {
-        let text = xml.get(range.clone()).unwrap_or_default();
-        let bytes = text.as_bytes();
-        let mut in_tag = false;
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            let rest = bytes.get(at..).unwrap_or_default();
-            match byte {
-                b'<' => in_tag = true,
-                b'>' => in_tag = false,
-                b'&' if rest.starts_with(b"&lt;") => in_tag = true,
-                b'&' if rest.starts_with(b"&gt;") => in_tag = false,
-                b'=' if in_tag && is_html_address(bytes.get(..at).unwrap_or_default()) => {
-                    if let Some((value, end)) = attribute_value(text, at + 1) {
-                        match Kind::of(&in_text(text.get(value.clone()).unwrap_or_default())) {
-                            Kind::Relative => push(
-                                &mut self.content,
-                                range.start + value.start..range.start + value.end,
-                            ),
-                            Kind::Fragment => self.has_fragments = true,
-                            Kind::Absolute => {}
-                        }
-                        at = end;
-                        continue;
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
+    /// Takes the attributes of a tag that stands as markup in text for people; answers whether it has a
+    /// reference that needs a base.
+    fn take_markup(&mut self, tag: &BytesStart<'_>) -> bool {
+        tag::attributes(tag.attributes_raw()).fold(false, |has_any, written| {
+            has_any | self.take_value(written.name, &xml::plain_value(written.value))
+        })
+    }
+
+    /// Takes a value of an attribute of HTML; answers whether it is a reference that needs a base.
+    fn take_value(&mut self, name: &str, value: &str) -> bool {
+        if value.len() > VALUE_LIMIT
+            || !HTML_ATTRIBUTES.iter().any(|a| a.eq_ignore_ascii_case(name))
+        {
+            return false;
         }
+        match Kind::of(value) {
+            Kind::Relative => push(&mut self.content, value.to_owned()),
+            Kind::Fragment => self.has_fragments = true,
+            Kind::Absolute => return false,
+        }
+        true
     }
 }
 
 /// An open element with text or markup.
 struct Content {
     place: usize,
-    start: usize,
     depth: usize,
     has_base: bool,
-}
-
-/// The value of an attribute in text, whether its markup is escaped or not: references to characters
-/// may be those of the XML and those of the HTML within it (`&amp;#109;ailto:`).
-pub fn in_text(value: &str) -> Cow<'_, str> {
-    match decoded(value) {
-        Cow::Borrowed(value) => Cow::Borrowed(value),
-        Cow::Owned(once) => Cow::Owned(decoded(&once).into_owned()),
-    }
+    /// Its text, in which markup may be.
+    text: String,
+    /// Whether its own markup has a reference that needs a base.
+    has_any: bool,
 }
 
 fn push<T>(list: &mut Vec<T>, one: T) {
@@ -279,52 +273,14 @@ fn leads_to_page(tag: &BytesStart<'_>) -> bool {
     tag::find(tag.attributes_raw(), "rel").is_none_or(|relation| relation.value == "alternate")
 }
 
-/// Whether what ends here is the name of an attribute of HTML that is an address.
-fn is_html_address(before: &[u8]) -> bool {
-    let before = before.trim_ascii_end();
-    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_:".contains(*byte);
-    let length = before.iter().rev().take(NAME_LIMIT).take_while(is_name).count();
-    let name = before.get(before.len() - length..).unwrap_or_default();
-    let starts = before.len().checked_sub(length + 1).and_then(|at| before.get(at));
-    HTML.iter().any(|wanted| name.eq_ignore_ascii_case(wanted.as_bytes()))
-        && starts.is_some_and(|byte| byte.is_ascii_whitespace() || b"\"'/;".contains(byte))
-}
-
-/// Quotes as they stand in text, markup escaped or not.
-const QUOTES: [&str; 8] = ["\"", "'", "&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"];
-
-/// The value behind an `=`, and where it ends with its quote. Of a list of pictures, the first.
-fn attribute_value(text: &str, from: usize) -> Option<(Range<usize>, usize)> {
-    let rest = text.get(from..)?;
-    let start = from + (rest.len() - rest.trim_ascii_start().len());
-    let rest = text.get(start..)?;
-    let mut limit = rest.len().min(VALUE_LIMIT);
-    while !rest.is_char_boundary(limit) {
-        limit -= 1;
-    }
-    let rest = rest.get(..limit)?;
-    let Some(quote) = QUOTES.into_iter().find(|quote| rest.starts_with(quote)) else {
-        let ends = |c: char| c.is_ascii_whitespace() || "\"'<>".contains(c);
-        let end = rest.find(ends).unwrap_or(rest.len());
-        let end = rest.get(..end).and_then(|value| value.find("&gt;")).unwrap_or(end);
-        return Some((start..start + end, start + end));
-    };
-    let inside = rest.get(quote.len()..)?;
-    let length = inside.find(quote)?;
-    let start = start + quote.len();
-    Some((start..start + length, start + length + quote.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(xml: &str) -> (Vec<&str>, Vec<&str>, bool) {
+    fn found(xml: &str) -> (Vec<&str>, Vec<String>, bool) {
         let found = References::of(xml);
-        let texts = |ranges: &[Range<usize>]| -> Vec<&str> {
-            ranges.iter().map(|range| xml.get(range.clone()).unwrap()).collect()
-        };
-        (texts(&found.structural), texts(&found.content), found.has_fragments)
+        let structural = found.structural.iter().map(|range| &xml[range.clone()]).collect();
+        (structural, found.content, found.has_fragments)
     }
 
     #[test]
@@ -333,7 +289,10 @@ mod tests {
                    <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
                    href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
                    <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
-        assert_eq!(found(xml), (vec!["/a"], vec!["b.html", "/d", "?e=1"], true));
+        assert_eq!(
+            found(xml),
+            (vec!["/a"], ["b.html", "/d", "?e=1"].map(str::to_owned).to_vec(), true)
+        );
         let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";

@@ -119,4 +119,13 @@ mod tests {
         assert_eq!(made("https://a.example/ü"), "https://a.example/ü");
         assert_eq!(made("no scheme"), "no scheme");
     }
+
+    #[test]
+    fn addresses_are_told_from_other_texts() {
+        assert!(is_address("https://a/b") && is_address("urn:x:y") && is_address("tag:a,2026:1"));
+        assert!(
+            !is_address("12") && !is_address("/a") && !is_address("a b:c") && !is_address("x:")
+        );
+        assert!(!is_address("https://a/b c"));
+    }
 }

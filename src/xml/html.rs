@@ -1,12 +1,14 @@
 //! HTML as readers take it apart: text, references, tags and comments (HTML, sections 13.2.5.6 to
-//! 13.2.5.52, as far as feeds need them). The one scanner for whatever is read of foreign HTML; where
-//! addresses are rewritten in it, `render/references` goes through it once.
+//! 13.2.5.52, as far as feeds need them). The one scanner for whatever is read of foreign HTML.
 //!
 //! Each byte is looked at a bounded number of times ([`LOOKS_LIMIT`]), whatever the text is: what was
 //! looked for up to the end of the text and not found is not looked for again.
 
+mod attributes;
+
 use super::reference::{self, REFERENCE_LIMIT};
-use super::text::{collapsed, cut};
+use super::text::{collapsed, cut, is_char};
+pub use attributes::{HtmlAttribute, attribute, attributes, decoded_value, push_quoted, tag_name};
 use std::borrow::Cow;
 
 /// How often a byte is looked at, at most, on average over a text.
@@ -84,6 +86,11 @@ impl<'a> Pieces<'a> {
         let skipped = memchr::memchr_iter(b'<', rest).find(is_end).unwrap_or(rest.len());
         self.looked += skipped;
         self.at += skipped;
+    }
+
+    /// Where the next piece begins.
+    pub const fn position(&self) -> usize {
+        self.at
     }
 
     /// How many bytes were looked at so far, each as often as it was.
@@ -185,6 +192,15 @@ impl<'a> Pieces<'a> {
         Some(end.unwrap_or(first))
     }
 
+    /// Whether the quote at `at` opens the value of an attribute: others are part of a name or a value
+    /// without quotes (section 13.2.5.36). What stands between it and the quote before is no other's.
+    fn opens_value(&mut self, at: usize) -> bool {
+        let before = self.text.as_bytes().get(..at).unwrap_or_default();
+        let trimmed = before.trim_ascii_end();
+        self.looked += before.len() - trimmed.len();
+        trimmed.last() == Some(&b'=')
+    }
+
     /// The first `>` outside of quotes. With `mark` the quotes on the way are marked as those from
     /// which there is none: whatever comes by one of them later fails without another look. A quote is
     /// on such a way once, and what lies between it and the next on the way is no other's: so the looks
@@ -196,6 +212,10 @@ impl<'a> Pieces<'a> {
             let quote = *self.text.as_bytes().get(at)?;
             if quote == b'>' {
                 return Some(at);
+            }
+            if !self.opens_value(at) {
+                from = at + 1;
+                continue;
             }
             if self.hopeless.has(at) {
                 return None;
@@ -241,7 +261,10 @@ fn plain(html: &str, tags: TagRule) -> String {
     for piece in Pieces::new(html, tags) {
         match piece {
             Piece::Text(text) => out.push_str(text),
-            Piece::Reference(name) => reference::push(&mut out, name),
+            Piece::Reference(name) => match reference::html(name) {
+                Some(text) => out.extend(text.chars().filter(|c| is_char(*c))),
+                None => out.extend(["&", name, ";"]),
+            },
             Piece::Tag(_) | Piece::Comment => {}
         }
     }
@@ -296,6 +319,8 @@ mod tests {
             ]
         );
         assert_eq!(all("<a title=\"5\" tall\">b"), [Tag("a title=\"5\" tall\""), Text("b")]);
+        assert_eq!(all("<a b=c\"d>e\">f"), [Tag("a b=c\"d"), Text("e\">f")]);
+        assert_eq!(all("<a it's>b<c d = 'e>'>"), [Tag("a it's"), Text("b"), Tag("c d = 'e>'")]);
         assert_eq!(all("<a"), [Text("<"), Text("a")]);
         assert_eq!(all("<!-- a"), [Comment]);
         let known: Vec<Piece<'_>> = Pieces::new("Vec<T> <!-- <br>", TagRule::Known).collect();

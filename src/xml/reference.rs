@@ -2,6 +2,7 @@
 
 use super::text::is_char;
 use quick_xml::escape::resolve_html5_entity;
+use std::borrow::Cow;
 
 /// The longest name of a reference, in bytes; HTML's longest has 31, and numbers may have zeros in
 /// front.
@@ -55,6 +56,21 @@ pub fn numbered(text: &str) -> String {
     text.chars().map(|c| format!("&#{};", u32::from(c))).collect()
 }
 
+/// What HTML reads in `&name;`: unlike XML, every number is a character (section 13.2.5.80).
+pub fn html(name: &str) -> Option<Cow<'static, str>> {
+    let Some(number) = name.strip_prefix('#') else { return named(name).map(Cow::Borrowed) };
+    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+        Some(hex) => (hex, 16),
+        None => (number, 10),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| char::from(b).is_digit(radix)) {
+        return None;
+    }
+    let number = u32::from_str_radix(digits, radix).ok().filter(|number| *number > 0);
+    let c = number.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Some(Cow::Owned(c.to_string()))
+}
+
 /// Adds what the reference `name` (without `&` and `;`) stands for; what is none stands as it is.
 pub fn push(out: &mut String, name: &str) {
     match reference(name) {
@@ -80,6 +96,19 @@ mod tests {
         }
         for bare in ["", "#", "#x", "#12a", "lol9", " a", "#+5", &"n".repeat(100)] {
             assert_eq!(reference(bare), Reference::Bare, "{bare}");
+        }
+    }
+
+    #[test]
+    fn html_reads_every_number() {
+        for (name, text) in
+            [("#65", "A"), ("#x42", "B"), ("#X43", "C"), ("#0", "\u{FFFD}"), ("nbsp", "\u{A0}")]
+        {
+            assert_eq!(html(name).as_deref(), Some(text), "{name}");
+        }
+        assert_eq!(html("#99999999999").as_deref(), Some("\u{FFFD}"));
+        for none in ["", "#", "#x", "#+5", "lol9"] {
+            assert_eq!(html(none), None, "{none}");
         }
     }
 }

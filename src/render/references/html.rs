@@ -1,7 +1,10 @@
 //! References in HTML, where they stand. What leads nowhere stays byte for byte.
 
 use super::Base;
-use std::borrow::Cow;
+use crate::xml::cut;
+use crate::xml::html::{
+    HtmlAttribute, Piece, Pieces, TagRule, attributes, decoded_value, push_quoted, tag_name,
+};
 
 /// Attributes whose value is a reference, or several (`srcset`).
 pub const ATTRIBUTES: &[&str] = &[
@@ -15,196 +18,45 @@ pub const ATTRIBUTES: &[&str] = &[
     "longdesc",
     "background",
     "data",
-    "usemap",
 ];
-/// References by name that HTML reads without their semicolon, as far as addresses have them.
-const UNENDED: [&str; 4] = ["amp", "gt", "lt", "quot"];
-/// The longest reference to a character that is read, in bytes.
-const NAME_LIMIT: usize = 40;
 /// Elements whose content is no markup.
 const RAW: [&str; 5] = ["script", "style", "textarea", "title", "xmp"];
 
 /// HTML with its references absolute; `None` where nothing changes.
-///
-/// Reads each byte once: a tag or comment that does not end reaches to the end of the text, as the
-/// tokenizer of HTML has it (HTML section 13.2.5).
 pub fn absolute(html: &str, base: &Base) -> Option<String> {
     let mut out = String::new();
-    // Up to where the text was copied, and where it is being read.
-    let (mut copied, mut at) = (0, 0);
-    while let Some(found) = html.get(at..).and_then(|rest| memchr::memchr(b'<', rest.as_bytes())) {
-        let start = at + found + 1;
-        let rest = html.get(start..).unwrap_or_default();
-        if rest.starts_with("!--") {
-            at = start + rest.find("-->").map_or(rest.len(), |end| end + "-->".len());
+    // Up to where the text was copied.
+    let mut copied = 0;
+    let mut pieces = Pieces::new(html, TagRule::All);
+    while let Some(piece) = pieces.next() {
+        let Piece::Tag(tag) = piece else { continue };
+        let name = tag_name(tag);
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             continue;
         }
-        if !rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            at = start;
-            continue;
-        }
-        let length = rest
-            .find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'))
-            .unwrap_or(rest.len());
-        let name = rest.get(..length).unwrap_or_default();
-        let mut tag = Tag { html, at: start + length };
-        while let Some(attribute) = tag.next() {
-            let Some(value) = new_value(html, &attribute, base) else { continue };
-            out.push_str(html.get(copied..attribute.start).unwrap_or_default());
+        let start = pieces.position().saturating_sub(tag.len() + 1);
+        for attribute in attributes(tag) {
+            let Some(value) = new_value(tag, &attribute, base) else { continue };
+            out.push_str(cut(html, copied..start + attribute.value.start));
             push_quoted(&mut out, attribute.quote, &value);
-            copied = attribute.end;
+            copied = start + attribute.value.end;
         }
-        at = tag.at;
         if RAW.iter().any(|raw| raw.eq_ignore_ascii_case(name)) {
-            at += end_of_raw(html.get(at..).unwrap_or_default(), name);
+            pieces.skip_content(name);
         }
     }
     if copied == 0 {
         return None;
     }
-    out.push_str(html.get(copied..).unwrap_or_default());
+    out.push_str(cut(html, copied..html.len()));
     Some(out)
 }
 
-/// An attribute: where its value stands, and the quote that is written there.
-struct Written<'a> {
-    name: &'a str,
-    start: usize,
-    end: usize,
-    quote: Option<char>,
-}
-
-/// The attributes of a tag, read from behind its name.
-struct Tag<'a> {
-    html: &'a str,
-    at: usize,
-}
-
-impl<'a> Tag<'a> {
-    fn rest(&self) -> &'a str {
-        self.html.get(self.at..).unwrap_or_default()
-    }
-
-    fn skip(&mut self, what: impl Fn(char) -> bool) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches(what).len();
-    }
-
-    /// The next attribute that has a value; `None` behind the tag.
-    fn next(&mut self) -> Option<Written<'a>> {
-        loop {
-            self.skip(|c| c.is_ascii_whitespace() || c == '/');
-            let rest = self.rest();
-            if rest.is_empty() {
-                return None;
-            }
-            if rest.starts_with('>') {
-                self.at += 1;
-                return None;
-            }
-            // A '=' where a name begins is part of that name.
-            let name = rest
-                .char_indices()
-                .find(|(at, c)| {
-                    c.is_ascii_whitespace() || matches!(c, '/' | '>') || (*c == '=' && *at > 0)
-                })
-                .map_or(rest, |(at, _)| rest.get(..at).unwrap_or_default());
-            self.at += name.len();
-            self.skip(|c| c.is_ascii_whitespace());
-            if !self.rest().starts_with('=') {
-                continue;
-            }
-            self.at += 1;
-            self.skip(|c| c.is_ascii_whitespace());
-            let quote = self.rest().chars().next().filter(|c| matches!(c, '"' | '\''));
-            self.at += usize::from(quote.is_some());
-            let rest = self.rest();
-            let length = match quote {
-                Some(quote) => rest.find(quote),
-                None => rest.find(|c: char| c.is_ascii_whitespace() || c == '>'),
-            };
-            let (start, end) = (self.at, self.at + length.unwrap_or(rest.len()));
-            self.at = end + usize::from(quote.is_some() && length.is_some());
-            return Some(Written { name, start, end, quote });
-        }
-    }
-}
-
 /// The value, its references to characters resolved, where it leads elsewhere.
-fn new_value(html: &str, attribute: &Written<'_>, base: &Base) -> Option<String> {
+fn new_value(tag: &str, attribute: &HtmlAttribute<'_>, base: &Base) -> Option<String> {
     let known = ATTRIBUTES.iter().find(|known| known.eq_ignore_ascii_case(attribute.name))?;
-    let value = decoded(html.get(attribute.start..attribute.end)?);
+    let value = decoded_value(cut(tag, attribute.value.clone()));
     if *known == "srcset" { absolute_candidates(&value, base) } else { base.resolve(&value) }
-}
-
-/// The value of an attribute with its references to characters resolved (HTML section 13.2.5.72).
-/// What is none stands as it is.
-pub fn decoded(value: &str) -> Cow<'_, str> {
-    if !value.contains('&') {
-        return Cow::Borrowed(value);
-    }
-    let mut out = String::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((before, behind)) = rest.split_once('&') {
-        out.push_str(before);
-        rest = behind;
-        match character(behind) {
-            Some((text, length)) => {
-                out.push_str(&text);
-                rest = behind.get(length..).unwrap_or_default();
-            }
-            None => out.push('&'),
-        }
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-/// What stands for the reference behind whose `&` this text begins, and how long the reference is.
-fn character(text: &str) -> Option<(Cow<'static, str>, usize)> {
-    let run = |from: usize, is_part: fn(&u8) -> bool| {
-        let bytes = text.as_bytes().get(from..).unwrap_or_default();
-        from + bytes.iter().take(NAME_LIMIT).take_while(|byte| is_part(byte)).count()
-    };
-    let ended = |end: usize| text.as_bytes().get(end) == Some(&b';');
-    if text.starts_with('#') {
-        let (from, radix) =
-            if text.starts_with("#x") || text.starts_with("#X") { (2, 16) } else { (1, 10) };
-        let end = if radix == 16 {
-            run(from, u8::is_ascii_hexdigit)
-        } else {
-            run(from, u8::is_ascii_digit)
-        };
-        let digits = text.get(from..end).filter(|digits| !digits.is_empty())?;
-        let number = u32::from_str_radix(digits, radix).ok().filter(|number| *number > 0);
-        let c = number.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-        return Some((c.to_string().into(), end + usize::from(ended(end))));
-    }
-    let end = run(0, u8::is_ascii_alphanumeric);
-    let name = text.get(..end)?;
-    let is_one = ended(end)
-        || UNENDED.contains(&name) && text.as_bytes().get(end).is_none_or(|b| *b != b'=');
-    let found = crate::xml::reference::named(name).filter(|_| is_one)?;
-    Some((found.into(), end + usize::from(ended(end))))
-}
-
-/// Writes a value, escaped, between the quotes that stand there, or between new ones.
-fn push_quoted(out: &mut String, quote: Option<char>, value: &str) {
-    let end = quote.unwrap_or('"');
-    if quote.is_none() {
-        out.push(end);
-    }
-    for c in value.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '"' if end == '"' => out.push_str("&quot;"),
-            '\'' if end == '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    if quote.is_none() {
-        out.push(end);
-    }
 }
 
 /// The candidates of a `srcset` with their addresses absolute (HTML section 4.8.4.2.1); `None` where
@@ -236,22 +88,6 @@ pub fn absolute_candidates(srcset: &str, base: &Base) -> Option<String> {
         }
         rest = next;
     }
-}
-
-/// How long the content of an element is whose content is no markup.
-fn end_of_raw(rest: &str, name: &str) -> usize {
-    let mut at = 0;
-    while let Some(found) =
-        rest.get(at..).and_then(|rest| memchr::memmem::find(rest.as_bytes(), b"</"))
-    {
-        at += found;
-        let behind = rest.get(at + 2..).unwrap_or_default();
-        if behind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)) {
-            return at;
-        }
-        at += 2;
-    }
-    rest.len()
 }
 
 #[cfg(test)]
@@ -319,18 +155,6 @@ mod tests {
             "text",
         ] {
             assert_eq!(absolute(same, &Base::new("https://a.example/")), None, "{same}");
-        }
-    }
-
-    #[test]
-    fn references_to_characters_are_read_as_html_reads_them() {
-        for (written, read) in [
-            ("a&amp;b&lt;&#65;&#x42;&#X43&#68", "a&b<ABCD"),
-            ("?a&amp=1&ampb&amp", "?a&amp=1&ampb&"),
-            ("&nosuch; &; & &# &#x; &#0; &copy", "&nosuch; &; & &# &#x; \u{FFFD} &copy"),
-            ("&#99999999999999999999999\u{e9}&", "\u{FFFD}\u{e9}&"),
-        ] {
-            assert_eq!(decoded(written), read, "{written}");
         }
     }
 
