@@ -26,5 +26,6 @@ pub mod serve;
 pub mod store;
 pub mod sup;
 pub mod sync;
+pub mod sync_markup;
 pub mod websub;
 pub mod xml;

@@ -49,7 +49,7 @@ pub use document::{
 };
 pub use doubts::{Doubt, Doubts};
 pub use enrolment::Enrolment;
-pub use extras::{Extra, SyncExtras, XML_NAMESPACE};
+pub use extras::{ATOM_NAMESPACE, Extra, SyncExtras, XML_NAMESPACE};
 pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
 pub use head_history::HeadHistory;

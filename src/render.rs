@@ -24,11 +24,10 @@ mod tombstone;
 mod tests;
 
 pub mod shape;
-pub mod sx;
-pub mod sx091;
 
+pub use crate::sync_markup::Dialect;
 pub use base::{Added, Bases, with_bases};
-pub use convert::{Neutral, Target, authors, tree, write_entry};
+pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use relative::References;
 
@@ -47,18 +46,6 @@ pub enum ViewKind {
     Sync,
     /// Every item that lives and every tombstone kept.
     Complete,
-}
-
-/// The dialect of the sync markup (`?sx=`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Dialect {
-    /// SSE 1.0, `http://www.microsoft.com/schemas/sse`.
-    #[default]
-    Sse,
-    /// FeedSync, `http://feedsync.org/2007/feedsync`.
-    FeedSync,
-    /// SSE 0.91, `http://www.microsoft.com/schemas/rss/sse`, whose histories are of another kind.
-    Sse091,
 }
 
 /// The container of a document (`?as=`).

@@ -11,6 +11,7 @@ pub mod html;
 pub mod reference;
 pub mod tag;
 mod text;
+pub mod tree;
 
 pub use date::{date, well_formed_date};
 pub use escape::{plain, plain_value, push_attribute, push_text, push_value};

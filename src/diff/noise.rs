@@ -2,7 +2,7 @@
 
 use crate::identity::{hostless, plain_link};
 use crate::model::NoiseClass;
-use crate::render::shape;
+use crate::sync_markup::shape_element;
 use std::borrow::Cow;
 
 /// What a field weighs in the comparison.
@@ -81,7 +81,7 @@ const IMAGES: [&str; 8] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".a
 
 /// Whether a field is one of an item's own shape in its collection.
 pub fn is_of_shape(path: &str) -> bool {
-    let rest = path.strip_prefix('{').and_then(|path| path.strip_prefix(shape::NAMESPACE));
+    let rest = path.strip_prefix('{').and_then(|path| path.strip_prefix(shape_element::NAMESPACE));
     rest.is_some_and(|rest| rest.starts_with('}'))
 }
 

@@ -3,6 +3,8 @@
 use super::Update;
 use serde::{Deserialize, Serialize};
 
+/// The namespace of Atom 1.0 (RFC 4287).
+pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
 /// The namespace that the prefix `xml` is bound to, always.
 pub const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 

@@ -2,7 +2,7 @@
 
 use crate::parse::sse::{ATOM, Id, Tree, needs};
 use crate::parse::{Limits, ParseError};
-use crate::render::shape;
+use crate::sync_markup::shape_element;
 use crate::xml;
 
 /// The text, and how much more may come.
@@ -34,9 +34,9 @@ impl Out {
             return;
         }
         let whole = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
-        if let Some(of) = shape::print_of(&whole) {
+        if let Some(of) = shape_element::print_of(&whole) {
             let before = self.text.len();
-            shape::element(&mut self.text, name, &of, content);
+            shape_element::push(&mut self.text, name, &of, content);
             self.shapes = self.shapes.saturating_add(self.text.len().saturating_sub(before));
         }
     }

@@ -4,8 +4,9 @@
 use super::splice::Target;
 use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use crate::parse::sse::{ATOM, Payload};
-use crate::render::{self, Neutral, shape::Shape, tree, tree::Element};
+use crate::render::{self, Neutral, shape::Shape};
 use crate::xml::address;
+use crate::xml::tree::{self, Element};
 use url::Url;
 
 /// What a payload says in the markup of the target; `None` where it is that already. `id` identifies

@@ -4,7 +4,7 @@ use super::error::PullError;
 use super::item::Item;
 use super::splice::{Scope, Target, push_item};
 use crate::parse::sse::{self, ATOM, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
-use crate::render::{Dialect, sx, sx091};
+use crate::sync_markup::{Dialect, sx, sx091};
 use crate::xml;
 use std::ops::Range;
 use url::Url;

@@ -5,8 +5,8 @@ use super::item::{Item, identity};
 use super::merge::Outcome;
 use crate::model::{Family, Stamp, SyncExtras, Time, Version};
 use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
-use crate::render::{Dialect, sx, sx091};
 use crate::sync::{Conflict091, Item091};
+use crate::sync_markup::{Dialect, sx, sx091};
 use crate::xml;
 
 /// The prefix of sync markup where LOCAL has none.

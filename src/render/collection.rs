@@ -3,14 +3,15 @@
 //! The specification leaves open what an item says and how: here it has the elements that it has in
 //! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom.
 
-use super::convert::tree::{self, Attribute, Element, Node};
 use super::convert::{self, Neutral, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
 use super::shape::Shape;
-use super::{Page, sx, tombstone};
+use super::{Page, tombstone};
 use crate::model::{Family, Item, Markup, Standing, SyncExtras, Version};
+use crate::sync_markup::sx;
+use crate::xml::tree::{self, Attribute, Element, Node};
 use crate::xml::{self, push_attribute};
 use std::borrow::Cow;
 use std::fmt::Write;

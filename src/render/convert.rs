@@ -13,14 +13,13 @@ mod json_feed;
 mod neutral;
 mod outline;
 mod rdf;
-pub mod tree;
 
 use super::Addresses;
 use super::references::{Base, make_absolute};
 use super::scope::{ATOM, base_of};
 use crate::model::{Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time};
+use crate::xml::tree::{self, Element};
 use std::borrow::Cow;
-use tree::Element;
 
 pub use author::{Person, authors, people};
 pub use category::{Category, Tags};

@@ -3,9 +3,10 @@
 use super::base::{self, Bases};
 use super::convert::{self, Neutral, Target};
 use super::scope::{Prefixes, Scope, borrow};
-use super::{Dialect, sx, sx091, tombstone};
+use super::{Dialect, tombstone};
 use crate::model::{Family, Item, Markup, Shared, Standing, SyncExtras, Version};
 use crate::sync::to_091;
+use crate::sync_markup::{sx, sx091};
 use crate::xml::{self, push_attribute, tag};
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -5,9 +5,10 @@
 
 use super::Page;
 use super::collection::Shown;
-use super::convert::{self, tree};
+use super::convert;
 use super::head::{Sharing, links};
 use crate::model::{Markup, Update, Version};
+use crate::xml::tree;
 use serde_json::{Map, Value, json};
 
 /// Renders a page.

@@ -13,6 +13,7 @@ use super::scope::{ATOM, base_of};
 use super::{Page, json};
 use crate::model::{Family, Format};
 use crate::xml::html::plain_text;
+use crate::xml::tree;
 use files::Files;
 use serde_json::{Map, Value, json};
 
@@ -58,7 +59,7 @@ fn head(page: &Page<'_>) -> Map<String, Value> {
         _ => Map::new(),
     };
     let said = convert::head(page.skeleton, page.addresses, Family::Atom);
-    let text = |name| said.find(ATOM, name).map(convert::tree::Element::content);
+    let text = |name| said.find(ATOM, name).map(tree::Element::content);
     let lang = said.inherited().find(|attribute| attribute.name == "lang");
     let lang = page.skeleton.context.lang.clone().or_else(|| lang.map(|lang| lang.value.clone()));
     let description = text("subtitle").map(|subtitle| plain_text(&subtitle));
@@ -148,7 +149,7 @@ fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
 fn tags(said: &Neutral) -> Vec<String> {
     let subjects =
         said.foreign.iter().filter(|element| element.is(convert::DUBLIN_CORE, "subject"));
-    let subjects = subjects.map(convert::tree::Element::content);
+    let subjects = subjects.map(tree::Element::content);
     let mut tags = Tags::default();
     for tag in said.categories.iter().map(|category| category.shown().to_owned()).chain(subjects) {
         tags.add(&tag);

@@ -5,16 +5,17 @@
 //! The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
 
 use super::collection::Shown;
-use super::convert::tree::{self, Attribute, Element};
 use super::convert::{self, Neutral};
 use super::entry::{borrowed, is_contested};
 use super::head::push_sharing;
-use super::{Dialect, Page, sx091};
+use super::{Dialect, Page};
 use crate::model::{
     Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
     SyncId, Version,
 };
 use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
+use crate::sync_markup::sx091;
+use crate::xml::tree::{self, Attribute, Element};
 use crate::xml::{self, push_attribute};
 use std::collections::{HashMap, HashSet};
 

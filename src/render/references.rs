@@ -6,9 +6,9 @@
 
 mod html;
 
-use super::convert::tree::{Attribute, Element, Node, XHTML};
 use super::scope::ATOM;
 use crate::xml::address::{ADDRESS_LIMIT, behind_scheme};
+use crate::xml::tree::{Attribute, Element, Node, XHTML};
 use std::borrow::Cow;
 use url::Url;
 
@@ -230,7 +230,7 @@ impl Walk<'_> {
 mod tests {
     use super::*;
     use crate::model::Context;
-    use crate::render::convert::tree;
+    use crate::xml::tree;
 
     fn made(xml: &str) -> String {
         let mut root = tree::read(xml, &Context::default()).unwrap();

@@ -1,11 +1,11 @@
 //! Namespaces, base and language in scope, and the prefixes of our own elements.
 
-use super::{Addresses, Dialect, sx};
+use super::{Addresses, Dialect};
 use crate::model::{Context, Family};
+use crate::sync_markup::sx;
 use std::borrow::Cow;
 
-/// The namespace of Atom 1.0 (RFC 4287).
-pub const ATOM: &str = "http://www.w3.org/2005/Atom";
+pub use crate::model::ATOM_NAMESPACE as ATOM;
 /// The namespace of `at:deleted-entry` (RFC 6721).
 pub const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
 /// The namespace of `fh:archive` and `fh:complete` (Feed History draft-05, RFC 5005).

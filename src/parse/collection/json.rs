@@ -7,7 +7,7 @@ use crate::parse::json::Reader;
 use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Tree};
 use crate::parse::{Limits, ParseError};
-use crate::render::shape;
+use crate::sync_markup::shape_element;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -256,7 +256,7 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     // What Atom has words for stands in these as well, so that it comes back in the item's own.
     let mut text = String::new();
     crate::xml::push_text(&mut text, &Value::Object(own).to_string());
-    out.shape(start, shape::JSON, &text);
+    out.shape(start, shape_element::JSON, &text);
     out.push("</entry>");
 }
 

@@ -6,7 +6,7 @@ use crate::model::Time;
 use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
-use crate::render::shape;
+use crate::sync_markup::shape_element;
 
 const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
@@ -103,7 +103,7 @@ pub(super) fn entry(
             fields.said.push(local.to_owned());
         }
         is_own |= namespace == own && namespace != ATOM;
-        has_shape |= namespace == shape::NAMESPACE;
+        has_shape |= namespace == shape_element::NAMESPACE;
         if !takes(&mut fields, tree, id, own) {
             out.copy(tree, id);
         }
@@ -126,7 +126,7 @@ pub(super) fn entry(
             }
         }
         if let Ok(content) = own.finish() {
-            out.shape(start, shape::POX, &content);
+            out.shape(start, shape_element::POX, &content);
         }
     }
     out.push("</entry>");

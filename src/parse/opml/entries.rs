@@ -18,7 +18,7 @@ use crate::parse::names::XML_URI;
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
-use crate::render::sx091;
+use crate::sync_markup::sx091;
 use crate::xml::address::is_web;
 use crate::xml::is_name;
 use crate::xml::well_formed_date;

@@ -217,7 +217,7 @@ fn the_dialects_are_told_by_their_namespaces() {
 mod round_trip {
     use super::*;
     use crate::model::{Count, EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
-    use crate::render::{Dialect, sx};
+    use crate::sync_markup::{Dialect, sx};
     use proptest::prelude::*;
 
     fn update() -> impl Strategy<Value = Update> {

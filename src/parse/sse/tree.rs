@@ -3,16 +3,14 @@
 use super::{
     ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, NAMESPACE_LIMIT, SseError, SseFault,
 };
+pub use crate::model::ATOM_NAMESPACE as ATOM;
+use crate::model::XML_NAMESPACE as XML;
 use crate::xml::{is_char, is_name};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// The namespace of Atom 1.0 (RFC 4287).
-pub const ATOM: &str = "http://www.w3.org/2005/Atom";
-const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// The number of an element in its [`Tree`]; the root is 0.
 pub type Id = usize;

@@ -1,9 +1,9 @@
 //! Atom 0.3 to Atom 1.0 (RFC 4287).
 
 use super::atom_date;
-use super::tree::{self, Element, Node, XHTML};
 use crate::model::{Card, Markup, Skeleton, Time};
 use crate::render::scope::ATOM;
+use crate::xml::tree::{self, Element, Node, XHTML};
 use data_encoding::BASE64;
 
 /// The namespace of Atom 0.3.

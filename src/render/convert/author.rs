@@ -1,10 +1,10 @@
 //! People: the authors of a feed or an entry, and who helped.
 
 use super::neutral::DUBLIN_CORE;
-use super::tree::{self, Element};
 use super::{atom03, head, json_feed};
 use crate::model::{Context, Format, Skeleton};
 use crate::render::scope::ATOM;
+use crate::xml::tree::{self, Element};
 
 /// The most people of one kind that are told of a feed or an entry.
 const PEOPLE_LIMIT: usize = 16;

@@ -6,11 +6,11 @@
 use super::Target;
 use super::category::Category;
 use super::neutral::{CONTENT, DUBLIN_CORE, Enclosure, Neutral, SLASH, THREADING, Text};
-use super::tree::{Attribute, Element};
 use crate::model::{Family, Time};
 use crate::render::media;
 use crate::render::scope::ATOM;
 use crate::xml::address::is_address;
+use crate::xml::tree::{Attribute, Element};
 
 impl Neutral {
     /// As the element of an entry in the target's format, without id.

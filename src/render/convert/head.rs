@@ -3,12 +3,12 @@
 use super::author::{self, Person};
 use super::category::Category;
 use super::neutral::DUBLIN_CORE;
-use super::tree::{self, Attribute, Element};
 use crate::model::{Context, Skeleton};
 use crate::render::Addresses;
 use crate::render::scope::ATOM;
 use crate::xml::address::is_address;
 use crate::xml::html::plain_text;
+use crate::xml::tree::{self, Attribute, Element};
 
 /// The namespace of `itunes:image`.
 const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";

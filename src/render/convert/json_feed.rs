@@ -2,10 +2,10 @@
 
 use super::atom_date;
 use super::category::Tags;
-use super::tree::Element;
 use crate::model::{Card, Markup, Skeleton, Time};
 use crate::render::scope::ATOM;
 use crate::xml::address::is_address;
+use crate::xml::tree::Element;
 use serde_json::Value;
 
 /// The namespace of Media RSS.
@@ -20,7 +20,7 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     let title = string(&json, "title").unwrap_or(&skeleton.title);
     feed.push(simple("title", title));
     if let Some(language) = string(&json, "language") {
-        feed.attributes.push(super::tree::Attribute::lang(language));
+        feed.attributes.push(crate::xml::tree::Attribute::lang(language));
     }
     // RFC 4287 section 4.2.6: an id is an IRI.
     if let Some(id) = string(&json, "feed_url").filter(|id| is_address(id)) {
@@ -57,7 +57,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     let card: &Card = &markup.card;
     let mut entry = Element::new(ATOM, "entry");
     if let Some(language) = string(&json, "language") {
-        entry.attributes.push(super::tree::Attribute::lang(language));
+        entry.attributes.push(crate::xml::tree::Attribute::lang(language));
     }
     entry.push(simple("title", string(&json, "title").unwrap_or_default()));
     if let Some(page) = string(&json, "url").or(card.link.as_deref()) {

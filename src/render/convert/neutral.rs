@@ -2,7 +2,6 @@
 
 use super::author::{self, Person};
 use super::category::{Categories, Category};
-use super::tree::{self, Attribute, Element};
 use super::{atom03, json_feed};
 use crate::model::{Card, Family, Format, Markup, Time};
 use crate::render::references::{self, Base};
@@ -10,6 +9,7 @@ use crate::render::scope::ATOM;
 use crate::xml;
 use crate::xml::address;
 use crate::xml::html::plain_text;
+use crate::xml::tree::{self, Attribute, Element};
 
 /// The namespace of Dublin Core.
 pub const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";

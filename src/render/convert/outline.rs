@@ -1,8 +1,8 @@
 //! Outlines of lists as entries: Atom already, but for what RFC 4287 wants of every entry.
 
-use super::tree::{self, Element};
 use crate::model::{Context, Markup, Skeleton, Time};
 use crate::render::scope::ATOM;
+use crate::xml::tree::{self, Element};
 
 /// The feed element of a skeleton, without what is known of the list alone.
 pub fn feed(skeleton: &Skeleton) -> Element {

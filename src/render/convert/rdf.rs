@@ -2,9 +2,9 @@
 
 use super::Target;
 use super::neutral::DUBLIN_CORE;
-use super::tree::{self, Element};
 use crate::model::{Context, Markup, Skeleton};
 use crate::render::Addresses;
+use crate::xml::tree::{self, Element};
 
 /// The namespace of RDF.
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";

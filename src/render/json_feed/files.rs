@@ -1,8 +1,8 @@
 //! The files and images of an entry: its enclosures, and what Media RSS and the podcasts' module say.
 
-use crate::render::convert::tree::Element;
 use crate::render::convert::{Neutral, Text};
 use crate::xml::address::is_address;
+use crate::xml::tree::Element;
 use serde_json::{Map, Value};
 
 /// The namespaces of Media RSS, and of podcasts.

@@ -4,10 +4,10 @@
 use super::Shape;
 use crate::model::{Family, Markup, Time};
 use crate::parse::{self, Limits, collection};
-use crate::render::convert::tree::{self, Element, Node};
 use crate::render::convert::{self, Neutral, Target, Text};
 use crate::render::scope::ATOM;
 use crate::xml::html::plain_text;
+use crate::xml::tree::{self, Element, Node};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 

@@ -5,9 +5,9 @@ use crate::model::{
     EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
     OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
 };
-use crate::render::sx091;
 use crate::serve::address::followable;
 use crate::sync::Item091;
+use crate::sync_markup::sx091;
 use crate::xml;
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};

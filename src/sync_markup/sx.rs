@@ -1,7 +1,7 @@
 //! `sx:sync` with its history and conflicts as XML (SSE 1.0 sections 2.4 to 2.6).
 
+use super::{Dialect, sx091};
 use crate::model::{Extra, SyncExtras, Update, Version, XML_NAMESPACE};
-use crate::render::{Dialect, sx091};
 use crate::xml::push_attribute as attribute;
 use std::fmt::Write;
 

@@ -4,9 +4,8 @@
 
 mod write;
 
-use crate::model::Context;
-use crate::xml;
-use crate::xml::tag;
+use crate::model::{Context, XML_NAMESPACE as XML};
+use crate::xml::{self, tag};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
@@ -14,8 +13,6 @@ pub use write::{bindings, html, write, write_noting};
 
 /// How deep a tree is read; elements below are left out.
 const DEPTH_LIMIT: usize = 200;
-/// The namespace of `xml:base` and `xml:lang`.
-const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The namespace of XHTML.
 pub const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
