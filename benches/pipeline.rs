@@ -16,7 +16,7 @@ use tidegate::archive;
 use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round};
+use tidegate::record::{self, BodyPrints, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
@@ -53,8 +53,8 @@ struct Gate {
 }
 
 impl Gate {
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Round<'a> {
-        Round {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Observation<'a> {
+        Observation {
             feed: &self.feed,
             url: "",
             endpoint: &self.endpoint,

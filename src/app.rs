@@ -25,9 +25,11 @@ pub use demo::demo;
 pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
-pub use import::{Carried, ImportOptions, Imported, Plan, Refused, import};
+pub use import::{ImportOptions, ImportPlan, Imported, ImportedState, RefusedOutline, import};
 pub use names::polled_twice;
-pub use options::{DemoOptions, PullOptions, ReplayOptions, ServeOptions, Settings, SupOptions};
+pub use options::{
+    ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,
+};
 pub use options::{demand_public_url, public_url_of_environment};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};

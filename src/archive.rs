@@ -10,7 +10,7 @@ mod id;
 mod retain;
 mod seal;
 
-pub use retain::{Sealed, is_over, is_worth_it, retain};
+pub use retain::{SealedArchives, is_over, is_worth_it, retain};
 pub use seal::{Unsealed, is_due, seal};
 
 use std::time::Duration;

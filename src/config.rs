@@ -26,15 +26,15 @@ mod websub;
 
 pub use duration::{DurationError, duration, written};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
-pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, Feed, SOURCE_LIMIT};
+pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, FeedConfig, SOURCE_LIMIT};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;
-pub use polling::{AllowPrivate, HostPort, PRIVATE_LIMIT, Polling};
-pub use publish::{Deltas, Dialect, HistoryLinks, Publish};
-pub use server::{AdminToken, Server, Token};
+pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
+pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
+pub use server::{AdminTokenSetting, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
-pub use sup::Sup;
+pub use sup::SupConfig;
 pub use web::{WebError, feed_address, public_address};
 pub use websub::Websub;
 
@@ -51,7 +51,7 @@ pub const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
     /// Where the gateway listens and how it is administered.
-    pub server: Server,
+    pub server: ServerSection,
     /// Where it keeps what it knows.
     pub store: StoreSettings,
     /// How it polls.
@@ -59,13 +59,13 @@ pub struct Config {
     /// How it publishes.
     pub publish: Publish,
     /// How it tells which feeds have changed.
-    pub sup: Sup,
+    pub sup: SupConfig,
     /// Its hub, and hubs of upstreams.
     pub websub: Websub,
     /// Hosts that are asked at a pace of their own, by name.
     pub hosts: BTreeMap<String, HostPace>,
     /// The feeds, in the order of the file.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FeedConfig>,
     /// The aggregates, in the order of the file.
     pub aggregates: Vec<Aggregate>,
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// A document as the publisher has it at one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct ScriptedDocument {
     /// Its path on the publisher.
     pub path: &'static str,
     /// Its media type.
@@ -52,7 +52,7 @@ impl Script {
     }
 
     /// All documents at a step.
-    pub fn feeds(&self, step: u32) -> [Document; 2] {
+    pub fn feeds(&self, step: u32) -> [ScriptedDocument; 2] {
         [lighthouse::document(self, step), harbour::document(self, step)]
     }
 }

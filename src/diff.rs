@@ -12,13 +12,13 @@ mod spans;
 mod visible;
 
 pub use mask::{
-    Lesson, Look, Swept, Varied, has_few_references, learn, sweep, sweep_spans, volatile, vote,
-    watch,
+    MaskInput, MaskUpdate, Swept, Varied, has_few_references, learn, sweep, sweep_spans, volatile,
+    vote, watch,
 };
-pub use noise::{MEMBER, Weight, address, is_of_shape};
-pub use portrait::{Portrait, portrait, portrait_by, settle_left};
+pub use noise::{FieldWeight, MEMBER, address, is_of_shape};
+pub use portrait::{Fingerprint, portrait, portrait_by, settle_left};
 pub use prints::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
 pub use spans::text_shape;
-pub use visible::{References, visible};
+pub use visible::{ReferenceRules, visible};

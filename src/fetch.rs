@@ -1,5 +1,5 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
-//! one asks whether a page is there, from [`AskRequest`] to [`Asked`]; a third calls hubs and
+//! one asks whether a page is there, from [`AskRequest`] to [`PageAnswer`]; a third calls hubs and
 //! callbacks, from [`CallRequest`] to [`Called`].
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
@@ -22,17 +22,19 @@ pub(crate) mod publisher;
 mod redirect;
 mod resolver;
 
-pub use address::Kind;
-pub use ask::{AskRequest, Asked};
-pub use call::{CallRequest, Called, Sent};
+pub use address::NonPublicKind;
+pub use ask::{AskRequest, PageAnswer};
+pub use call::{CallBody, CallRequest, Called};
 pub use client::services;
 pub use decode::MAX_CODINGS;
-pub use error::{Blame, FetchError, PauseRequest, Retry};
+pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url, shown,
 };
-pub use message::{Answer, Document, FetchRequest, Fetched, MAX_VALIDATOR_BYTES, Validators};
+pub use message::{
+    FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
+};
 pub use redirect::MAX_REDIRECTS;
 pub use resolver::MAX_ADDRESSES;
 
@@ -42,7 +44,7 @@ use std::time::Duration;
 pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchError>;
 
 /// Asking for pages, boxed for the same reason.
-pub type Ask = tower::util::BoxCloneSyncService<AskRequest, Asked, FetchError>;
+pub type PageFetch = tower::util::BoxCloneSyncService<AskRequest, PageAnswer, FetchError>;
 
 /// Calling hubs and callbacks, boxed for the same reason.
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
@@ -53,7 +55,7 @@ pub struct Services {
     /// Fetches documents.
     pub fetch: Fetch,
     /// Asks for pages.
-    pub ask: Ask,
+    pub ask: PageFetch,
     /// Calls hubs and callbacks.
     pub call: Call,
 }

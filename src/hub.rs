@@ -14,13 +14,13 @@ mod ledger;
 mod worker;
 
 pub use budget::{BYTES, FIRST_VERIFICATIONS, OTHER_VERIFICATIONS, REQUESTS, WITHIN};
-pub use ledger::{AskError, Count};
+pub use ledger::{AskError, SubscriptionCount};
 
 use crate::clock::Clock;
 use crate::fetch::{AllowPrivate, Call};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
-use crate::websub::{Leases, Request, Subscription};
+use crate::websub::{HubRequest, Leases, Subscription};
 use async_trait::async_trait;
 use budget::Budgets;
 use bytes::Bytes;
@@ -34,7 +34,7 @@ use url::Url;
 
 /// What operators say of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct HubSettings {
     /// How long subscriptions last.
     pub leases: Leases,
     /// The most subscriptions.
@@ -43,7 +43,7 @@ pub struct Settings {
     pub per_host: usize,
 }
 
-impl Default for Settings {
+impl Default for HubSettings {
     fn default() -> Self {
         const DAY: u64 = 86_400;
         let leases = Leases {
@@ -56,13 +56,13 @@ impl Default for Settings {
 }
 
 /// What the hub needs.
-pub struct Parts {
+pub struct HubConfig {
     /// Where subscriptions are kept, and where changes are read.
     pub store: Arc<dyn Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// What operators say of it.
-    pub settings: Settings,
+    pub settings: HubSettings,
     /// How callbacks are called.
     pub calling: Calling,
 }
@@ -80,15 +80,15 @@ pub struct Calling {
 #[async_trait]
 pub trait Topics: Send + Sync + 'static {
     /// Whether there is such a document.
-    async fn stands(&self, topic: &str) -> Result<(), Absent>;
+    async fn stands(&self, topic: &str) -> Result<(), NoHubDocument>;
 
     /// The document as it is now, as a GET of the topic would answer it.
-    async fn document(&self, topic: &str) -> Result<Document, Absent>;
+    async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument>;
 }
 
 /// A document to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct HubDocument {
     /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
     pub headers: HeaderMap,
     /// Its bytes, in no encoding.
@@ -97,14 +97,14 @@ pub struct Document {
 
 /// Why there is no document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absent {
+pub enum NoHubDocument {
     /// There is, or will be, no such topic; says why.
     Gone(String),
     /// It cannot be had just now; says why.
     Later(String),
 }
 
-struct Shared {
+struct HubShared {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ledger: Ledger,
@@ -118,22 +118,22 @@ struct Shared {
 
 /// The hub; clones are handles on the same one.
 #[derive(Clone)]
-pub struct Hub(Arc<Shared>);
+pub struct Hub(Arc<HubShared>);
 
 impl Hub {
     /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
-    pub async fn open(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, clock, settings, calling } = parts;
+    pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
+        let HubConfig { store, clock, settings, calling } = parts;
         let kept = store.subscriptions().await?;
         let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
         let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
         let budgets = Mutex::default();
-        Ok(Self(Arc::new(Shared { store, clock, ledger, calling, budgets, wake, look })))
+        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look })))
     }
 
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
     /// it is answered before the callback is asked).
-    pub async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), AskError> {
+    pub async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), AskError> {
         self.take(feed, |ledger, allow, tick, now| ledger.ask(feed, request, allow, tick, now))
             .await
     }
@@ -176,7 +176,7 @@ impl Hub {
     }
 
     /// How many there are.
-    pub fn count(&self) -> Count {
+    pub fn count(&self) -> SubscriptionCount {
         self.0.ledger.count()
     }
 
@@ -196,7 +196,7 @@ impl Hub {
     }
 }
 
-impl Shared {
+impl HubShared {
     /// The newest tick of a feed.
     async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))

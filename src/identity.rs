@@ -19,7 +19,7 @@ use crate::model::{FeedDocument, Snapshot, Without};
 
 /// An entry of the document and the known item that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pair {
+pub struct MatchedEntry {
     /// Index into the document's entries.
     pub entry: usize,
     /// Index into the snapshot's ledger.
@@ -32,7 +32,7 @@ pub struct Pair {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matching {
     /// Entries that are known items, in document order.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<MatchedEntry>,
     /// Entries that are none, in document order.
     pub fresh: Vec<usize>,
     /// Items of the last document that this one does not have, in the order of the last document;

@@ -11,25 +11,26 @@ mod objections;
 mod superseded;
 mod window;
 
-pub use absence::{Missing, holes, lost_from_middle, missing};
+pub use absence::{MissingItem, holes, lost_from_middle, missing};
 pub use brake::{
     BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
 };
 pub use confirm::Conclusion;
 pub use explain::{
-    PENDING_SHOWN, Pending, QUIET_SHOWN, Quiet, absent, character_words, hold_words, pending, quiet,
+    PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_words,
+    pending, quiet,
 };
 pub use objections::objection_names;
 pub mod probe;
 pub use probe::{conclude, ripens, ripens_from};
-pub use window::{Direction, Window};
+pub use window::{Direction, WindowShift};
 
 use crate::identity::{Matching, Native};
 use crate::model::{FeedDocument, FeedOptions, Snapshot, Time};
 
 /// What is before the judge: the last state of a feed and the document that follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
+pub struct JudgeInput<'a> {
     /// The feed as it was.
     pub snapshot: &'a Snapshot,
     /// The document.
@@ -48,7 +49,7 @@ pub struct Scene<'a> {
     pub now: Time,
 }
 
-impl Scene<'_> {
+impl JudgeInput<'_> {
     /// Whether the document lists every item of the feed: by its own word or the operator's.
     pub fn is_complete(&self) -> bool {
         self.options.complete || self.document.head.complete

@@ -40,7 +40,7 @@ pub use admin::{
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use attempt::Attempt;
-pub use backfill::{Backfill, Trail, WalkStanding};
+pub use backfill::{ArchiveLayout, Backfill, WalkStanding};
 pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
 pub use counted::counted;
 pub use document::{
@@ -56,23 +56,23 @@ pub use head_history::HeadHistory;
 pub use id::{EndpointId, FeedName, IdError, SupId, SupIdBasis, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};
-pub use kept::Kept;
+pub use kept::HeldEntry;
 pub use lineage::{Lineage, Stretch};
 pub use list_place::{ListFolder, ListPlace, OutlineLabel, listed, shown_text};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{
-    FeedNoise, Made, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan, Span,
-    Unseen, VERSIONS_PER_DAY, WaitCause, Waiting,
+    DayVersions, FeedNoise, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan,
+    Span, Unseen, VERSIONS_PER_DAY, WaitCause, WaitingChange,
 };
 pub use outline::{
     OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
 };
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
-pub use probe::{Heard, Probe};
+pub use probe::{Probe, ProbeAnswer};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
-    Absence, Character, Decision, Evidence, FeedState, Hold, Item, Known, Origin, Revision,
-    Snapshot, Standing,
+    Absence, Character, Decision, Evidence, FeedState, Hold, Item, ItemStatus, LedgerEntry, Origin,
+    Revision, Snapshot,
 };
 pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
 pub use time::{Tick, Time, TimeError};

@@ -31,31 +31,33 @@ mod walk;
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
-pub use callbacks::{Disbelieved, Reach};
+pub use callbacks::{Reach, RejectedPush};
 pub use desk::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{
-    Beside, Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, Seen, Walked, Wants,
+    Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument, SharingContext,
+    Walked, Wants,
 };
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{MAX_COMMANDS, Parts, Poller, Pushed, WalkOrder};
+pub use poller::{MAX_COMMANDS, Poller, PollerConfig, PushResult, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use report::{
-    DocumentNote, Failure, FeedStatus, HubNote, Outcome, POLLS_KEPT, PROBES_KEPT, PollNote,
-    PollReport, ProbeNote, Totals,
+    FinishedPoll, FinishedProbe, HubReport, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
+    PollFailure, PollResponse, PollStatus, PollTotals,
 };
 pub use resume::NOTE_EVERY;
 pub use schedule::{
-    After, BUSY_PAUSE, Bounds, FLOOR, Herald, LOOK_AGAIN_FLOOR, Next, POLLS_PER_CHANGE, Plan,
-    Rhythm, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, replay_interval, words,
+    BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
+    PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, ScheduledPoll, UpdateRate,
+    replay_interval, words,
 };
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};
 pub use turns::{LARGE_BYTES, LARGE_ENTRIES, MAX_JUDGED_AT_ONCE, MAX_OVERDUE, PATIENCE};
-pub use walk::Signpost;
+pub use walk::ArchiveLinks;
 
 use crate::archive;
 use crate::fetch::{AllowPrivate, read_url};
@@ -129,8 +131,8 @@ impl PollSettings {
     }
 
     /// The host of an address, and the pause that it is owed.
-    fn host(&self, url: &str) -> politeness::Host {
-        politeness::Host::of(url, &self.allow_private, self.spacing).with(&self.paces)
+    fn host(&self, url: &str) -> politeness::PoliteHost {
+        politeness::PoliteHost::of(url, &self.allow_private, self.spacing).with(&self.paces)
     }
 }
 

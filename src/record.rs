@@ -29,7 +29,7 @@ pub use answered::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use doubt::read_before;
-pub use gather::{Credit, LeftOut, Source, gather};
+pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use next::{look_again, take_in, take_in_shared};
 pub use redact::{Redaction, redact};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
@@ -53,7 +53,7 @@ pub struct BodyPrints {
 
 /// What a round of one feed knows before it looks at a document.
 #[derive(Debug, Clone, Copy)]
-pub struct Round<'a> {
+pub struct Observation<'a> {
     /// The feed.
     pub feed: &'a FeedName,
     /// The address that is polled, as configured; empty where there is none.
@@ -74,7 +74,7 @@ pub struct Round<'a> {
     pub archives: archive::Policy,
 }
 
-impl Round<'_> {
+impl Observation<'_> {
     /// The fingerprint of the address; 0 where there is none.
     pub fn source(&self) -> u64 {
         source_print(self.url)
@@ -138,7 +138,7 @@ impl Verdict {
 
 /// Why a document could not be taken in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RecordError {
+pub enum ObservationError {
     /// The feed has more items than the ledger takes.
     #[error("the feed would have {found} items, the limit is {limit}; purge it or split it")]
     TooManyItems {

@@ -8,6 +8,6 @@ mod report;
 mod run;
 mod source;
 
-pub use report::{Line, Outcome, Summary};
-pub use run::{Interval, ReplayError, Stage, sentence, series};
+pub use report::{DocumentOutcome, DocumentReport, Summary};
+pub use run::{Interval, ReplayError, ReplayTarget, sentence, series};
 pub use source::{Recorded, Series, SourceError, read};

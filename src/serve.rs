@@ -64,14 +64,14 @@ pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use delta::DeltaViews;
 pub use hub::{Hub, HubError, HubTotals};
 pub use keeping::Keeping;
-pub use listen::{ServeError, Server};
+pub use listen::{ServeError, SiteServer};
 pub use operator::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, GatherNote, HoldAction, HubNote,
-    NextPoll, Operator, OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome,
-    Put, PutFeed, Redacted, Totals,
+    NextPoll, Operator, OperatorError, OperatorTotals, PollNote, PollOutcome, PollReport,
+    ProbeNote, PushOutcome, Put, PutFeed, Redacted,
 };
 
-pub use topics::{NoTopic, Pushed, Topics};
+pub use topics::{NoTopic, TopicDocument, Topics};
 
 use crate::clock::Clock;
 use crate::render::{Dialect, LinkForms};
@@ -88,17 +88,17 @@ use axum::routing::{get, post};
 use client::Proxies;
 use conflicts::Contested;
 use directory::{DIRECTORY_AGE, Directory};
-use doors::Doors;
+use doors::EventStreams;
 use ipnet::IpNet;
 use keeping::Counted;
-use log::Log;
+use log::ChangeLog;
 use metrics::Metrics;
 use past::Pasts;
 use problem::Problem;
-use shelf::{Renderer, Shelf};
+use shelf::{Renderer, RenditionCache};
 use std::sync::Arc;
 use std::time::Duration;
-use sup::Sup;
+use sup::SupDocuments;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use unnamed_proxies::UnnamedProxies;
@@ -109,7 +109,7 @@ pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
 
 /// How this gateway shows itself.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ServeSettings {
     /// The address under which readers reach it, absolute; a slash at the end makes no difference.
     pub public_url: String,
     /// Whose word is taken for who the client is (`server.trusted_proxies`).
@@ -139,7 +139,7 @@ pub struct Settings {
 
 /// What serving needs.
 #[derive(Clone)]
-pub struct Parts {
+pub struct ServerConfig {
     /// Where everything is read from.
     pub store: Arc<dyn Store>,
     /// Tells the time.
@@ -149,11 +149,11 @@ pub struct Parts {
     /// Keeps the subscriptions of the WebSub hub, where there is one.
     pub hub: Option<Arc<dyn Hub>>,
     /// How this gateway shows itself.
-    pub settings: Settings,
+    pub settings: ServeSettings,
 }
 
 /// What every handler shares.
-struct Room {
+struct AppState {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
@@ -162,26 +162,26 @@ struct Room {
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,
     admin_token: AdminToken,
-    links: Links,
+    links: DocumentLinks,
     directory: Directory,
     admission: Arc<Admission>,
-    about: about::Pages,
-    shelf: Arc<Shelf>,
+    about: about::FeedPages,
+    shelf: Arc<RenditionCache>,
     archives: Arc<Archives>,
     pasts: Arc<Pasts>,
     keeping: Keeping,
     counted: Counted,
     contested: Contested,
-    conflicts: conflicts::Pages,
+    conflicts: conflicts::ConflictPages,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     answers: items::Answers,
     pushes: Semaphore,
     pushing: callback::Pushing,
-    log: Arc<Log>,
-    sup: Sup,
+    log: Arc<ChangeLog>,
+    sup: SupDocuments,
     lists: opml::Lists,
-    doors: Doors,
+    doors: EventStreams,
     bodies: Arc<Bodies>,
     metrics: Metrics,
     closing: CancellationToken,
@@ -189,17 +189,17 @@ struct Room {
 
 /// Which documents feeds lead to.
 #[derive(Debug, Clone, Copy)]
-struct Links {
+struct DocumentLinks {
     sup: bool,
     hub: bool,
     cloud: bool,
 }
 
-type Shared = Arc<Room>;
+type SharedState = Arc<AppState>;
 
-impl Room {
-    fn new(parts: Parts, renderer: Renderer, closing: CancellationToken) -> Shared {
-        let Parts { store, clock, operator, hub, settings } = parts;
+impl AppState {
+    fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
+        let ServerConfig { store, clock, operator, hub, settings } = parts;
         let metrics = Metrics::new();
         let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
             .with_sup_ids(store.sup_ids())
@@ -208,7 +208,7 @@ impl Room {
             .with_absolute_urls(settings.absolute_urls)
             .linking(settings.history);
         let admission = Arc::new(Admission::new());
-        let shelf = Shelf::new(
+        let shelf = RenditionCache::new(
             Arc::clone(&store),
             site.clone(),
             settings.window,
@@ -234,10 +234,14 @@ impl Room {
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
-        let log = Arc::new(Log::new(Arc::clone(&store)));
-        let links =
-            Links { sup: !settings.periods.is_empty(), hub: settings.hub, cloud: settings.cloud };
-        let sup = Sup::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
+        let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
+        let links = DocumentLinks {
+            sup: !settings.periods.is_empty(),
+            hub: settings.hub,
+            cloud: settings.cloud,
+        };
+        let sup =
+            SupDocuments::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
         Arc::new(Self {
             directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
             store,
@@ -266,7 +270,7 @@ impl Room {
             log,
             sup,
             lists,
-            doors: Doors::new(),
+            doors: EventStreams::new(),
             bodies: Bodies::new(),
             metrics,
             closing,
@@ -275,11 +279,11 @@ impl Room {
 }
 
 /// The whole site, to be asked without a socket.
-pub fn router(parts: Parts) -> Router {
-    routes(Room::new(parts, crate::render::document, CancellationToken::new()))
+pub fn router(parts: ServerConfig) -> Router {
+    routes(AppState::new(parts, crate::render::document, CancellationToken::new()))
 }
 
-fn routes(room: Shared) -> Router {
+fn routes(room: SharedState) -> Router {
     let prefix = prefix::Prefix::of(&room.site.at(""));
     let items = Router::new()
         .route("/feeds/{name}/items", post(edit::create))

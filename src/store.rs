@@ -29,10 +29,10 @@ pub use self::memory::MemoryStore;
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::sled::SledStore;
 
-use self::portable::Piece;
+use self::portable::ExportRecord;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, Known, PollState, Revision, Skeleton, Snapshot,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Revision, Skeleton, Snapshot,
     SupIdBasis, SyncId, Tick, Time, Update,
 };
 use crate::websub::Subscription;
@@ -56,7 +56,7 @@ pub struct Claim {
 
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Announced {
+pub struct LoggedChange {
     /// The feed that changed.
     pub feed: FeedName,
     /// Its tick.
@@ -69,13 +69,13 @@ pub struct Announced {
 
 /// A closed epoch of the change log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Sealed {
+pub struct ClosedEpoch {
     /// Its number.
     pub epoch: Epoch,
     /// When it was closed, by the gateway's clock; never before that of an earlier epoch.
     pub at: Time,
     /// The changes that made a tick, in the order they were committed.
-    pub changes: Vec<Announced>,
+    pub changes: Vec<LoggedChange>,
 }
 
 /// What a commit answers once it is durable.
@@ -293,7 +293,7 @@ pub trait Store: Send + Sync + 'static {
     /// One item with its bytes.
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
     /// What the ledger has of an item.
-    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError>;
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError>;
     /// An item's kept versions, newest first, at most `limit`.
     async fn versions(
         &self,
@@ -379,17 +379,21 @@ pub trait Store: Send + Sync + 'static {
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
     /// gap: where the first answered does not follow `after`, those between were taken out.
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError>;
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError>;
     /// The newest closed epoch, and a wake-up for each new one.
     fn sealed(&self) -> watch::Receiver<Epoch>;
 
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
-    /// one revision ([`Piece`]). Ends early where nobody takes the pieces any more.
-    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError>;
+    /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
+    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError>;
     /// Takes in what another store of the same endpoint handed over, until there is no more. Only
     /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
     /// of no use. Durable on return.
-    async fn bring(&self, claim: &Claim, from: mpsc::Receiver<Piece>) -> Result<(), CommitError>;
+    async fn bring(
+        &self,
+        claim: &Claim,
+        from: mpsc::Receiver<ExportRecord>,
+    ) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
     /// call answers [`StoreError::Closed`].

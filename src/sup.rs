@@ -12,11 +12,11 @@ mod read;
 mod tests;
 mod windows;
 
-pub use discover::{Place, RELATION, in_header, in_link, in_links};
-pub use follower::{Follower, News, SEEN_LIMIT, Standing};
+pub use discover::{RELATION, SupAnnouncement, in_header, in_link, in_links};
+pub use follower::{Follower, FollowerStatus, News, SEEN_LIMIT};
 pub use links::{HeaderLink, links};
-pub use read::{Document, ID_LIMIT, ReadError, UPDATES_LIMIT, Update, read, read_of};
-pub use windows::{Closed, Window, Windows};
+pub use read::{ID_LIMIT, ReadError, SupDocument, UPDATES_LIMIT, UpdateMember, read, read_of};
+pub use windows::{Closed, SupWindow, Windows};
 
 use std::time::Duration;
 

@@ -32,7 +32,9 @@ pub use convert::{from_091, to_091};
 pub use local::{create, create_deleted, delete, next_update, restore, update};
 pub use merge::{merge, merge_sets, same_item};
 pub use order::{is_subsumed, precedence, update_is_subsumed};
-pub use outline::{Node, Outlines, Placed, break_cycles, in_order, merge_outlines};
+pub use outline::{
+    OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, merge_outlines,
+};
 pub use resolve::{Choice, resolve, resolve_all};
 pub use sse091::{Conflict091, Item091, Merged091, merge_091};
 pub use truncate::{HISTORY_LIMIT, truncate};

@@ -14,14 +14,14 @@ pub mod signature;
 pub mod subscriber;
 mod subscription;
 
-pub use answer::{Heard, Push};
+pub use answer::{Push, VerificationResult};
 pub use cloud::{CloudError, Registration};
-pub use discover::{Discovery, Links};
-pub use form::{FormError, Intent, Request, Verification};
+pub use discover::{Discovery, HubLinks};
+pub use form::{FormError, HubRequest, Intent, Verification};
 pub use signature::{Secret, SignatureError};
 pub use subscription::{
-    Active, DELIVERIES, Duty, Leases, Manner, Pending, Subscription, SubscriptionId, VERIFICATIONS,
-    Wanted,
+    Active, CallbackPurpose, DELIVERIES, Duty, Leases, Manner, PendingRequest, Subscription,
+    SubscriptionId, VERIFICATIONS,
 };
 
 /// The media type of a subscriber's request (section 5.1).

@@ -16,7 +16,7 @@ use tidegate::model::{
     VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round};
+use tidegate::record::{self, BodyPrints, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{MemoryStore, Select, Store};
 use tidegate::{archive, config, diff, identity, sup, websub};
@@ -42,14 +42,14 @@ pub fn sup(data: &[u8]) {
     let mut follower = sup::Follower::new();
     follower.take(&document);
     let again = follower.take(&document);
-    assert_eq!((again.updates.len(), again.standing), (0, sup::Standing::Complete));
+    assert_eq!((again.updates.len(), again.standing), (0, sup::FollowerStatus::Complete));
 }
 
 /// What a hub is asked, and what it asks a callback.
 pub fn websub(data: &[u8]) {
-    if let Ok(request) = websub::Request::read(data) {
+    if let Ok(request) = websub::HubRequest::read(data) {
         let written = request.write();
-        assert_eq!(websub::Request::read(written.as_bytes()), Ok(request));
+        assert_eq!(websub::HubRequest::read(written.as_bytes()), Ok(request));
     }
     let text = String::from_utf8_lossy(data);
     if let Ok(asked) = websub::Verification::read(&text) {
@@ -109,7 +109,7 @@ fn taken(feed: &FeedDocument<'_>) {
     let settles = if shares { 2 } else { 1 };
     for hour in 0..=settles {
         let snapshot = ready(store.snapshot(&name)).unwrap();
-        let round = Round {
+        let round = Observation {
             url: "",
             feed: &name,
             endpoint: store.endpoint(),

@@ -1,7 +1,7 @@
 //! `tidegate demo`: the gateway in front of a small publisher of its own.
 
 use super::serve::{Signals, announce, run};
-use super::{AppError, DemoOptions, Gateway, Outside, Settings};
+use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside};
 use crate::demo::{configuration, places, publisher};
 use std::net::Ipv4Addr;
 use tokio::net::TcpListener;
@@ -19,7 +19,7 @@ pub async fn demo(options: DemoOptions) -> Result<(), AppError> {
     let gateway = Gateway::start(&config, Outside::default()).await?;
     let own = format!("http://{}", gateway.address());
     announce(&format!("listening on {own}\n\n{}", places(address, &own, options.every)))?;
-    let settings = Settings::Fixed(Box::new(config));
+    let settings = ConfigSource::Fixed(Box::new(config));
     let ended = run(gateway, &mut signals, &settings).await;
     shutdown.cancel();
     let published =

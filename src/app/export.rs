@@ -1,9 +1,9 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file.
 
-use super::import::{Carried, folder, open};
-use super::{AppError, Settings};
+use super::import::{ImportedState, folder, open};
+use super::{AppError, ConfigSource};
 use crate::store::Store;
-use crate::store::portable::{PortableError, Writer};
+use crate::store::portable::{ExportWriter, PortableError};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ pub struct ExportOptions {
     /// The file; there must be none of that name.
     pub file: PathBuf,
     /// Where the configuration comes from.
-    pub settings: Settings,
+    pub settings: ConfigSource,
 }
 
 /// Writes the state of a gateway. The file is there whole or not at all.
-pub async fn export(options: ExportOptions) -> Result<Carried, AppError> {
+pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
     let (file, path) = (options.file, folder(&config)?);
     if !path.is_dir() {
@@ -69,13 +69,13 @@ fn create(path: &Path) -> std::io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-async fn write(store: &dyn Store, file: &Path) -> Result<Carried, AppError> {
+async fn write(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError> {
     let failed = |error: PortableError| AppError::run("the state could not be written", error);
     let to = create(file).map_err(|error| failed(error.into()))?;
     let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
-        let mut writer = Writer::new(BufWriter::new(to), &endpoint, sup_ids)?;
+        let mut writer = ExportWriter::new(BufWriter::new(to), &endpoint, sup_ids)?;
         while let Some(piece) = pieces.blocking_recv() {
             writer.put(&piece)?;
         }
@@ -90,5 +90,5 @@ async fn write(store: &dyn Store, file: &Path) -> Result<Carried, AppError> {
     let written =
         written.map_err(|error| AppError::run("the state could not be written", error))?;
     let (totals, bytes) = written.map_err(failed)?;
-    Ok(Carried { feeds: totals.feeds, items: totals.items, bytes })
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes })
 }

@@ -1,6 +1,6 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
-use super::operator::Desk;
+use super::operator::AdminService;
 use super::{AppError, keep, names, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -33,7 +33,7 @@ pub(super) async fn reconcile(
     let mut stored: BTreeMap<_, _> = stored.into_iter().map(|f| (f.name.clone(), f)).collect();
     let when = FeedRecord::next_change(stored.values(), now);
     let mut changed = Vec::new();
-    let feeds = config.feeds.iter().map(config::Feed::record);
+    let feeds = config.feeds.iter().map(config::FeedConfig::record);
     for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
         if record.follow(stored.remove(&record.name).as_ref(), when, store.endpoint()) {
             store.put_feed(&record).await.map_err(failed)?;
@@ -62,7 +62,7 @@ pub(super) async fn reconcile(
 pub(super) async fn let_age(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    desk: Arc<Desk>,
+    desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
     tokio::join!(
@@ -71,8 +71,13 @@ pub(super) async fn let_age(
     );
 }
 
-async fn age(store: &dyn Store, clock: &dyn Clock, desk: &Desk, cancel: &CancellationToken) {
-    let mut running = keep::Running::since(store, clock.now()).await;
+async fn age(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    desk: &AdminService,
+    cancel: &CancellationToken,
+) {
+    let mut running = keep::SteadyClock::since(store, clock.now()).await;
     let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
@@ -91,7 +96,7 @@ async fn age(store: &dyn Store, clock: &dyn Clock, desk: &Desk, cancel: &Cancell
     }
 }
 
-async fn age_all(store: &dyn Store, desk: &Desk) -> Result<(), CommitError> {
+async fn age_all(store: &dyn Store, desk: &AdminService) -> Result<(), CommitError> {
     let claim = desk.claim();
     for feed in store.feeds().await? {
         let Some(snapshot) = store.snapshot(&feed.name).await? else { continue };

@@ -1,14 +1,14 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
-use super::hub::{Door, Served};
-use super::operator::Desk;
+use super::hub::{HubAccess, Served};
+use super::operator::AdminService;
 use super::{AppError, feeds, gather, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
 use crate::model::SupIdBasis;
 use crate::poll::{self, ParseAndRecord, Poller};
-use crate::serve::{self, ServeError, Server};
+use crate::serve::{self, ServeError, SiteServer};
 use crate::store::{MemoryStore, SledStore, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Default for Outside {
 /// A gateway that polls and serves until it is stopped.
 pub struct Gateway {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Arc<AdminService>,
     store: Arc<dyn Store>,
     polling: CancellationToken,
     serving: CancellationToken,
@@ -85,7 +85,7 @@ impl Gateway {
         let services = translate::fetch(config, &public_url)?;
         let calling = translate::calling(config, &services);
         let hub = open_hub(config, calling, &store, &clock).await?;
-        let parts = poll::Parts {
+        let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -96,7 +96,7 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        let desk = Arc::new(Desk::new(
+        let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             poller,
@@ -105,7 +105,7 @@ impl Gateway {
             hub.clone(),
         ));
         desk.open_all().await;
-        let settings = serve::Settings {
+        let settings = serve::ServeSettings {
             public_url,
             trusted_proxies: config.server.trusted_proxies.clone(),
             admin_token,
@@ -122,14 +122,14 @@ impl Gateway {
                 past: translate::retention(config),
             },
         };
-        let parts = serve::Parts {
+        let parts = serve::ServerConfig {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
-            hub: hub.clone().map(|hub| Arc::new(Door(hub)) as Arc<dyn serve::Hub>),
+            hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::Hub>),
             settings,
         };
-        let server = Server::new(parts, serving.clone());
+        let server = SiteServer::new(parts, serving.clone());
         let topics = Arc::new(Served(server.topics()));
         let serve_task = tokio::spawn(server.run(listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
@@ -215,7 +215,7 @@ async fn open_hub(
     if !config.websub.hub {
         return Ok(None);
     }
-    let parts = hub::Parts {
+    let parts = hub::HubConfig {
         store: Arc::clone(store),
         clock: Arc::clone(clock),
         settings: translate::hub(config),

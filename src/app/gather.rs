@@ -1,6 +1,6 @@
 //! Keeps aggregates up to date: whatever changes in a source is taken over soon.
 
-use super::operator::{Desk, Gathered};
+use super::operator::{AdminService, Gathered};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::store::{CommitError, Store};
 use std::collections::HashMap;
@@ -14,7 +14,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(100);
 
 /// Takes over what sources have, until it is told to end.
-pub(super) async fn gather(store: Arc<dyn Store>, desk: Arc<Desk>, cancel: CancellationToken) {
+pub(super) async fn gather(
+    store: Arc<dyn Store>,
+    desk: Arc<AdminService>,
+    cancel: CancellationToken,
+) {
     let mut sealed = store.sealed();
     let mut known: HashMap<FeedName, Gathered> = HashMap::new();
     loop {
@@ -40,7 +44,7 @@ pub(super) async fn gather(store: Arc<dyn Store>, desk: Arc<Desk>, cancel: Cance
 
 async fn look(
     store: &dyn Store,
-    desk: &Desk,
+    desk: &AdminService,
     known: &mut HashMap<FeedName, Gathered>,
 ) -> Result<(), CommitError> {
     let feeds = store.feeds().await?.into_iter().map(|record| (record.name.clone(), record));

@@ -1,18 +1,18 @@
 //! The hub between the room that takes requests and the room that keeps and delivers.
 
-use crate::hub::{Absent, AskError, Document, Hub, Topics};
+use crate::hub::{AskError, Hub, HubDocument, NoHubDocument, Topics};
 use crate::model::FeedName;
 use crate::serve::{self, HubError, HubTotals, NoTopic};
-use crate::websub::{Request, Subscription};
+use crate::websub::{HubRequest, Subscription};
 use async_trait::async_trait;
 use url::Url;
 
 /// The hub as the side that serves sees it.
-pub(super) struct Door(pub(super) Hub);
+pub(super) struct HubAccess(pub(super) Hub);
 
 #[async_trait]
-impl serve::Hub for Door {
-    async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError> {
+impl serve::Hub for HubAccess {
+    async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError> {
         self.0.ask(feed, request).await.map_err(|error| refused(&error))
     }
 
@@ -56,21 +56,21 @@ fn refused(error: &AskError) -> HubError {
 /// The documents of the side that serves, as the hub sees them.
 pub(super) struct Served(pub(super) serve::Topics);
 
-fn absent(missing: NoTopic) -> Absent {
+fn absent(missing: NoTopic) -> NoHubDocument {
     match missing {
-        NoTopic::Gone(why) => Absent::Gone(why),
-        NoTopic::Later(why) => Absent::Later(why),
+        NoTopic::Gone(why) => NoHubDocument::Gone(why),
+        NoTopic::Later(why) => NoHubDocument::Later(why),
     }
 }
 
 #[async_trait]
 impl Topics for Served {
-    async fn stands(&self, topic: &str) -> Result<(), Absent> {
+    async fn stands(&self, topic: &str) -> Result<(), NoHubDocument> {
         self.0.stands(topic).await.map_err(absent)
     }
 
-    async fn document(&self, topic: &str) -> Result<Document, Absent> {
+    async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument> {
         let pushed = self.0.document(topic).await.map_err(absent)?;
-        Ok(Document { headers: pushed.headers, body: pushed.body })
+        Ok(HubDocument { headers: pushed.headers, body: pushed.body })
     }
 }

@@ -4,9 +4,9 @@
 mod plan;
 mod state;
 
-pub use plan::{Plan, Refused};
+pub use plan::{ImportPlan, RefusedOutline};
 
-use super::{AppError, Settings};
+use super::{AppError, ConfigSource};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::model::FeedRecord;
@@ -14,7 +14,7 @@ use crate::parse::opml::{self, OpmlLimits, Problem};
 use crate::parse::{self, Limits};
 use crate::store::{SledStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
-use plan::{Before, plan};
+use plan::{ExistingFeeds, plan};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct ImportOptions {
     /// The list, or the state.
     pub file: PathBuf,
     /// Where the configuration comes from.
-    pub settings: Settings,
+    pub settings: ConfigSource,
     /// Whether the list says where its feeds stand, also where they have a place already.
     pub rearrange: bool,
 }
@@ -40,19 +40,19 @@ pub enum Imported {
     /// The feeds of a list were added.
     List {
         /// What became of its outlines.
-        plan: Plan,
+        plan: ImportPlan,
         /// What was wrong with the list.
         problems: Vec<Problem>,
         /// Problems that are not named.
         unnamed: usize,
     },
     /// The state of a gateway was brought in.
-    State(Carried),
+    State(ImportedState),
 }
 
 /// What a file with the state of a gateway holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Carried {
+pub struct ImportedState {
     /// How many feeds.
     pub feeds: u64,
     /// How many items, tombstones included.
@@ -142,7 +142,7 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
     let now = SystemClock.now();
     let endpoint = store.endpoint();
-    let before = Before { stored: &stored, config, endpoint, now, rearrange };
+    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange };
     let plan = plan(&list, &before);
     let written = write(&store, &plan).await;
     let closed = store.close().await;
@@ -151,7 +151,7 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     Ok(Imported::List { plan, problems, unnamed: list.unnamed })
 }
 
-async fn write(store: &Arc<SledStore>, plan: &Plan) -> Result<(), AppError> {
+async fn write(store: &Arc<SledStore>, plan: &ImportPlan) -> Result<(), AppError> {
     let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
     let bar = progress(records.len());
     for records in records.chunks(AT_ONCE) {

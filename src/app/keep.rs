@@ -14,9 +14,9 @@ const PRUNES: usize = 100;
 
 /// The time by which things age: that of the clock, but it never leaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Running(Time);
+pub(super) struct SteadyClock(Time);
 
-impl Running {
+impl SteadyClock {
     /// Goes on from the last change of any feed.
     pub(super) async fn since(store: &dyn Store, now: Time) -> Self {
         let mut last = None;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_ages_nothing_at_once() {
         let hour = 3600;
-        let mut running = Running(at(0));
+        let mut running = SteadyClock(at(0));
         assert_eq!(running.advance(at(hour)), at(hour));
         // Forward by a year: two hours at a look.
         assert_eq!(running.advance(at(365 * 24 * hour)), at(3 * hour));
@@ -100,7 +100,7 @@ mod tests {
         let clock = ManualClock::at(at(0));
         let endpoint = EndpointId::own("gate.example").unwrap();
         let store = MemoryStore::new(endpoint, Arc::new(clock));
-        assert_eq!(Running::since(&store, at(7)).await, Running(at(7)));
+        assert_eq!(SteadyClock::since(&store, at(7)).await, SteadyClock(at(7)));
         let claim = store.claims(1, GAP_LIMIT).await.unwrap().remove(0);
         keep(&store, &claim, &Retention::default(), at(9)).await.unwrap();
         let strange = Claim { fence: claim.fence + 1, ..claim };

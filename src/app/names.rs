@@ -1,7 +1,7 @@
 //! Names of the feeds of the command line. The store keeps which name an address has: it never changes
 //! by itself, whatever else stands on the command line.
 
-use crate::config::{self, Config, Feed, feed_name, is_named_after};
+use crate::config::{self, Config, FeedConfig, feed_name, is_named_after};
 use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -10,8 +10,9 @@ use url::Url;
 /// sentence for each feed that is left out.
 pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<String>) {
     let mut config = config.clone();
-    let is_given = |feed: &Feed| feed.source == FeedSource::CommandLine;
-    let given: Vec<Feed> = config.feeds.iter().filter(|feed| is_given(feed)).cloned().collect();
+    let is_given = |feed: &FeedConfig| feed.source == FeedSource::CommandLine;
+    let given: Vec<FeedConfig> =
+        config.feeds.iter().filter(|feed| is_given(feed)).cloned().collect();
     config.feeds.retain(|feed| !is_given(feed));
     let aggregates = config.aggregates.iter().map(|aggregate| aggregate.name.clone());
     let mut taken: HashSet<FeedName> = aggregates.collect();
@@ -20,7 +21,7 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
         stored.iter().map(|record| (&record.name, record)).collect();
     let mut left_out = Vec::new();
     // Those that have a name keep it, before others are named.
-    let (known, new): (Vec<Feed>, Vec<Feed>) =
+    let (known, new): (Vec<FeedConfig>, Vec<FeedConfig>) =
         given.into_iter().partition(|feed| stored_record(feed, stored, &taken).is_some());
     for mut feed in known {
         let Some(record) = stored_record(&feed, stored, &taken) else { continue };
@@ -60,7 +61,7 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
 /// The feed that the store has for the address of one that is given. One that the command line gave goes
 /// before one whose name somebody chose.
 fn stored_record<'a>(
-    feed: &Feed,
+    feed: &FeedConfig,
     stored: &'a [FeedRecord],
     taken: &HashSet<FeedName>,
 ) -> Option<&'a FeedRecord> {
@@ -101,7 +102,7 @@ pub fn polled_twice(config: &Config) -> Vec<String> {
         let Some(url) = feed.url.as_ref() else { continue };
         match first.get(url.as_str()) {
             Some(other) => {
-                let shown = config::Feed::record(feed).shown();
+                let shown = config::FeedConfig::record(feed).shown();
                 found.push(format!(
                     "the feeds {other} and {} have the same address, {}; it is polled twice",
                     feed.name,
@@ -128,7 +129,8 @@ mod tests {
     }
 
     fn names(config: &Config) -> Vec<(String, String)> {
-        let name = |feed: &Feed| (feed.url.clone().unwrap().to_string(), feed.name.to_string());
+        let name =
+            |feed: &FeedConfig| (feed.url.clone().unwrap().to_string(), feed.name.to_string());
         config.feeds.iter().map(name).collect()
     }
 
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn a_name_does_not_depend_on_what_else_is_given() {
         let (both, _) = assigned(&given(&[ONE, TWO]), &[]);
-        let stored: Vec<_> = both.feeds.iter().map(Feed::record).collect();
+        let stored: Vec<_> = both.feeds.iter().map(FeedConfig::record).collect();
         let (alone, left_out) = assigned(&given(&[TWO]), &stored);
         assert_eq!(names(&alone), names(&both)[1..]);
         assert!(left_out.is_empty());

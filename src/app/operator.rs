@@ -20,12 +20,12 @@ use crate::model::{
     Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
 };
 use crate::poll::{self, PollError, Poller, WalkOrder};
-use crate::record::Round;
+use crate::record::Observation;
 use crate::record::local::{Act, Acted};
 use crate::serve::{
     BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put, PutFeed,
-    Redacted, Totals,
+    OperatorError, OperatorTotals, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
+    PutFeed, Redacted,
 };
 use crate::store::{Claim, Retention, Store, StoreError};
 use crate::websub::Verification;
@@ -41,7 +41,7 @@ use tokio::sync::Mutex;
 const DECIDE_ATTEMPTS: u32 = 5;
 
 /// The operator's desk.
-pub(super) struct Desk {
+pub(super) struct AdminService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     poller: Poller,
@@ -58,16 +58,16 @@ pub(super) struct Desk {
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
-    gathered: gathered::Board,
+    gathered: gathered::AggregateBoard,
     /// What waits for a conclusion.
-    absent: pending::Absent,
+    absent: pending::AbsentItems,
 }
 
 fn internal(error: &StoreError) -> OperatorError {
     OperatorError::Internal(error.to_string())
 }
 
-impl Desk {
+impl AdminService {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -96,8 +96,8 @@ impl Desk {
             retention,
             closing,
             changing,
-            gathered: gathered::Board::default(),
-            absent: pending::Absent::new(),
+            gathered: gathered::AggregateBoard::default(),
+            absent: pending::AbsentItems::new(),
         }
     }
 
@@ -120,8 +120,8 @@ impl Desk {
         &'a self,
         record: &'a FeedRecord,
         snapshot: Option<&'a Snapshot>,
-    ) -> Round<'a> {
-        Round {
+    ) -> Observation<'a> {
+        Observation {
             feed: &record.name,
             url: &record.url,
             endpoint: self.store.endpoint(),
@@ -246,7 +246,7 @@ fn stopped(error: PollError) -> OperatorError {
 }
 
 #[async_trait]
-impl Operator for Desk {
+impl Operator for AdminService {
     fn ready(&self) -> Result<(), String> {
         if self.closing.load(Ordering::Acquire) {
             return Err("the gateway is shutting down".to_owned());
@@ -254,9 +254,9 @@ impl Operator for Desk {
         Ok(())
     }
 
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> OperatorTotals {
         let polled = self.poller.totals();
-        Totals {
+        OperatorTotals {
             changed: polled.changed,
             unchanged: polled.unchanged,
             not_modified: polled.not_modified,
@@ -401,10 +401,10 @@ impl Operator for Desk {
 
     async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
         match self.poller.pushed(token, signature, body).await {
-            poll::Pushed::Unknown => PushOutcome::Unknown,
-            poll::Pushed::Disbelieved => PushOutcome::Disbelieved,
-            poll::Pushed::Taken => PushOutcome::Taken,
-            poll::Pushed::Busy => PushOutcome::Busy,
+            poll::PushResult::Unknown => PushOutcome::Unknown,
+            poll::PushResult::Disbelieved => PushOutcome::Disbelieved,
+            poll::PushResult::Taken => PushOutcome::Taken,
+            poll::PushResult::Busy => PushOutcome::Busy,
         }
     }
 
@@ -423,12 +423,12 @@ impl Operator for Desk {
     }
 }
 
-const fn outcome(outcome: poll::Outcome) -> PollOutcome {
+const fn outcome(outcome: poll::PollEnding) -> PollOutcome {
     match outcome {
-        poll::Outcome::Changed => PollOutcome::Changed,
-        poll::Outcome::Unchanged => PollOutcome::Unchanged,
-        poll::Outcome::NotModified => PollOutcome::NotModified,
-        poll::Outcome::Failed => PollOutcome::Failed,
+        poll::PollEnding::Changed => PollOutcome::Changed,
+        poll::PollEnding::Unchanged => PollOutcome::Unchanged,
+        poll::PollEnding::NotModified => PollOutcome::NotModified,
+        poll::PollEnding::Failed => PollOutcome::Failed,
     }
 }
 
@@ -446,7 +446,7 @@ fn counts(of: &BTreeMap<crate::model::EventKind, u32>) -> Counts {
     }
 }
 
-fn note(note: &poll::PollNote) -> PollNote {
+fn note(note: &poll::FinishedPoll) -> PollNote {
     let failure = note.failure.as_ref();
     PollNote {
         at: note.at,
@@ -463,12 +463,12 @@ fn note(note: &poll::PollNote) -> PollNote {
     }
 }
 
-fn document(note: poll::DocumentNote) -> DocumentNote {
-    let poll::DocumentNote { at, entries, partial, warnings } = note;
+fn document(note: poll::ParsedNote) -> DocumentNote {
+    let poll::ParsedNote { at, entries, partial, warnings } = note;
     DocumentNote { at, entries, partial, warnings }
 }
 
-fn asked(note: &poll::ProbeNote) -> ProbeNote {
+fn asked(note: &poll::FinishedProbe) -> ProbeNote {
     ProbeNote {
         at: note.at,
         requests: note.requests,
@@ -477,11 +477,11 @@ fn asked(note: &poll::ProbeNote) -> ProbeNote {
     }
 }
 
-const fn blame(of: crate::fetch::Blame) -> Blame {
+const fn blame(of: crate::fetch::FetchBlame) -> Blame {
     match of {
-        crate::fetch::Blame::Network => Blame::Network,
-        crate::fetch::Blame::Upstream => Blame::Upstream,
-        crate::fetch::Blame::Operator => Blame::Operator,
-        crate::fetch::Blame::Gateway => Blame::Gateway,
+        crate::fetch::FetchBlame::Network => Blame::Network,
+        crate::fetch::FetchBlame::Upstream => Blame::Upstream,
+        crate::fetch::FetchBlame::Operator => Blame::Operator,
+        crate::fetch::FetchBlame::Gateway => Blame::Gateway,
     }
 }

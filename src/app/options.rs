@@ -11,7 +11,7 @@ use url::Url;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settings {
+pub enum ConfigSource {
     /// A file, where there is one, and the command line over it. Read again at SIGHUP.
     File {
         /// The file; `None`: every key has its default.
@@ -23,7 +23,7 @@ pub enum Settings {
     Fixed(Box<Config>),
 }
 
-impl Settings {
+impl ConfigSource {
     /// Reads the configuration as it is now. The public address is that of the environment where
     /// neither the file nor the command line names one.
     pub fn load(&self) -> Result<Checked, AppError> {
@@ -62,7 +62,7 @@ pub fn public_url_of_environment() -> Result<Option<String>, AppError> {
 
 /// Refuses a gateway that listens on all addresses and is not told under which one it is reached: every
 /// document would name `http://0.0.0.0`.
-pub fn demand_public_url(server: &config::Server) -> Result<(), AppError> {
+pub fn demand_public_url(server: &config::ServerSection) -> Result<(), AppError> {
     if server.public_url.is_some() || !server.listen.ip().is_unspecified() {
         return Ok(());
     }
@@ -78,7 +78,7 @@ pub fn demand_public_url(server: &config::Server) -> Result<(), AppError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeOptions {
     /// Where the configuration comes from.
-    pub settings: Settings,
+    pub settings: ConfigSource,
 }
 
 /// What `tidegate demo` is asked to do.
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn without_a_file_the_command_line_stands_over_the_defaults() {
         let overrides = Overrides { data: Some("d".into()), ..Overrides::default() };
-        let loaded = Settings::File { path: None, overrides }.load().unwrap();
+        let loaded = ConfigSource::File { path: None, overrides }.load().unwrap();
         assert_eq!(loaded.config.store.path, PathBuf::from("d"));
         assert_eq!(loaded.config.polling, Config::default().polling);
     }
@@ -143,7 +143,8 @@ mod tests {
     fn the_file_is_read_anew_each_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.toml");
-        let settings = Settings::File { path: Some(path.clone()), overrides: Overrides::default() };
+        let settings =
+            ConfigSource::File { path: Some(path.clone()), overrides: Overrides::default() };
         assert!(settings.load().is_err());
         std::fs::write(&path, "[publish]\narchive_entries = 7").unwrap();
         assert_eq!(settings.load().unwrap().config.publish.archive_entries, 7);

@@ -8,7 +8,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use crate::model::counted;
 use crate::pull::{Answer, Ask, Asked, Found, Next, Outcome, Pull, State};
-use folder::Folder;
+use folder::ReplicaFolder;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Pulled {
 
 /// Brings the replica in a folder up to date, or makes one.
 pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
-    let folder = Folder::take(&options.into)?;
+    let folder = ReplicaFolder::take(&options.into)?;
     match pull_into(&folder, options).await {
         Ok(pulled) => Ok(pulled),
         Err(error) => {
@@ -41,7 +41,7 @@ pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
     }
 }
 
-async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppError> {
+async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulled, AppError> {
     let PullOptions { url, into, limits } = options;
     let known_as = fetch::bare(&url);
     let held = folder.open(&known_as)?;
@@ -49,7 +49,7 @@ async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppE
     let failed =
         |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
     let mut pull = Pull::new(bare(&url), limits, held.saved.clone()).map_err(failed)?;
-    let mut line = Line::new(&url)?;
+    let mut line = PublisherLink::new(&url)?;
     // Ends with the limit on requests, which `Pull` keeps.
     let mut outcome = loop {
         match pull.step().map_err(failed)? {
@@ -71,7 +71,7 @@ async fn pull_into(folder: &Folder, options: PullOptions) -> Result<Pulled, AppE
 }
 
 /// The way to the publisher.
-struct Line {
+struct PublisherLink {
     fetch: Fetch,
     /// The address that was given, with its credentials.
     given: Url,
@@ -81,7 +81,7 @@ struct Line {
     bytes: u64,
 }
 
-impl Line {
+impl PublisherLink {
     fn new(given: &Url) -> Result<Self, AppError> {
         // The operator named this host and port, so that links to it are followed wherever it is;
         // all others pass the guard as anybody's.
@@ -133,7 +133,9 @@ impl Line {
             Err(error) => return Answer::Failed(error.to_string()),
         };
         self.bytes = self.bytes.saturating_add(fetched.wire_bytes);
-        let fetch::Answer::Document(document) = fetched.answer else { return Answer::NotModified };
+        let fetch::FetchAnswer::Document(document) = fetched.answer else {
+            return Answer::NotModified;
+        };
         if document.delta && !deltas {
             return Answer::Failed("the publisher sent a delta that nobody asked for".to_owned());
         }

@@ -6,8 +6,8 @@ use crate::config::{Polling, Publish};
 use crate::identity;
 use crate::judge;
 use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
-use crate::poll::{Bounds, Rhythm, replay_interval};
-use crate::replay::{self, Line, Series, Stage, Summary, sentence};
+use crate::poll::{Bounds, UpdateRate, replay_interval};
+use crate::replay::{self, DocumentReport, ReplayTarget, Series, Summary, sentence};
 use crate::store::{MemoryStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -36,7 +36,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
     let progress = progress(&all);
     for (number, series) in all.iter().enumerate() {
         let mut unwritten = None;
-        let print = |line: Line| {
+        let print = |line: DocumentReport| {
             progress.inc(1);
             summary.add(&line);
             if let Err(error) = print(&mut out, &line, options.json) {
@@ -62,7 +62,7 @@ async fn one(
     series: &Series,
     number: usize,
     without: &Without,
-    print: impl FnMut(Line),
+    print: impl FnMut(DocumentReport),
 ) -> Result<(), AppError> {
     let failed =
         |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
@@ -80,12 +80,12 @@ async fn one(
     let hints = UpdateHints::default();
     let interval = |changes: &[Time], look_again: Option<Time>, now: Time| {
         let mut oldest_first = changes.iter().rev();
-        let mut rhythm = Rhythm::since(oldest_first.next().copied().unwrap_or(now));
+        let mut rhythm = UpdateRate::since(oldest_first.next().copied().unwrap_or(now));
         oldest_first.for_each(|change| rhythm.changed(*change));
         replay_interval(&feed, bounds, rhythm, &hints, look_again, now)
     };
     let publish = Publish::default();
-    let stage = Stage {
+    let stage = ReplayTarget {
         store: &store,
         claim,
         feed: feed.clone(),
@@ -100,7 +100,7 @@ async fn one(
     })
 }
 
-fn print(out: &mut impl Write, line: &Line, json: bool) -> std::io::Result<()> {
+fn print(out: &mut impl Write, line: &DocumentReport, json: bool) -> std::io::Result<()> {
     if json {
         return writeln!(out, "{}", serde_json::to_string(line)?);
     }

@@ -1,6 +1,8 @@
 //! `tidegate serve`: runs until it is told to stop.
 
-use super::{AppError, Gateway, Outside, ServeOptions, Settings, demand_public_url, polled_twice};
+use super::{
+    AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, polled_twice,
+};
 use crate::config::{Checked, Fault};
 use std::io::Write;
 use std::time::Duration;
@@ -27,7 +29,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
 pub(super) async fn run(
     gateway: Gateway,
     signals: &mut Signals,
-    settings: &Settings,
+    settings: &ConfigSource,
 ) -> Result<(), AppError> {
     loop {
         tokio::select! {
@@ -46,7 +48,7 @@ pub(super) async fn run(
 }
 
 /// Reads the configuration again; a wrong one changes nothing.
-async fn reload(gateway: &Gateway, settings: &Settings) {
+async fn reload(gateway: &Gateway, settings: &ConfigSource) {
     let taken = match settings.load() {
         Ok(Checked { config, warnings }) => {
             warn(&warnings);

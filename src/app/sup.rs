@@ -11,8 +11,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings};
 use crate::model::Time;
 use crate::poll::{Question, SupError};
-use crate::sup::{Document, Follower, Standing};
-use names::Names;
+use crate::sup::{Follower, FollowerStatus, SupDocument};
+use names::FeedNames;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let fetch = client(&options.url)?;
     let mut question = Question::of(options.url.as_str());
     let mut follower = Follower::new();
-    let mut names = Names::beside(&options.url);
+    let mut names = FeedNames::beside(&options.url);
     let shown = fetch::shown(&options.url);
     let unread = |error: SupError| AppError::run(format!("{shown} cannot be read"), error);
     let first = question.ask(&fetch, SystemClock.now()).await.map_err(unread)?;
@@ -82,8 +82,8 @@ fn client(url: &Url) -> Result<Fetch, AppError> {
 
 /// Prints what a document tells, and reads those of longer periods where it does not reach back.
 async fn take(
-    (follower, names): (&mut Follower, &mut Names),
-    document: Document,
+    (follower, names): (&mut Follower, &mut FeedNames),
+    document: SupDocument,
     fetch: &Fetch,
     json: bool,
 ) -> Result<(), AppError> {
@@ -109,9 +109,9 @@ async fn take(
             })?;
         }
         let known = match news.standing {
-            Standing::Complete => return Ok(()),
-            Standing::Missed { known } => known,
-            Standing::Ask { address, .. } => {
+            FollowerStatus::Complete => return Ok(()),
+            FollowerStatus::Missed { known } => known,
+            FollowerStatus::Ask { address, .. } => {
                 match Question::of(address).ask(fetch, SystemClock.now()).await {
                     Ok(Some(longer)) => {
                         document = longer;

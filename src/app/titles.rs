@@ -1,6 +1,6 @@
 //! The titles of feeds in the list of subscriptions: what their own documents say.
 
-use super::operator::Desk;
+use super::operator::AdminService;
 use crate::clock::Clock;
 use crate::model::{Enrolment, FeedName, FeedStanding, Tick, Time};
 use crate::store::{Epoch, Select, Store, StoreError};
@@ -19,7 +19,7 @@ const EPOCHS: usize = 1_000;
 pub(super) async fn keep(
     store: &dyn Store,
     clock: &dyn Clock,
-    desk: &Desk,
+    desk: &AdminService,
     cancel: &CancellationToken,
 ) {
     let mut sealed = store.sealed();
@@ -54,7 +54,11 @@ pub(super) async fn keep(
 
 /// Looks at the feeds that changed after the epoch `after`, at all of them where there is none.
 /// Answers the epoch that was reached.
-async fn look(store: &dyn Store, desk: &Desk, after: Option<Epoch>) -> Result<Epoch, StoreError> {
+async fn look(
+    store: &dyn Store,
+    desk: &AdminService,
+    after: Option<Epoch>,
+) -> Result<Epoch, StoreError> {
     let newest = *store.sealed().borrow();
     let mut names = BTreeSet::new();
     let told = match after {

@@ -1,7 +1,7 @@
 //! The administration token: configured, from the environment, or made at the first start.
 
 use super::AppError;
-use crate::config::{AdminToken, Token};
+use crate::config::{AdminTokenSetting, SecretToken};
 use crate::serve;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -18,19 +18,19 @@ const FILE_LIMIT: u64 = 4096;
 
 /// Finds the token, or makes one and says where it is.
 pub(super) fn admin_token(
-    configured: &AdminToken,
+    configured: &AdminTokenSetting,
     data: &Path,
     keeps: bool,
 ) -> Result<serve::AdminToken, AppError> {
     let text = match configured {
-        AdminToken::Here(token) => token.reveal().to_owned(),
-        AdminToken::File(path) => read(path)?,
-        AdminToken::Unset => match std::env::var(VARIABLE) {
+        AdminTokenSetting::Here(token) => token.reveal().to_owned(),
+        AdminTokenSetting::File(path) => read(path)?,
+        AdminTokenSetting::Unset => match std::env::var(VARIABLE) {
             Ok(token) if !token.is_empty() => token,
             _ => kept_or_made(&data.join(FILE), keeps)?,
         },
     };
-    let checked = Token::new(&text)
+    let checked = SecretToken::new(&text)
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))?;
     serve::AdminToken::new(checked.reveal())
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_token_file_that_is_missing_is_named() {
-        let wanted = AdminToken::File("/nowhere/token".into());
+        let wanted = AdminTokenSetting::File("/nowhere/token".into());
         let error = admin_token(&wanted, Path::new("."), true).map(|_| ()).unwrap_err();
         assert!(error.report().contains("/nowhere/token"), "{}", error.report());
     }

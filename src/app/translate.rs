@@ -2,7 +2,7 @@
 
 use super::{AppError, reach};
 use crate::archive;
-use crate::config::{AllowPrivate, Config, Deltas, Dialect, HistoryLinks, HostPace};
+use crate::config::{AllowPrivateSetting, Config, Deltas, HistoryLinks, HostPace, SyncDialect};
 use crate::fetch::{self, FetchSettings, Services};
 use crate::hub;
 use crate::poll::{Pace, PollSettings};
@@ -26,11 +26,11 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppEr
 }
 
 /// What the operator says of the hub.
-pub(super) fn hub(config: &Config) -> hub::Settings {
+pub(super) fn hub(config: &Config) -> hub::HubSettings {
     let websub = &config.websub;
     let leases = Leases { usual: websub.lease, least: websub.lease_min, most: websub.lease_max };
     let limit = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    hub::Settings {
+    hub::HubSettings {
         leases,
         subscriptions: limit(websub.subscriptions),
         per_host: limit(websub.subscriptions_per_host),
@@ -91,9 +91,9 @@ pub(super) fn archives(config: &Config) -> archive::Policy {
 
 fn allow_private(config: &Config) -> fetch::AllowPrivate {
     match &config.polling.allow_private {
-        AllowPrivate::No => fetch::AllowPrivate::No,
-        AllowPrivate::Yes => fetch::AllowPrivate::All,
-        AllowPrivate::Only(hosts) => {
+        AllowPrivateSetting::No => fetch::AllowPrivate::No,
+        AllowPrivateSetting::Yes => fetch::AllowPrivate::All,
+        AllowPrivateSetting::Only(hosts) => {
             let hosts = hosts.iter().map(|h| (h.host.clone(), h.port));
             fetch::AllowPrivate::Only(hosts.collect())
         }
@@ -103,9 +103,9 @@ fn allow_private(config: &Config) -> fetch::AllowPrivate {
 /// The dialect of sync markup when nobody asks for another.
 pub(super) fn dialect(config: &Config) -> render::Dialect {
     match config.publish.dialect {
-        Dialect::Sse => render::Dialect::Sse,
-        Dialect::Sse091 => render::Dialect::Sse091,
-        Dialect::FeedSync => render::Dialect::FeedSync,
+        SyncDialect::Sse => render::Dialect::Sse,
+        SyncDialect::Sse091 => render::Dialect::Sse091,
+        SyncDialect::FeedSync => render::Dialect::FeedSync,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ids of archives.
 
-use crate::model::{ArchiveId, EndpointId, FeedName, Known};
+use crate::model::{ArchiveId, EndpointId, FeedName, LedgerEntry};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 
@@ -14,7 +14,7 @@ pub(super) fn of(
     endpoint: &EndpointId,
     feed: &FeedName,
     previous: Option<&ArchiveId>,
-    items: &[&Known],
+    items: &[&LedgerEntry],
 ) -> Option<ArchiveId> {
     let mut sha = Sha256::new();
     let mut add = |part: &[u8]| {

@@ -16,7 +16,7 @@ const WORTH: u64 = 2;
 
 /// What is sealed of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sealed<'a> {
+pub struct SealedArchives<'a> {
     /// The notes of the oldest archives kept, oldest first, as far as they are known.
     pub oldest: &'a [ArchiveNote],
     /// The earliest tick of the items that live and whose last state is sealed; `None` where there
@@ -31,7 +31,7 @@ pub struct Sealed<'a> {
 /// Moves the chain's start behind the archives that are to be dropped; says whether it moved.
 ///
 /// The newest archive is never dropped, and none that has the last state of an item that lives.
-pub fn retain(chain: &mut Chain, sealed: &Sealed<'_>, policy: &Policy, now: Time) -> bool {
+pub fn retain(chain: &mut Chain, sealed: &SealedArchives<'_>, policy: &Policy, now: Time) -> bool {
     let newest = chain.next.saturating_sub(1);
     let end = sealed.end.min(newest).min(chain.first.saturating_add(AT_ONCE));
     let wanted = wanted(chain, sealed.oldest, policy, now).min(free(chain, sealed)).min(end);
@@ -41,13 +41,13 @@ pub fn retain(chain: &mut Chain, sealed: &Sealed<'_>, policy: &Policy, now: Time
 }
 
 /// Whether the limits would drop an archive at all: where they would not, what is sealed need not be
-/// gathered. `oldest` is [`Sealed::oldest`].
+/// gathered. `oldest` is [`SealedArchives::oldest`].
 pub fn is_over(chain: &Chain, oldest: &[ArchiveNote], policy: &Policy, now: Time) -> bool {
     wanted(chain, oldest, policy, now) > chain.first
 }
 
 /// Whether everything that lives is to be sealed anew, so that archives can be dropped.
-pub fn is_worth_it(chain: &Chain, sealed: &Sealed<'_>, policy: &Policy, now: Time) -> bool {
+pub fn is_worth_it(chain: &Chain, sealed: &SealedArchives<'_>, policy: &Policy, now: Time) -> bool {
     let blocked = wanted(chain, sealed.oldest, policy, now)
         .min(sealed.end)
         .saturating_sub(free(chain, sealed).max(chain.first));
@@ -78,7 +78,7 @@ fn wanted(chain: &Chain, oldest: &[ArchiveNote], policy: &Policy, now: Time) -> 
 }
 
 /// The number of the first archive that must be kept for what lives, as far as is known.
-fn free(chain: &Chain, sealed: &Sealed<'_>) -> u64 {
+fn free(chain: &Chain, sealed: &SealedArchives<'_>) -> u64 {
     let Some(lowest) = sealed.lowest else { return u64::MAX };
     // What came before everything that lives is nobody's last state.
     let passed = sealed.oldest.iter().take_while(|note| note.until < lowest).last();
@@ -112,8 +112,8 @@ mod tests {
     }
 
     /// Nothing lives.
-    const fn dead(oldest: &[ArchiveNote], end: u64) -> Sealed<'_> {
-        Sealed { oldest, lowest: None, living: 0, end }
+    const fn dead(oldest: &[ArchiveNote], end: u64) -> SealedArchives<'_> {
+        SealedArchives { oldest, lowest: None, living: 0, end }
     }
 
     fn chain(first: u64, next: u64) -> Chain {
@@ -162,7 +162,7 @@ mod tests {
             (Some(at(15)), 6, 9, 8, false),
         ] {
             let mut ten = Chain { free, ..chain(0, 10) };
-            let sealed = Sealed { oldest: &notes, lowest, living, end: 10 };
+            let sealed = SealedArchives { oldest: &notes, lowest, living, end: 10 };
             let said = (lowest, living, free);
             assert_eq!(is_worth_it(&ten, &sealed, &policy, now), worth, "{said:?}");
             retain(&mut ten, &sealed, &policy, now);

@@ -1,7 +1,7 @@
 //! When a segment is sealed, and what it lists.
 
 use super::{Policy, id};
-use crate::model::{Chain, EndpointId, FeedName, Known, Seal, SyncId, Tick};
+use crate::model::{Chain, EndpointId, FeedName, LedgerEntry, Seal, SyncId, Tick};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ pub struct Unsealed<'a> {
     /// The upstream's address.
     pub upstream: &'a str,
     /// The items whose current version is in no archive, tombstones among them, in any order.
-    pub items: Vec<&'a Known>,
+    pub items: Vec<&'a LedgerEntry>,
     /// The published ids of all items of the feed that live.
     pub borne: HashSet<&'a str>,
     /// The order of the reader view.
@@ -30,7 +30,7 @@ pub struct Unsealed<'a> {
 pub fn is_due<'a>(
     chain: &Chain,
     policy: &Policy,
-    leaving: impl IntoIterator<Item = &'a Known>,
+    leaving: impl IntoIterator<Item = &'a LedgerEntry>,
 ) -> bool {
     let full = chain.unsealed >= policy.entries.max(1);
     full || leaving.into_iter().any(|item| !item.is_deleted() && !chain.is_sealed(item.tick))
@@ -46,7 +46,7 @@ pub fn seal(chain: &mut Chain, policy: &Policy, unsealed: Unsealed<'_>) -> Vec<S
     let places: HashMap<&SyncId, usize> = order.iter().zip(0..).collect();
     // What stands below in the publisher's order is the older; what does not stand there was made
     // before.
-    let place = |item: &Known| Reverse(places.get(&item.id).copied().unwrap_or(usize::MAX));
+    let place = |item: &LedgerEntry| Reverse(places.get(&item.id).copied().unwrap_or(usize::MAX));
     items.sort_by(|a, b| (a.tick, place(a), &a.id).cmp(&(b.tick, place(b), &b.id)));
     let mut seals = Vec::new();
     for part in parts(&items, usize::try_from(policy.entries).unwrap_or(usize::MAX).max(1)) {

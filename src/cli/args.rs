@@ -1,8 +1,8 @@
 //! What can be typed.
 
 use crate::app::{
-    DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions, ServeOptions, Settings,
-    SupOptions, rule_names,
+    ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions,
+    ServeOptions, SupOptions, rule_names,
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
@@ -99,7 +99,7 @@ impl ServeArgs {
             allow_private: self.allow_private,
             feeds: self.feeds,
         };
-        ServeOptions { settings: Settings::File { path, overrides } }
+        ServeOptions { settings: ConfigSource::File { path, overrides } }
     }
 }
 
@@ -277,10 +277,10 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    fn parts(self) -> (PathBuf, Settings) {
+    fn parts(self) -> (PathBuf, ConfigSource) {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data, ..Overrides::default() };
-        (self.file, Settings::File { path, overrides })
+        (self.file, ConfigSource::File { path, overrides })
     }
 
     /// What an export is asked to do.
@@ -334,7 +334,7 @@ mod tests {
             "https://example.org/a",
             "http://127.0.0.1:9/b",
         ]);
-        let Settings::File { path, overrides } = options.unwrap().settings else {
+        let ConfigSource::File { path, overrides } = options.unwrap().settings else {
             panic!("serve reads a file");
         };
         assert_eq!(path, Some(PathBuf::from("f.toml")));

@@ -1,7 +1,7 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
 use crate::app::{AppError, demand_public_url, polled_twice, public_url_of_environment};
-use crate::config::{self, AllowPrivate, Checked, StoreKind, written};
+use crate::config::{self, AllowPrivateSetting, Checked, StoreKind, written};
 use crate::model::counted;
 use std::io::Write;
 use std::path::Path;
@@ -42,9 +42,11 @@ fn summary(name: &str, checked: &Checked) -> String {
     });
     let polling = &config.polling;
     let private = match &polling.allow_private {
-        AllowPrivate::No => "no private addresses".to_owned(),
-        AllowPrivate::Yes => "private addresses too".to_owned(),
-        AllowPrivate::Only(only) => format!("{} allowed private", counted(only.len(), "address")),
+        AllowPrivateSetting::No => "no private addresses".to_owned(),
+        AllowPrivateSetting::Yes => "private addresses too".to_owned(),
+        AllowPrivateSetting::Only(only) => {
+            format!("{} allowed private", counted(only.len(), "address"))
+        }
     };
     let (least, most) = (written(polling.min_interval), written(polling.max_interval));
     let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();

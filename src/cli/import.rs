@@ -1,7 +1,7 @@
 //! What `tidegate import` and `tidegate export` print: what could not be taken, by line, and a
 //! summary.
 
-use crate::app::{AppError, Carried, Imported};
+use crate::app::{AppError, Imported, ImportedState};
 use crate::model::{ListPlace, counted};
 use std::io::Write;
 use std::path::Path;
@@ -73,14 +73,14 @@ pub(super) fn print(
 
 /// Prints what an export wrote.
 pub(super) fn print_export(
-    carried: &Carried,
+    carried: &ImportedState,
     file: &Path,
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
     write(&carried_words(&format!("written to {}", file.display()), carried), out)
 }
 
-fn carried_words(done: &str, carried: &Carried) -> String {
+fn carried_words(done: &str, carried: &ImportedState) -> String {
     format!(
         "{} with {} {done}, {}\n",
         counted(carried.feeds, "feed"),
@@ -102,20 +102,20 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Plan, Refused};
+    use crate::app::{ImportPlan, RefusedOutline};
     use crate::parse::opml::Problem;
 
     #[test]
     fn every_line_has_its_place() {
-        let refused = |line, address: Option<&str>, why: &str| Refused {
+        let refused = |line, address: Option<&str>, why: &str| RefusedOutline {
             line,
             address: address.map(str::to_owned),
             why: why.to_owned(),
         };
-        let plan = Plan {
+        let plan = ImportPlan {
             known: 2,
             refused: vec![refused(9, Some("ftp://a\u{1b}[2J/"), "no"), refused(3, None, "empty")],
-            ..Plan::default()
+            ..ImportPlan::default()
         };
         let problems = vec![Problem { line: 5, message: "a '&' is not escaped".to_owned() }];
         let imported = Imported::List { plan, problems, unnamed: 1 };
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_state_is_summed_up() {
-        let carried = Carried { feeds: 1, items: 7, bytes: 900 };
+        let carried = ImportedState { feeds: 1, items: 7, bytes: 900 };
         let mut out = Vec::new();
         print_export(&carried, Path::new("s.tg"), &mut out).unwrap();
         let said = "1 feed with 7 items written to s.tg, 900 bytes\n";

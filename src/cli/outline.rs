@@ -6,7 +6,7 @@ use crate::parse;
 use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
 use crate::parse::sse::SseDialect;
 use crate::pull::Side;
-use crate::sync::{Item091, Node, Outlines, Placed, in_order, merge_outlines};
+use crate::sync::{Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines};
 use crate::sync_markup::sx091;
 use crate::xml;
 use sha2::{Digest, Sha256};
@@ -25,19 +25,19 @@ pub(super) fn is_list(bytes: &[u8]) -> bool {
 
 /// Markup from one of the documents, with the prefixes that it uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Piece {
+struct MarkupPiece {
     markup: String,
     needs: Vec<(String, String)>,
 }
 
 /// What an outline says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+struct OutlineText {
     attributes: Vec<(String, String)>,
-    other: Piece,
+    other: MarkupPiece,
 }
 
-type Item = Node<Said, Piece>;
+type OutlineItem = OutlineItem091<OutlineText, MarkupPiece>;
 
 /// Merges the list `incoming` into `local`, whatever charset each is in.
 pub(super) fn merged_bytes(local: &[u8], incoming: &[u8]) -> Result<String, (Side, String)> {
@@ -61,7 +61,7 @@ pub(super) fn merged_bytes(local: &[u8], incoming: &[u8]) -> Result<String, (Sid
 pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, String)> {
     let ours = listed(local).map_err(|error| (Side::Local, error))?;
     let theirs = listed(incoming).map_err(|error| (Side::Incoming, error))?;
-    let mut outlines: Outlines<Said, Piece> = BTreeMap::new();
+    let mut outlines: Outlines<OutlineText, MarkupPiece> = BTreeMap::new();
     for item in items(&ours, local).map_err(|error| (Side::Local, error))? {
         outlines.insert(item.id.clone(), item);
     }
@@ -71,13 +71,13 @@ pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, Strin
         return Err((Side::Incoming, said.to_owned()));
     }
     let new = sharing(new, &outlines);
-    let scope = Scope::of(&ours, local);
-    let preserve = |lost: Item| {
+    let scope = PrefixScope::of(&ours, local);
+    let preserve = |lost: OutlineItem| {
         let needs = lost.data.data.other.needs.clone();
         let mut markup = String::new();
         scope.outline(&mut markup, &lost);
         markup.push_str("</outline>");
-        Piece { markup, needs }
+        MarkupPiece { markup, needs }
     };
     if !merge_outlines(&mut outlines, new, preserve) {
         return Ok(local.to_owned());
@@ -112,7 +112,7 @@ fn around(list: &OutlineList, text: &str) -> Result<(String, String), String> {
 }
 
 /// The outlines of a list as items, those without `sx:sync` under ids of their paths.
-fn items(list: &OutlineList, text: &str) -> Result<Vec<Item>, String> {
+fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
     let mut ids: Vec<SyncId> = Vec::with_capacity(list.outlines.len());
     let mut lines: HashMap<SyncId, usize> = HashMap::new();
     let mut positions: HashMap<Option<usize>, u32> = HashMap::new();
@@ -131,13 +131,13 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<Item>, String> {
         let place = positions.entry(outline.parent).or_default();
         let position = *place;
         *place = place.saturating_add(1);
-        let data = Placed { parent, position, data: said(outline, list, text) };
+        let data = PlacedOutline { parent, position, data: said(outline, list, text) };
         let sync = outline.sync.clone();
         let sync = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
         let conflicts = sync.conflicts.into_iter().map(|conflict| crate::sync::Conflict091 {
             version: conflict.version,
             edit: conflict.edit,
-            data: Piece { needs: needs(&conflict.data, list), markup: conflict.data },
+            data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
         });
         items.push(Item091 {
             id: sync.id,
@@ -153,13 +153,13 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<Item>, String> {
     Ok(items)
 }
 
-fn said(outline: &Outline, list: &OutlineList, text: &str) -> Said {
+fn said(outline: &Outline, list: &OutlineList, text: &str) -> OutlineText {
     let pieces = outline.other.iter().filter_map(|place| text.get(place.clone()));
     let markup: String = pieces.collect();
     let names = outline.attributes.iter().map(|(name, _)| format!(" {name}"));
     let used: String = names.chain([markup.clone()]).collect();
     let needs = needs(&used, list);
-    Said { attributes: outline.attributes.clone(), other: Piece { markup, needs } }
+    OutlineText { attributes: outline.attributes.clone(), other: MarkupPiece { markup, needs } }
 }
 
 /// The prefixes that a piece of markup seems to use, with what they are bound to.
@@ -215,7 +215,10 @@ fn is_plain(id: &SyncId) -> bool {
 }
 
 /// What takes part in sharing: outlines with `sx:sync`, and the folders around them.
-fn sharing(items: Vec<Item>, local: &Outlines<Said, Piece>) -> Vec<Item> {
+fn sharing(
+    items: Vec<OutlineItem>,
+    local: &Outlines<OutlineText, MarkupPiece>,
+) -> Vec<OutlineItem> {
     let parents: HashMap<SyncId, Option<SyncId>> =
         items.iter().map(|item| (item.id.clone(), item.data.parent.clone())).collect();
     let mut wanted: HashSet<SyncId> = HashSet::new();
@@ -225,20 +228,20 @@ fn sharing(items: Vec<Item>, local: &Outlines<Said, Piece>) -> Vec<Item> {
             next = parents.get(&id).cloned().flatten();
         }
     }
-    let kept = |item: &Item| {
+    let kept = |item: &OutlineItem| {
         wanted.contains(&item.id) && !(is_plain(&item.id) && local.contains_key(&item.id))
     };
     items.into_iter().filter(kept).collect()
 }
 
 /// What prefixes mean in LOCAL.
-struct Scope {
+struct PrefixScope {
     bound: Vec<(String, String)>,
     prefix: String,
     declare: Option<&'static str>,
 }
 
-impl Scope {
+impl PrefixScope {
     fn of(list: &OutlineList, text: &str) -> Self {
         let head = text.get(..list.body.start).unwrap_or_default();
         // What is declared further inside is not in scope everywhere.
@@ -261,7 +264,7 @@ impl Scope {
     }
 
     /// The outlines, each on a line of its own.
-    fn body(&self, outlines: &Outlines<Said, Piece>) -> String {
+    fn body(&self, outlines: &Outlines<OutlineText, MarkupPiece>) -> String {
         let mut out = String::new();
         let mut open = 0;
         for (depth, item) in in_order(outlines) {
@@ -283,8 +286,8 @@ impl Scope {
     }
 
     /// The start tag of an outline and all in it but other outlines.
-    fn outline(&self, out: &mut String, item: &Item) {
-        let Said { attributes, other } = &item.data.data;
+    fn outline(&self, out: &mut String, item: &OutlineItem) {
+        let OutlineText { attributes, other } = &item.data.data;
         out.push_str("<outline");
         self.declare(out, &other.needs);
         for (name, value) in attributes {
@@ -292,7 +295,7 @@ impl Scope {
         }
         out.push('>');
         if !is_plain(&item.id) {
-            let mut kept = |out: &mut String, conflict: &crate::sync::Conflict091<Piece>| {
+            let mut kept = |out: &mut String, conflict: &crate::sync::Conflict091<MarkupPiece>| {
                 self.declare(out, &conflict.data.needs);
                 out.push('>');
                 out.push_str(&conflict.data.markup);

@@ -3,7 +3,7 @@
 use super::ignore;
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
-use super::sharing::{self, Named, circles, known};
+use super::sharing::{self, NamedFeeds, circles, known};
 use super::web::feed_address;
 use crate::model::{
     Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order,
@@ -44,7 +44,7 @@ pub const SOURCE_LIMIT: usize = 10_000;
 
 /// A feed of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Feed {
+pub struct FeedConfig {
     /// Its name.
     pub name: FeedName,
     /// The upstream's address; only a local feed may have none.
@@ -55,7 +55,7 @@ pub struct Feed {
     pub source: FeedSource,
 }
 
-impl Feed {
+impl FeedConfig {
     /// The record that the store keeps of it.
     pub fn record(&self) -> FeedRecord {
         FeedRecord {
@@ -95,7 +95,7 @@ impl Aggregate {
 /// The feeds and aggregates that stood the check, and every name that is taken, with the line where
 /// it is.
 pub(super) struct Feeds {
-    pub(super) checked: Vec<Feed>,
+    pub(super) checked: Vec<FeedConfig>,
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) names: BTreeMap<FeedName, usize>,
     /// Where each name is given away, for messages about what it is used for.
@@ -106,8 +106,8 @@ pub(super) struct Feeds {
 struct Refers {
     /// Its own name, where that is good.
     name: Option<FeedName>,
-    shares_with: Named,
-    sources: Named,
+    shares_with: NamedFeeds,
+    sources: NamedFeeds,
 }
 
 pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
@@ -137,9 +137,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
         let sharing = sharing::read(section, local);
         let options = options(section, polling, sharing.options);
         let shares_with = sharing.shares_with;
-        refers.push(Refers { name: name.clone(), shares_with, sources: Named::new() });
+        refers.push(Refers { name: name.clone(), shares_with, sources: NamedFeeds::new() });
         let (Some(name), true) = (name, local || url.is_some()) else { return };
-        feeds.checked.push(Feed { name, url, options, source: FeedSource::File });
+        feeds.checked.push(FeedConfig { name, url, options, source: FeedSource::File });
     });
     top.tables("aggregate", AGGREGATE_KEYS, AGGREGATE_LIMIT, |section| {
         let name = new_name(section, &mut feeds.names);

@@ -1,6 +1,6 @@
 //! What the command line says over the file.
 
-use super::{AllowPrivate, Checked, Config, Feed, feed_name};
+use super::{AllowPrivateSetting, Checked, Config, FeedConfig, feed_name};
 use crate::model::{FeedOptions, FeedSource};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Overrides {
             config.server.public_url.clone_from(&self.public_url);
         }
         if self.allow_private {
-            config.polling.allow_private = AllowPrivate::Yes;
+            config.polling.allow_private = AllowPrivateSetting::Yes;
         }
         for url in &self.feeds {
             add(config, url);
@@ -56,7 +56,7 @@ fn add(config: &mut Config, url: &Url) {
     });
     if let Some(name) = name {
         let (url, options) = (Some(url.clone()), FeedOptions::default());
-        config.feeds.push(Feed { name, url, options, source: FeedSource::CommandLine });
+        config.feeds.push(FeedConfig { name, url, options, source: FeedSource::CommandLine });
     }
 }
 
@@ -97,7 +97,7 @@ url = "https://example.org/news"
         assert_eq!(config.server.listen.to_string(), "[::]:0");
         assert_eq!(config.store.path, PathBuf::from("b"));
         assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
-        assert_eq!(config.polling.allow_private, AllowPrivate::Yes);
+        assert_eq!(config.polling.allow_private, AllowPrivateSetting::Yes);
     }
 
     #[test]

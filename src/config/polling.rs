@@ -34,7 +34,7 @@ pub struct Polling {
     /// Two polls of a feed are at most this far apart, failures and wishes of the host excepted.
     pub max_interval: Duration,
     /// Which upstreams may be at loopback or private addresses.
-    pub allow_private: AllowPrivate,
+    pub allow_private: AllowPrivateSetting,
     /// How the gateway names itself to upstreams.
     pub user_agent: String,
     /// Two requests to one host are at least this far apart.
@@ -49,7 +49,7 @@ impl Default for Polling {
         Self {
             min_interval: Duration::from_secs(5 * 60),
             max_interval: Duration::from_secs(24 * 3600),
-            allow_private: AllowPrivate::No,
+            allow_private: AllowPrivateSetting::No,
             user_agent: concat!("tidegate/", env!("CARGO_PKG_VERSION")).to_owned(),
             host_spacing: Duration::from_secs(1),
             walk_pause: WALK_PAUSE,
@@ -59,7 +59,7 @@ impl Default for Polling {
 
 /// Which upstreams may be at loopback or private addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AllowPrivate {
+pub enum AllowPrivateSetting {
     /// None.
     #[default]
     No,
@@ -153,15 +153,15 @@ pub(super) fn in_order(
     }
 }
 
-fn allow_private(section: &mut Section<'_, '_, '_>) -> AllowPrivate {
+fn allow_private(section: &mut Section<'_, '_, '_>) -> AllowPrivateSetting {
     const KEY: &str = "allow_private";
     if section.is_boolean(KEY) {
         let all = section.boolean(KEY).unwrap_or_default();
-        return if all { AllowPrivate::Yes } else { AllowPrivate::No };
+        return if all { AllowPrivateSetting::Yes } else { AllowPrivateSetting::No };
     }
     let wanted = "true, false or a list of \"host:port\"";
     let Some(written) = section.list(KEY, PRIVATE_LIMIT, wanted) else {
-        return AllowPrivate::No;
+        return AllowPrivateSetting::No;
     };
     let mut only = BTreeSet::new();
     for (span, text) in written {
@@ -174,5 +174,5 @@ fn allow_private(section: &mut Section<'_, '_, '_>) -> AllowPrivate {
             Err(message) => section.fault_at(&span, KEY, message),
         }
     }
-    AllowPrivate::Only(only)
+    AllowPrivateSetting::Only(only)
 }

@@ -49,7 +49,7 @@ pub struct Publish {
     /// This gateway's SSE endpoint id; `None`: a random one, kept in the store.
     pub endpoint: Option<EndpointId>,
     /// The dialect of the sync markup where a request names none.
-    pub dialect: Dialect,
+    pub dialect: SyncDialect,
     /// Which forms of archive links are written.
     pub history_links: BTreeSet<HistoryLinks>,
     /// Whether reader views write relative references as absolute addresses.
@@ -83,7 +83,7 @@ impl Default for Publish {
     fn default() -> Self {
         Self {
             endpoint: None,
-            dialect: Dialect::Sse,
+            dialect: SyncDialect::Sse,
             history_links: BTreeSet::from([HistoryLinks::Draft05, HistoryLinks::Rfc5005]),
             absolute_urls: false,
             archive_entries: 20,
@@ -114,7 +114,7 @@ pub enum Deltas {
 
 /// A dialect of the sync markup (`?sx=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Dialect {
+pub enum SyncDialect {
     /// SSE 1.0.
     #[default]
     Sse,
@@ -138,7 +138,11 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Publish {
     let endpoint = section.text("endpoint", EndpointId::own);
     let dialect = section.choice(
         "dialect",
-        &[("sse", Dialect::Sse), ("feedsync", Dialect::FeedSync), ("sse-0.91", Dialect::Sse091)],
+        &[
+            ("sse", SyncDialect::Sse),
+            ("feedsync", SyncDialect::FeedSync),
+            ("sse-0.91", SyncDialect::Sse091),
+        ],
     );
     let history_links = history_links(section);
     let absolute_urls = section.boolean("absolute_urls");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place.
-pub(super) type Written<'d> = toml::Spanned<DeValue<'d>>;
+pub(super) type Located<'d> = toml::Spanned<DeValue<'d>>;
 
 /// A table, or its absence: every key then has its default.
 pub(super) struct Section<'s, 't, 'd> {
@@ -101,7 +101,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
     }
 
-    fn value(&self, key: &'static str) -> Option<&'d Written<'d>> {
+    fn value(&self, key: &'static str) -> Option<&'d Located<'d>> {
         self.table.and_then(|table| table.get(key))
     }
 
@@ -264,7 +264,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         key: &'static str,
         limit: usize,
         wanted: &str,
-    ) -> Option<&'d [Written<'d>]> {
+    ) -> Option<&'d [Located<'d>]> {
         let value = self.value(key)?.get_ref();
         let Some(array) = value.as_array() else {
             self.wrong_kind(key, value, wanted);

@@ -21,7 +21,7 @@ const TOKEN_SHORT: usize = 16;
 
 /// Where the gateway listens and who administers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerSection {
     /// The address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// The address under which the gateway is reached, without a slash at its end; `None` stands
@@ -30,37 +30,37 @@ pub struct Server {
     /// Whose word is taken for who the client is: addresses and networks.
     pub trusted_proxies: Vec<IpNet>,
     /// The administration token, or where it is.
-    pub admin_token: AdminToken,
+    pub admin_token: AdminTokenSetting,
 }
 
-impl Default for Server {
+impl Default for ServerSection {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             public_url: None,
             trusted_proxies: Vec::new(),
-            admin_token: AdminToken::Unset,
+            admin_token: AdminTokenSetting::Unset,
         }
     }
 }
 
 /// The administration token, or where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AdminToken {
+pub enum AdminTokenSetting {
     /// Not configured: the environment has it, or a random one is made at the first start.
     #[default]
     Unset,
     /// Written in the file.
-    Here(Token),
+    Here(SecretToken),
     /// In a file of its own, as its only line.
     File(PathBuf),
 }
 
 /// A secret that no message repeats.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct SecretToken(String);
 
-impl Token {
+impl SecretToken {
     /// Checks a token: 1 to 512 visible ASCII characters, as `Authorization: Bearer` takes them.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.is_empty() || text.len() > TOKEN_LIMIT {
@@ -81,14 +81,14 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for SecretToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
-    let default = Server::default();
+pub(super) fn read(section: &mut Section<'_, '_, '_>) -> ServerSection {
+    let default = ServerSection::default();
     let listen = section.text("listen", |text| {
         text.parse().map_err(|_| {
             format!(
@@ -99,7 +99,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
     });
     let public_url = section.text("public_url", public_address);
     let trusted_proxies = trusted_proxies(section);
-    let token = section.text("admin_token", Token::new);
+    let token = section.text("admin_token", SecretToken::new);
     let file = section.text("admin_token_file", |text| match text {
         "" => Err("is empty; name the file that holds the token"),
         _ => Ok(PathBuf::from(text)),
@@ -114,9 +114,14 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Server {
         let message = format!("is shorter than {TOKEN_SHORT} characters and may be guessed");
         section.warn("admin_token", message);
     }
-    let here = token.map(AdminToken::Here);
-    let admin_token = here.or(file.map(AdminToken::File)).unwrap_or_default();
-    Server { listen: listen.unwrap_or(default.listen), public_url, trusted_proxies, admin_token }
+    let here = token.map(AdminTokenSetting::Here);
+    let admin_token = here.or(file.map(AdminTokenSetting::File)).unwrap_or_default();
+    ServerSection {
+        listen: listen.unwrap_or(default.listen),
+        public_url,
+        trusted_proxies,
+        admin_token,
+    }
 }
 
 fn trusted_proxies(section: &mut Section<'_, '_, '_>) -> Vec<IpNet> {

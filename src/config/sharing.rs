@@ -9,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Names of feeds with their places, to be looked up when all feeds are known.
-pub(super) type Named = Vec<(Range<usize>, FeedName)>;
+pub(super) type NamedFeeds = Vec<(Range<usize>, FeedName)>;
 
 /// What a table says of sharing, before the names in it are looked up.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct SharingTable {
     /// What is checked.
     pub(super) options: SharingOptions,
     /// The feeds that it shares with.
-    pub(super) shares_with: Named,
+    pub(super) shares_with: NamedFeeds,
 }
 
 /// Reads what a feed or an aggregate says of sharing; an aggregate knows no `local`.
-pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> Written {
+pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> SharingTable {
     let conflicts = section.text("conflicts", str::parse::<ConflictPolicy>);
     let options = SharingOptions {
         local,
@@ -30,13 +30,17 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> Written {
         ..SharingOptions::default()
     };
     let shares_with = names(section, "shares_with", SharingOptions::SHARES_LIMIT);
-    Written { options, shares_with }
+    SharingTable { options, shares_with }
 }
 
 /// A list of feed names; what is no name or stands there twice is a fault.
-pub(super) fn names(section: &mut Section<'_, '_, '_>, key: &'static str, limit: usize) -> Named {
+pub(super) fn names(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    limit: usize,
+) -> NamedFeeds {
     let mut seen = BTreeSet::new();
-    let mut names = Named::new();
+    let mut names = NamedFeeds::new();
     for (span, text) in section.list(key, limit, "a list of feed names").unwrap_or_default() {
         match FeedName::new(text) {
             Ok(name) if seen.insert(name.clone()) => names.push((span, name)),
@@ -52,7 +56,7 @@ pub(super) fn names(section: &mut Section<'_, '_, '_>, key: &'static str, limit:
 pub(super) fn known(
     sheet: &mut Sheet<'_>,
     key: &str,
-    named: Named,
+    named: NamedFeeds,
     feeds: &Feeds,
     never: Option<&FeedName>,
 ) -> Vec<FeedName> {

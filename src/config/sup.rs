@@ -15,21 +15,21 @@ const PERIOD_LIMIT: u32 = 86_400;
 
 /// The documents that tell which feeds have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sup {
+pub struct SupConfig {
     /// Their periods, in seconds, shortest first.
     pub periods: Vec<u32>,
 }
 
-impl Default for Sup {
+impl Default for SupConfig {
     fn default() -> Self {
         Self { periods: vec![60, 300, 600, 3600, PERIOD_LIMIT] }
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Sup {
+pub(super) fn read(section: &mut Section<'_, '_, '_>) -> SupConfig {
     const KEY: &str = "periods";
     const WANTED: &str = "a list of durations, like [\"60s\", \"5m\", \"24h\"]";
-    let Some(texts) = section.list(KEY, PERIODS_LIMIT, WANTED) else { return Sup::default() };
+    let Some(texts) = section.list(KEY, PERIODS_LIMIT, WANTED) else { return SupConfig::default() };
     let mut periods = Vec::new();
     for (span, text) in texts {
         let seconds = match duration(text) {
@@ -53,7 +53,7 @@ pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Sup {
         section.fault(KEY, format!("write {PERIODS_LEAST} periods or more, {WANTED}"));
     }
     periods.sort_unstable();
-    Sup { periods }
+    SupConfig { periods }
 }
 
 #[cfg(test)]

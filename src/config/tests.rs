@@ -93,7 +93,7 @@ fn the_annotated_file_shows_every_key() {
         ..options.clone()
     };
     assert_eq!(shown, FeedOptions::default());
-    assert!(matches!(config.server.admin_token, AdminToken::File(_)));
+    assert!(matches!(config.server.admin_token, AdminTokenSetting::File(_)));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_minimal_file_is_one_feed() {
 fn the_contract_s_own_example() {
     let config = good(include_str!("tests/contract.toml"));
     assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
-    assert_eq!(config.server.admin_token, AdminToken::File("/run/secrets/tidegate".into()));
+    assert_eq!(config.server.admin_token, AdminTokenSetting::File("/run/secrets/tidegate".into()));
     let endpoint = config.publish.endpoint.as_ref().map(|id| id.as_str());
     assert_eq!(endpoint, Some("feeds.example.org"));
     assert_eq!(config.publish.history_links, Publish::default().history_links);
@@ -153,9 +153,9 @@ fn trusted_proxies_are_addresses_and_networks() {
 #[test]
 fn allow_private_is_a_boolean_or_a_list() {
     let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
-    assert_eq!(private("false").allow_private, AllowPrivate::No);
-    assert_eq!(private("true").allow_private, AllowPrivate::Yes);
-    let AllowPrivate::Only(only) =
+    assert_eq!(private("false").allow_private, AllowPrivateSetting::No);
+    assert_eq!(private("true").allow_private, AllowPrivateSetting::Yes);
+    let AllowPrivateSetting::Only(only) =
         private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private
     else {
         panic!("a list was not taken as one");
@@ -302,7 +302,7 @@ fn what_a_feed_without_an_upstream_does_not_do_is_named() {
 fn a_token_is_not_shown_by_accident() {
     let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
     assert!(!format!("{config:?}").contains("hunter2"));
-    let AdminToken::Here(token) = config.server.admin_token else { panic!("no token") };
+    let AdminTokenSetting::Here(token) = config.server.admin_token else { panic!("no token") };
     assert_eq!(token.reveal(), "hunter2-hunter2-hunter2");
 }
 

@@ -2,7 +2,7 @@
 //! time and mean nothing.
 
 use super::timeline::{Post, Timeline};
-use super::{Document, Script};
+use super::{Script, ScriptedDocument};
 use quick_xml::escape::escape;
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ const NOTICES: [(&str, &str); 12] = [
     ),
 ];
 
-pub(super) fn document(script: &Script, step: u32) -> Document {
+pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
     let changed = script.time(i64::from(step));
     let mut body = String::from(
         r#"<?xml version="1.0" encoding="utf-8"?>
@@ -89,7 +89,7 @@ pub(super) fn document(script: &Script, step: u32) -> Document {
         item(&mut body, script, post, step);
     }
     let _ = writeln!(body, "</channel>\n</rss>\n<!-- built in 0.{:03} s -->", 37 + step % 61);
-    Document { path: PATH, media_type: "application/rss+xml; charset=utf-8", body, changed }
+    ScriptedDocument { path: PATH, media_type: "application/rss+xml; charset=utf-8", body, changed }
 }
 
 fn item(body: &mut String, script: &Script, post: Post, step: u32) {

@@ -1,7 +1,7 @@
 //! The log of the light at Skerry Rock: Atom 1.0, quiet between its changes.
 
 use super::timeline::{Post, Timeline};
-use super::{Document, Script};
+use super::{Script, ScriptedDocument};
 use quick_xml::escape::escape;
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ const WATCHES: [(&str, &str); 16] = [
 
 const WINDS: [&str; 6] = ["NW 7", "W 5", "SW 4", "S 3", "calm", "NE 6"];
 
-pub(super) fn document(script: &Script, step: u32) -> Document {
+pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
     let changed = script.time(i64::from(TIMELINE.changed(step)));
     let mut body = String::from(
         r#"<?xml version="1.0" encoding="utf-8"?>
@@ -106,7 +106,12 @@ pub(super) fn document(script: &Script, step: u32) -> Document {
         entry(&mut body, script, post);
     }
     body.push_str("</feed>\n");
-    Document { path: PATH, media_type: "application/atom+xml; charset=utf-8", body, changed }
+    ScriptedDocument {
+        path: PATH,
+        media_type: "application/atom+xml; charset=utf-8",
+        body,
+        changed,
+    }
 }
 
 fn entry(body: &mut String, script: &Script, post: Post) {

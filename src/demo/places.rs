@@ -1,8 +1,10 @@
 //! The gateway before the publisher: its configuration, and where to look.
 
 use super::{HARBOUR, LIGHTHOUSE};
-use crate::config::{AllowPrivate, Config, Feed, HostPort, Polling, Publish, Server};
-use crate::config::{StoreKind, StoreSettings, Sup, Websub, written};
+use crate::config::{
+    AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish, ServerSection,
+};
+use crate::config::{StoreKind, StoreSettings, SupConfig, Websub, written};
 use crate::model::{Deletions, FeedName, FeedOptions, FeedSource};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -34,17 +36,17 @@ pub fn configuration(publisher: SocketAddr, listen: SocketAddr, data: Option<Pat
     let kind = if data.is_some() { StoreKind::Sled } else { StoreKind::Memory };
     let path = data.unwrap_or_else(|| StoreSettings::default().path);
     Config {
-        server: Server { listen, ..Server::default() },
+        server: ServerSection { listen, ..ServerSection::default() },
         store: StoreSettings { kind, path },
         polling: Polling {
             min_interval: POLL_EVERY,
             max_interval: POLL_EVERY,
             host_spacing: Duration::ZERO,
-            allow_private: AllowPrivate::Only(BTreeSet::from([address])),
+            allow_private: AllowPrivateSetting::Only(BTreeSet::from([address])),
             ..Polling::default()
         },
         publish: Publish::default(),
-        sup: Sup::default(),
+        sup: SupConfig::default(),
         websub: Websub::default(),
         hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
@@ -59,8 +61,8 @@ fn host(address: SocketAddr) -> String {
     }
 }
 
-fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<Feed> {
-    Some(Feed {
+fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
+    Some(FeedConfig {
         name: FeedName::new(name).ok()?,
         url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
         options: FeedOptions { deletions: Deletions::Eager, ..FeedOptions::default() },

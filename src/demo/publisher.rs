@@ -1,6 +1,6 @@
 //! The publisher's server: two feeds, conditional requests, nothing else.
 
-use super::{Document, Script};
+use super::{Script, ScriptedDocument};
 use crate::clock::{Clock, SystemClock};
 use axum::Router;
 use axum::extract::State;
@@ -20,27 +20,30 @@ pub async fn publisher(
     every: Duration,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let stage =
-        Stage { script: Script::new(SystemClock.now(), every), every, began: Instant::now() };
+    let stage = PublisherStage {
+        script: Script::new(SystemClock.now(), every),
+        every,
+        began: Instant::now(),
+    };
     let router = Router::new().fallback(answer).with_state(stage);
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Stage {
+struct PublisherStage {
     script: Script,
     every: Duration,
     began: Instant,
 }
 
-impl Stage {
+impl PublisherStage {
     fn step(&self) -> u32 {
         let apart = self.every.as_millis().max(1);
         u32::try_from(self.began.elapsed().as_millis() / apart).unwrap_or(u32::MAX)
     }
 }
 
-async fn answer(State(stage): State<Stage>, address: Uri, headers: HeaderMap) -> Response {
+async fn answer(State(stage): State<PublisherStage>, address: Uri, headers: HeaderMap) -> Response {
     let documents = stage.script.feeds(stage.step());
     match documents.into_iter().find(|document| document.path == address.path()) {
         Some(document) => respond(document, &headers),
@@ -49,7 +52,7 @@ async fn answer(State(stage): State<Stage>, address: Uri, headers: HeaderMap) ->
 }
 
 /// Answers with the document, or with 304 where the client has it.
-pub(super) fn respond(document: Document, headers: &HeaderMap) -> Response {
+pub(super) fn respond(document: ScriptedDocument, headers: &HeaderMap) -> Response {
     let etag = format!("\"{:016x}\"", xxhash_rust::xxh3::xxh3_64(document.body.as_bytes()));
     let modified = document.changed.rfc822();
     let sent = |name| headers.get(name).and_then(|value| value.to_str().ok());

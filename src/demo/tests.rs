@@ -161,7 +161,7 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
         urls,
         ["http://127.0.0.1:4711/lighthouse.atom", "http://127.0.0.1:4711/harbour.xml"]
     );
-    let crate::config::AllowPrivate::Only(only) = &config.polling.allow_private else {
+    let crate::config::AllowPrivateSetting::Only(only) = &config.polling.allow_private else {
         panic!("more than the publisher is allowed");
     };
     assert_eq!(only.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1:4711"]);

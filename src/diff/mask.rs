@@ -14,7 +14,7 @@
 mod item;
 mod shared;
 
-pub use item::{Lesson, Look, learn, watch};
+pub use item::{MaskInput, MaskUpdate, learn, watch};
 pub use shared::{Swept, Varied, has_few_references, sweep, sweep_spans, volatile, vote};
 
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// What a field weighs in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
+pub enum FieldWeight {
     /// Text that a reader sees.
     Text,
     /// An address that a reader can follow.
@@ -86,10 +86,10 @@ pub fn is_of_shape(path: &str) -> bool {
 }
 
 /// What the field at `path` weighs.
-pub fn weight(path: &str, value: &str) -> Weight {
+pub fn weight(path: &str, value: &str) -> FieldWeight {
     // The shape of plain XML says nothing that other elements of the entry do not.
     if is_of_shape(path) && path != JSON_SHAPE {
-        return Weight::Noise(NoiseClass::Markup);
+        return FieldWeight::Noise(NoiseClass::Markup);
     }
     let (element, attribute) = match path.rsplit_once('@') {
         Some((element, attribute)) => (element, Some(attribute)),
@@ -104,41 +104,47 @@ pub fn weight(path: &str, value: &str) -> Weight {
         return weight_of_attribute(path, element, last, attribute, value);
     }
     if let Some(class) = unseen(last) {
-        return Weight::Noise(class);
+        return FieldWeight::Noise(class);
     }
     if element.starts_with("wfw:") {
-        return Weight::Noise(NoiseClass::Machinery);
+        return FieldWeight::Noise(NoiseClass::Machinery);
     }
     if matches!(last, "link" | "atom:link" | "url") {
-        return Weight::Address;
+        return FieldWeight::Address;
     }
     if is_core_text(last) {
-        return Weight::Text;
+        return FieldWeight::Text;
     }
     if TIMES.iter().any(|t| local.contains(t)) || reads_as_date(value) {
-        return Weight::Noise(NoiseClass::Dates);
+        return FieldWeight::Noise(NoiseClass::Dates);
     }
     if COUNTERS.iter().any(|c| local.contains(c)) || element.starts_with("media:community") {
-        return Weight::Noise(NoiseClass::Counters);
+        return FieldWeight::Noise(NoiseClass::Counters);
     }
     if looks_like_address(value) {
-        return if is_image(value) { Weight::Noise(NoiseClass::Images) } else { Weight::Address };
+        return if is_image(value) {
+            FieldWeight::Noise(NoiseClass::Images)
+        } else {
+            FieldWeight::Address
+        };
     }
-    Weight::Text
+    FieldWeight::Text
 }
 
 /// What the attributes of an outline weigh: all that it says stands in them, beside what programs note
 /// for themselves.
-fn weight_in_a_list(attribute: &str, value: &str) -> Weight {
+fn weight_in_a_list(attribute: &str, value: &str) -> FieldWeight {
     let local = attribute.rsplit(['}', ':']).next().unwrap_or(attribute).to_ascii_lowercase();
     match local.as_str() {
-        "xmlurl" | "htmlurl" | "url" => Weight::Address,
-        "isopen" | "isbreakpoint" | "icon" | "favicon" => Weight::Noise(NoiseClass::Machinery),
+        "xmlurl" | "htmlurl" | "url" => FieldWeight::Address,
+        "isopen" | "isbreakpoint" | "icon" | "favicon" => FieldWeight::Noise(NoiseClass::Machinery),
         name if TIMES.iter().any(|t| name.contains(t)) || reads_as_date(value) => {
-            Weight::Noise(NoiseClass::Dates)
+            FieldWeight::Noise(NoiseClass::Dates)
         }
-        name if COUNTERS.iter().any(|c| name.contains(c)) => Weight::Noise(NoiseClass::Counters),
-        _ => Weight::Text,
+        name if COUNTERS.iter().any(|c| name.contains(c)) => {
+            FieldWeight::Noise(NoiseClass::Counters)
+        }
+        _ => FieldWeight::Text,
     }
 }
 
@@ -156,27 +162,31 @@ fn weight_of_attribute(
     last: &str,
     attribute: &str,
     value: &str,
-) -> Weight {
+) -> FieldWeight {
     if element.starts_with("link[") {
         let followed = FOLLOWED.contains(&path);
-        return if followed { Weight::Address } else { Weight::Noise(NoiseClass::Machinery) };
+        return if followed {
+            FieldWeight::Address
+        } else {
+            FieldWeight::Noise(NoiseClass::Machinery)
+        };
     }
     if element.contains("media:community") {
-        return Weight::Noise(NoiseClass::Counters);
+        return FieldWeight::Noise(NoiseClass::Counters);
     }
     if ["thumbnail", "image", "logo", "icon"].iter().any(|p| last.contains(p)) {
-        return Weight::Noise(NoiseClass::Images);
+        return FieldWeight::Noise(NoiseClass::Images);
     }
     if let Some(class) = unseen(last) {
-        return Weight::Noise(class);
+        return FieldWeight::Noise(class);
     }
     if !SEEN_ATTRIBUTES.contains(&attribute) {
-        return Weight::Noise(NoiseClass::Markup);
+        return FieldWeight::Noise(NoiseClass::Markup);
     }
     match attribute {
-        "term" | "label" | "text" => Weight::Text,
-        _ if is_image(value) => Weight::Noise(NoiseClass::Images),
-        _ => Weight::Address,
+        "term" | "label" | "text" => FieldWeight::Text,
+        _ if is_image(value) => FieldWeight::Noise(NoiseClass::Images),
+        _ => FieldWeight::Address,
     }
 }
 
@@ -227,15 +237,15 @@ pub fn address(value: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Weight::Noise;
+    use super::FieldWeight::Noise;
     use super::*;
     use crate::model::NoiseClass::*;
 
     #[test]
     fn the_fixed_list() {
         for (path, value, expected) in [
-            ("title", "12", Weight::Text),
-            ("description", "2026-11-20T00:00:00Z", Weight::Text),
+            ("title", "12", FieldWeight::Text),
+            ("description", "2026-11-20T00:00:00Z", FieldWeight::Text),
             ("pubDate", "x", Noise(Dates)),
             ("updated", "x", Noise(Dates)),
             ("dc:date", "x", Noise(Dates)),
@@ -246,28 +256,28 @@ mod tests {
             ("thr:total", "4", Noise(Counters)),
             ("media:group/media:community/media:statistics@views", "4", Noise(Counters)),
             ("media:group/media:thumbnail@url", "https://e.org/a", Noise(Images)),
-            ("media:group/media:title", "A", Weight::Text),
-            ("enclosure@url", "https://e.org/a.mp3", Weight::Address),
+            ("media:group/media:title", "A", FieldWeight::Text),
+            ("enclosure@url", "https://e.org/a.mp3", FieldWeight::Address),
             ("enclosure@url", "https://e.org/a.jpg?x=1", Noise(Images)),
             ("enclosure@length", "1", Noise(Markup)),
-            ("link[alternate]@href", "https://e.org/a", Weight::Address),
+            ("link[alternate]@href", "https://e.org/a", FieldWeight::Address),
             ("link[edit]@href", "https://e.org/a", Noise(Machinery)),
-            ("link", "https://e.org/a", Weight::Address),
+            ("link", "https://e.org/a", FieldWeight::Address),
             ("guid", "https://e.org/a", Noise(Ids)),
-            ("outline:outline@xmlUrl", "https://e.org/feed", Weight::Address),
-            ("outline:outline@type", "rss", Weight::Text),
+            ("outline:outline@xmlUrl", "https://e.org/feed", FieldWeight::Address),
+            ("outline:outline@type", "rss", FieldWeight::Text),
             ("outline:outline@isOpen", "true", Noise(Machinery)),
             ("outline:outline@lastUpdate", "1", Noise(Dates)),
             ("outline:outline@{urn:x}downloads", "1", Noise(Counters)),
-            ("outline:parent@ref", "x-outline:a", Weight::Text),
-            ("category@term", "a", Weight::Text),
-            ("author/name", "a", Weight::Text),
+            ("outline:parent@ref", "x-outline:a", FieldWeight::Text),
+            ("category@term", "a", FieldWeight::Text),
+            ("author/name", "a", FieldWeight::Text),
             ("wfw:commentRss", "https://e.org/a", Noise(Machinery)),
             ("comments", "https://e.org/a#comments", Noise(Machinery)),
             ("content@type", "html", Noise(Markup)),
             ("{urn:tidegate:collection}pox/title", "a", Noise(Markup)),
             ("{urn:tidegate:collection}pox@of", "a", Noise(Markup)),
-            ("{urn:tidegate:collection}json", "{}", Weight::Text),
+            ("{urn:tidegate:collection}json", "{}", FieldWeight::Text),
         ] {
             assert_eq!(weight(path, value), expected, "{path} = {value}");
         }

@@ -1,10 +1,10 @@
 //! What an entry looks like: what a reader would see of it, and a trace of the rest.
 
-use super::noise::{Weight, address, weight};
+use super::noise::{FieldWeight, address, weight};
 use super::prints::path_print;
-use super::spans::{self, Kind};
-use super::visible::{References, read};
-use crate::model::{Entry, Field, Ignore, Known, NoiseClass};
+use super::spans::{self, SpanContext};
+use super::visible::{ReferenceRules, read};
+use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use regex::Regex;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,11 +12,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 /// A field as a reader would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen<'e> {
+pub struct FieldView<'e> {
     /// Its path.
     pub path: &'e str,
     /// What its spans are.
-    pub kind: Kind,
+    pub kind: SpanContext,
     /// What a reader would see of it, but for what the operator ignores.
     pub text: Cow<'e, str>,
     /// The fingerprints of its path and of all that a reader would see of it.
@@ -28,9 +28,9 @@ pub struct Seen<'e> {
 
 /// An entry, as far as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Portrait<'e> {
+pub struct Fingerprint<'e> {
     /// The fields that count, in document order.
-    pub seen: Vec<Seen<'e>>,
+    pub seen: Vec<FieldView<'e>>,
     /// Their fingerprints, sorted and each once: an order of elements leaves no trace.
     pub prints: Vec<(u64, u64)>,
     /// Of the fields that the operator's patterns are about, the paths' fingerprints and those of
@@ -40,21 +40,21 @@ pub struct Portrait<'e> {
     pub shape: u64,
     /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
     pub traces: [u32; NoiseClass::TRACED.len()],
-    /// Whether it looks another with [`References::Few`].
+    /// Whether it looks another with [`ReferenceRules::Few`].
     pub has_more: bool,
 }
 
 /// Looks at an entry, but for what the operator ignores.
-pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Portrait<'e> {
-    portrait_by(References::All, entry, ignore)
+pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
+    portrait_by(ReferenceRules::All, entry, ignore)
 }
 
 /// The same with these references resolved.
 pub fn portrait_by<'e>(
-    references: References,
+    references: ReferenceRules,
     entry: &'e Entry<'_>,
     ignore: &[Ignore],
-) -> Portrait<'e> {
+) -> Fingerprint<'e> {
     let mut looking = Looking { references, ignore, traces: Default::default(), has_more: false };
     let mut seen = Vec::with_capacity(entry.fields.len());
     let mut shapes = Vec::with_capacity(entry.fields.len());
@@ -70,12 +70,12 @@ pub fn portrait_by<'e>(
     let mut left: Vec<(u64, u64)> = left.collect();
     left.sort_unstable();
     let Looking { traces, has_more, .. } = looking;
-    Portrait { seen, prints, left, shape: joined(shapes), traces, has_more }
+    Fingerprint { seen, prints, left, shape: joined(shapes), traces, has_more }
 }
 
 /// An entry that is being looked at.
 struct Looking<'i> {
-    references: References,
+    references: ReferenceRules,
     ignore: &'i [Ignore],
     traces: [u32; NoiseClass::TRACED.len()],
     has_more: bool,
@@ -83,7 +83,7 @@ struct Looking<'i> {
 
 impl Looking<'_> {
     /// What a field says to a reader; nothing where it is noise.
-    fn said<'e>(&mut self, field: &'e Field<'_>) -> Option<Seen<'e>> {
+    fn said<'e>(&mut self, field: &'e Field<'_>) -> Option<FieldView<'e>> {
         let (path, ignore) = (path_print(&field.path), self.ignore);
         let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
         if covering().any(|ignore| ignore.regex().is_none()) {
@@ -91,13 +91,15 @@ impl Looking<'_> {
             return None;
         }
         let (kind, class, text) = match weight(&field.path, &field.value) {
-            Weight::Text => {
+            FieldWeight::Text => {
                 let visible = read(&field.value, self.references);
                 self.has_more |= visible.has_more;
-                (Kind::Text, NoiseClass::Markup, Cow::Owned(visible.text))
+                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(visible.text))
             }
-            Weight::Address => (Kind::Address, NoiseClass::Addresses, address(&field.value)),
-            Weight::Noise(class) => {
+            FieldWeight::Address => {
+                (SpanContext::Address, NoiseClass::Addresses, address(&field.value))
+            }
+            FieldWeight::Noise(class) => {
                 self.trace(class, path, &field.value);
                 return None;
             }
@@ -108,11 +110,11 @@ impl Looking<'_> {
         let print = (path, xxh3_64(text.as_bytes()));
         let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
             self.trace(class, path, &field.value);
-            return Some(Seen { path: &field.path, kind, text, print, left: None });
+            return Some(FieldView { path: &field.path, kind, text, print, left: None });
         };
         self.trace(NoiseClass::Ignored, path, &field.value);
         let left = Some(xxh3_64(rest.as_bytes()));
-        Some(Seen { path: &field.path, kind, text: Cow::Owned(rest), print, left })
+        Some(FieldView { path: &field.path, kind, text: Cow::Owned(rest), print, left })
     }
 
     #[allow(clippy::cast_possible_truncation)]
@@ -137,7 +139,7 @@ fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<
 
 /// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
 /// was ignored before, what was there is what was left.
-pub fn settle_left(portrait: &Portrait<'_>, known: &Known, changed: &mut BTreeSet<u64>) {
+pub fn settle_left(portrait: &Fingerprint<'_>, known: &LedgerEntry, changed: &mut BTreeSet<u64>) {
     let (left, old) = (&portrait.left, &known.noise.left);
     for own in left.chunk_by(|one, other| one.0 == other.0) {
         let Some((path, _)) = own.first() else { continue };

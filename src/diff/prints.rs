@@ -1,8 +1,8 @@
 //! Fingerprints of an entry's fields, and what differs between two sets of them.
 
-use super::noise::{Weight, is_core_text, local_name, weight};
-use super::portrait::Portrait;
-use super::visible::{References, read};
+use super::noise::{FieldWeight, is_core_text, local_name, weight};
+use super::portrait::Fingerprint;
+use super::visible::{ReferenceRules, read};
 use crate::model::{Context, Entry, Markup};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
@@ -46,10 +46,10 @@ fn print(xml: &str, context: &Context) -> u64 {
 /// The fingerprints of the entry's longer texts alone, in each way in which they may be kept.
 pub fn text_prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     let long = entry.fields.iter().filter(|f| f.value.len() >= TELLING_TEXT);
-    long.filter(|f| weight(&f.path, &f.value) == Weight::Text)
+    long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .flat_map(|f| {
-            let all = read(&f.value, References::All);
-            let few = all.has_more.then(|| read(&f.value, References::Few));
+            let all = read(&f.value, ReferenceRules::All);
+            let few = all.has_more.then(|| read(&f.value, ReferenceRules::Few));
             [Some(all), few].into_iter().flatten().map(|said| (path_print(&f.path), said.text))
         })
         .filter(|(_, said)| !said.is_empty())
@@ -86,7 +86,7 @@ pub fn names(entry: &Entry<'_>, mut changed: BTreeSet<u64>) -> Vec<String> {
 
 /// The core texts of an entry that its item did not have, where the two come from documents of
 /// different formats: formats call the same things by different names, so only what is said counts.
-pub fn changed_across_formats(portrait: &Portrait<'_>, old: &[(u64, u64)]) -> BTreeSet<u64> {
+pub fn changed_across_formats(portrait: &Fingerprint<'_>, old: &[(u64, u64)]) -> BTreeSet<u64> {
     let before: BTreeSet<u64> = old.iter().map(|(_, value)| *value).collect();
     let core = portrait.seen.iter().filter(|seen| is_core_text(local_name(seen.path)));
     core.map(|seen| seen.print).filter(|p| !before.contains(&p.1)).map(|p| p.0).collect()

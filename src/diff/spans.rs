@@ -15,7 +15,7 @@ const CONTEXT_LIMIT: usize = 40;
 
 /// Where a text stands, which says what its spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanContext {
     /// Text to read; links stand in it as `→` and their address.
     Text,
     /// An address.
@@ -24,7 +24,7 @@ pub enum Kind {
 
 /// A span with what stands around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed<'a> {
+pub struct PlacedSpan<'a> {
     /// The word before it and what parts them; digits stand as `#`. Empty at the start.
     pub before: String,
     /// What parts it from the word behind it, and that word. Empty at the end.
@@ -35,11 +35,11 @@ pub struct Placed<'a> {
 
 /// The fingerprint of a text to read without its machine-like spans.
 pub fn text_shape(text: &str) -> u64 {
-    shape(text, Kind::Text)
+    shape(text, SpanContext::Text)
 }
 
 /// The fingerprint of a text without its machine-like spans.
-pub fn shape(text: &str, kind: Kind) -> u64 {
+pub fn shape(text: &str, kind: SpanContext) -> u64 {
     if !may_have_spans(text) {
         return xxh3_64(text.as_bytes());
     }
@@ -59,13 +59,13 @@ pub fn shape(text: &str, kind: Kind) -> u64 {
 }
 
 /// Every span of a text with its context; `None` where there are more than `limit`.
-pub fn placed(text: &str, kind: Kind, limit: usize) -> Option<Vec<Placed<'_>>> {
+pub fn placed(text: &str, kind: SpanContext, limit: usize) -> Option<Vec<PlacedSpan<'_>>> {
     let mut placed = Vec::new();
     for span in Spans::new(text, kind) {
         if placed.len() == limit {
             return None;
         }
-        placed.push(Placed {
+        placed.push(PlacedSpan {
             before: before(text.get(..span.start).unwrap_or_default()),
             after: after(text.get(span.end..).unwrap_or_default()),
             value: text.get(span).unwrap_or_default(),

@@ -12,13 +12,13 @@ const UNSEEN: [&str; 3] = ["script", "style", "template"];
 /// for their tags. Prefixes, attributes and their order, and the spelling of references leave
 /// no trace.
 pub fn visible(value: &str) -> String {
-    read(value, References::All).text
+    read(value, ReferenceRules::All).text
 }
 
-/// The same, and whether a reference of it is one that [`References::Few`] does not resolve.
-pub(super) fn read(value: &str, references: References) -> Visible {
+/// The same, and whether a reference of it is one that [`ReferenceRules::Few`] does not resolve.
+pub(super) fn read(value: &str, references: ReferenceRules) -> Visible {
     let text = String::with_capacity(value.len());
-    let mut out = Text { text, gap: false, references, has_more: false };
+    let mut out = VisibleText { text, gap: false, references, has_more: false };
     let mut pieces = Pieces::new(value, TagRule::All);
     while let Some(piece) = pieces.next() {
         match piece {
@@ -33,7 +33,7 @@ pub(super) fn read(value: &str, references: References) -> Visible {
 
 /// Which references by name are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum References {
+pub enum ReferenceRules {
     /// All that HTML knows.
     All,
     /// Those in `FEW` alone, as in the fingerprints of a store before the seventh layout of the
@@ -56,14 +56,14 @@ pub(super) struct Visible {
 }
 
 /// Text with its white space collapsed.
-struct Text {
+struct VisibleText {
     text: String,
     gap: bool,
-    references: References,
+    references: ReferenceRules,
     has_more: bool,
 }
 
-impl Text {
+impl VisibleText {
     fn words(&mut self, text: &str) {
         for c in text.chars() {
             self.character(c);
@@ -83,17 +83,17 @@ impl Text {
     }
 }
 
-fn reference(out: &mut Text, name: &str) {
+fn reference(out: &mut VisibleText, name: &str) {
     let is_more = !name.starts_with('#') && !FEW.contains(&name);
     let found = html(name);
     out.has_more |= is_more && found.is_some();
-    match found.filter(|_| !is_more || out.references == References::All) {
+    match found.filter(|_| !is_more || out.references == ReferenceRules::All) {
         Some(text) => out.words(&text),
         None => ["&", name, ";"].into_iter().for_each(|text| out.words(text)),
     }
 }
 
-fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {
+fn tag(out: &mut VisibleText, inside: &str, pieces: &mut Pieces<'_>) {
     let name_end = inside.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(inside.len());
     let name = inside.get(..name_end).unwrap_or_default().to_ascii_lowercase();
     if !is_inline(&name, inside) {
@@ -109,7 +109,7 @@ fn tag(out: &mut Text, inside: &str, pieces: &mut Pieces<'_>) {
     }
 }
 
-fn marked(out: &mut Text, mark: char, target: Option<&str>) {
+fn marked(out: &mut VisibleText, mark: char, target: Option<&str>) {
     out.gap = true;
     out.character(mark);
     if let Some(target) = target {
@@ -177,9 +177,9 @@ mod tests {
             ("3 &middot; 4&nbsp;&#183;", "3 &middot; 4 ·", true),
             ("&eacute; &foo; &", "é &foo; &", false),
         ] {
-            let few = read(value, References::Few);
+            let few = read(value, ReferenceRules::Few);
             assert_eq!((few.text.as_str(), few.has_more), (before, has_more));
-            assert_eq!(read(value, References::All).has_more, has_more);
+            assert_eq!(read(value, ReferenceRules::All).has_more, has_more);
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why an address is not a public one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NonPublicKind {
     /// This machine, or "this network": `127.0.0.0/8`, `::1`, `0.0.0.0`, `::`.
     Loopback,
     /// A private network: RFC 1918, RFC 6598 (shared by a carrier's customers), RFC 4193.
@@ -21,7 +21,7 @@ pub enum Kind {
     Multicast,
 }
 
-impl Kind {
+impl NonPublicKind {
     /// The word for it in messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,37 +42,37 @@ const fn v6(a: u16, b: u16, c: u16, bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), bits)
 }
 
-const V4: [(Ipv4Net, Kind); 17] = [
+const V4: [(Ipv4Net, NonPublicKind); 17] = [
     // Linux connects 0.0.0.0 to this machine.
-    (v4(0, 0, 0, 0, 32), Kind::Loopback),
-    (v4(0, 0, 0, 0, 8), Kind::Reserved),
-    (v4(10, 0, 0, 0, 8), Kind::Private),
-    (v4(100, 64, 0, 0, 10), Kind::Private),
-    (v4(127, 0, 0, 0, 8), Kind::Loopback),
-    (v4(169, 254, 0, 0, 16), Kind::LinkLocal),
-    (v4(172, 16, 0, 0, 12), Kind::Private),
-    (v4(192, 0, 0, 0, 24), Kind::Reserved),
-    (v4(192, 0, 2, 0, 24), Kind::Reserved),
-    (v4(192, 88, 99, 0, 24), Kind::Reserved),
-    (v4(192, 168, 0, 0, 16), Kind::Private),
-    (v4(198, 18, 0, 0, 15), Kind::Reserved),
-    (v4(198, 51, 100, 0, 24), Kind::Reserved),
-    (v4(203, 0, 113, 0, 24), Kind::Reserved),
-    (v4(224, 0, 0, 0, 4), Kind::Multicast),
-    (v4(255, 255, 255, 255, 32), Kind::Multicast),
-    (v4(240, 0, 0, 0, 4), Kind::Reserved),
+    (v4(0, 0, 0, 0, 32), NonPublicKind::Loopback),
+    (v4(0, 0, 0, 0, 8), NonPublicKind::Reserved),
+    (v4(10, 0, 0, 0, 8), NonPublicKind::Private),
+    (v4(100, 64, 0, 0, 10), NonPublicKind::Private),
+    (v4(127, 0, 0, 0, 8), NonPublicKind::Loopback),
+    (v4(169, 254, 0, 0, 16), NonPublicKind::LinkLocal),
+    (v4(172, 16, 0, 0, 12), NonPublicKind::Private),
+    (v4(192, 0, 0, 0, 24), NonPublicKind::Reserved),
+    (v4(192, 0, 2, 0, 24), NonPublicKind::Reserved),
+    (v4(192, 88, 99, 0, 24), NonPublicKind::Reserved),
+    (v4(192, 168, 0, 0, 16), NonPublicKind::Private),
+    (v4(198, 18, 0, 0, 15), NonPublicKind::Reserved),
+    (v4(198, 51, 100, 0, 24), NonPublicKind::Reserved),
+    (v4(203, 0, 113, 0, 24), NonPublicKind::Reserved),
+    (v4(224, 0, 0, 0, 4), NonPublicKind::Multicast),
+    (v4(255, 255, 255, 255, 32), NonPublicKind::Multicast),
+    (v4(240, 0, 0, 0, 4), NonPublicKind::Reserved),
 ];
 
-const V6: [(Ipv6Net, Kind); 7] = [
-    (v6(0xfc00, 0, 0, 7), Kind::Private),
-    (v6(0xfe80, 0, 0, 10), Kind::LinkLocal),
-    (v6(0xff00, 0, 0, 8), Kind::Multicast),
+const V6: [(Ipv6Net, NonPublicKind); 7] = [
+    (v6(0xfc00, 0, 0, 7), NonPublicKind::Private),
+    (v6(0xfe80, 0, 0, 10), NonPublicKind::LinkLocal),
+    (v6(0xff00, 0, 0, 8), NonPublicKind::Multicast),
     // Teredo, benchmarking, ORCHID and other protocol assignments.
-    (v6(0x2001, 0, 0, 23), Kind::Reserved),
-    (v6(0x2001, 0xdb8, 0, 32), Kind::Reserved),
+    (v6(0x2001, 0, 0, 23), NonPublicKind::Reserved),
+    (v6(0x2001, 0xdb8, 0, 32), NonPublicKind::Reserved),
     // 6to4: an IPv4 address in disguise, behind a relay that nobody runs any more.
-    (v6(0x2002, 0, 0, 16), Kind::Reserved),
-    (v6(0x3fff, 0, 0, 20), Kind::Reserved),
+    (v6(0x2002, 0, 0, 16), NonPublicKind::Reserved),
+    (v6(0x3fff, 0, 0, 20), NonPublicKind::Reserved),
 ];
 
 /// All of IPv6 that is given out as public unicast.
@@ -82,20 +82,20 @@ const GLOBAL_UNICAST: Ipv6Net = v6(0x2000, 0, 0, 3);
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
 /// What kind of address it is; `None` for a public one.
-pub fn kind(address: IpAddr) -> Option<Kind> {
+pub fn kind(address: IpAddr) -> Option<NonPublicKind> {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> Option<Kind> {
+fn kind_v4(address: Ipv4Addr) -> Option<NonPublicKind> {
     V4.iter().find(|(net, _)| net.contains(&address)).map(|(_, kind)| *kind)
 }
 
-fn kind_v6(address: Ipv6Addr) -> Option<Kind> {
+fn kind_v6(address: Ipv6Addr) -> Option<NonPublicKind> {
     if address.is_unspecified() || address.is_loopback() {
-        return Some(Kind::Loopback);
+        return Some(NonPublicKind::Loopback);
     }
     if let Some(inner) = address.to_ipv4_mapped() {
         return kind_v4(inner);
@@ -106,7 +106,7 @@ fn kind_v6(address: Ipv6Addr) -> Option<Kind> {
     }
     let listed = V6.iter().find(|(net, _)| net.contains(&address)).map(|(_, kind)| *kind);
     // IPv4-compatible addresses (`::a.b.c.d`), local NAT64 and the discard prefix are outside.
-    listed.or_else(|| (!GLOBAL_UNICAST.contains(&address)).then_some(Kind::Reserved))
+    listed.or_else(|| (!GLOBAL_UNICAST.contains(&address)).then_some(NonPublicKind::Reserved))
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(text: &str) -> Option<Kind> {
+    fn of(text: &str) -> Option<NonPublicKind> {
         kind(text.parse().unwrap())
     }
 
@@ -149,51 +149,51 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for (text, expected) in [
-            ("0.0.0.0", Kind::Loopback),
-            ("0.1.2.3", Kind::Reserved),
-            ("10.0.0.1", Kind::Private),
-            ("100.64.0.1", Kind::Private),
-            ("100.127.255.255", Kind::Private),
-            ("127.0.0.1", Kind::Loopback),
-            ("127.255.0.9", Kind::Loopback),
-            ("169.254.169.254", Kind::LinkLocal),
-            ("172.16.0.1", Kind::Private),
-            ("172.31.255.255", Kind::Private),
-            ("192.0.0.8", Kind::Reserved),
-            ("192.0.2.1", Kind::Reserved),
-            ("192.88.99.1", Kind::Reserved),
-            ("192.168.1.1", Kind::Private),
-            ("198.18.0.1", Kind::Reserved),
-            ("198.19.255.255", Kind::Reserved),
-            ("198.51.100.7", Kind::Reserved),
-            ("203.0.113.7", Kind::Reserved),
-            ("224.0.0.1", Kind::Multicast),
-            ("239.255.255.255", Kind::Multicast),
-            ("240.0.0.1", Kind::Reserved),
-            ("255.255.255.255", Kind::Multicast),
-            ("::", Kind::Loopback),
-            ("::1", Kind::Loopback),
-            ("::7f00:1", Kind::Reserved),
-            ("::ffff:127.0.0.1", Kind::Loopback),
-            ("::ffff:10.1.2.3", Kind::Private),
-            ("::ffff:169.254.169.254", Kind::LinkLocal),
-            ("64:ff9b::7f00:1", Kind::Loopback),
-            ("64:ff9b::a9fe:a9fe", Kind::LinkLocal),
-            ("64:ff9b:1::101:101", Kind::Reserved),
-            ("100::1", Kind::Reserved),
-            ("2001::1", Kind::Reserved),
-            ("2001:2::1", Kind::Reserved),
-            ("2001:10::1", Kind::Reserved),
-            ("2001:db8::1", Kind::Reserved),
-            ("2002:7f00:1::", Kind::Reserved),
-            ("2002:101:101::", Kind::Reserved),
-            ("3fff::1", Kind::Reserved),
-            ("5f00::1", Kind::Reserved),
-            ("fc00::1", Kind::Private),
-            ("fd12:3456::1", Kind::Private),
-            ("fe80::1", Kind::LinkLocal),
-            ("fec0::1", Kind::Reserved),
-            ("ff02::1", Kind::Multicast),
+            ("0.0.0.0", NonPublicKind::Loopback),
+            ("0.1.2.3", NonPublicKind::Reserved),
+            ("10.0.0.1", NonPublicKind::Private),
+            ("100.64.0.1", NonPublicKind::Private),
+            ("100.127.255.255", NonPublicKind::Private),
+            ("127.0.0.1", NonPublicKind::Loopback),
+            ("127.255.0.9", NonPublicKind::Loopback),
+            ("169.254.169.254", NonPublicKind::LinkLocal),
+            ("172.16.0.1", NonPublicKind::Private),
+            ("172.31.255.255", NonPublicKind::Private),
+            ("192.0.0.8", NonPublicKind::Reserved),
+            ("192.0.2.1", NonPublicKind::Reserved),
+            ("192.88.99.1", NonPublicKind::Reserved),
+            ("192.168.1.1", NonPublicKind::Private),
+            ("198.18.0.1", NonPublicKind::Reserved),
+            ("198.19.255.255", NonPublicKind::Reserved),
+            ("198.51.100.7", NonPublicKind::Reserved),
+            ("203.0.113.7", NonPublicKind::Reserved),
+            ("224.0.0.1", NonPublicKind::Multicast),
+            ("239.255.255.255", NonPublicKind::Multicast),
+            ("240.0.0.1", NonPublicKind::Reserved),
+            ("255.255.255.255", NonPublicKind::Multicast),
+            ("::", NonPublicKind::Loopback),
+            ("::1", NonPublicKind::Loopback),
+            ("::7f00:1", NonPublicKind::Reserved),
+            ("::ffff:127.0.0.1", NonPublicKind::Loopback),
+            ("::ffff:10.1.2.3", NonPublicKind::Private),
+            ("::ffff:169.254.169.254", NonPublicKind::LinkLocal),
+            ("64:ff9b::7f00:1", NonPublicKind::Loopback),
+            ("64:ff9b::a9fe:a9fe", NonPublicKind::LinkLocal),
+            ("64:ff9b:1::101:101", NonPublicKind::Reserved),
+            ("100::1", NonPublicKind::Reserved),
+            ("2001::1", NonPublicKind::Reserved),
+            ("2001:2::1", NonPublicKind::Reserved),
+            ("2001:10::1", NonPublicKind::Reserved),
+            ("2001:db8::1", NonPublicKind::Reserved),
+            ("2002:7f00:1::", NonPublicKind::Reserved),
+            ("2002:101:101::", NonPublicKind::Reserved),
+            ("3fff::1", NonPublicKind::Reserved),
+            ("5f00::1", NonPublicKind::Reserved),
+            ("fc00::1", NonPublicKind::Private),
+            ("fd12:3456::1", NonPublicKind::Private),
+            ("fe80::1", NonPublicKind::LinkLocal),
+            ("fec0::1", NonPublicKind::Reserved),
+            ("ff02::1", NonPublicKind::Multicast),
         ] {
             assert_eq!(of(text), Some(expected), "{text}");
         }

@@ -29,7 +29,7 @@ pub struct AskRequest {
 
 /// What the page's server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct PageAnswer {
     /// The status.
     pub status: u16,
     /// How long it asks to be left alone.
@@ -39,7 +39,7 @@ pub struct Asked {
 }
 
 impl Core {
-    pub(super) async fn page(&self, request: AskRequest) -> Result<Asked, FetchError> {
+    pub(super) async fn page(&self, request: AskRequest) -> Result<PageAnswer, FetchError> {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
@@ -50,7 +50,7 @@ impl Core {
         let location = location(response.headers().get(LOCATION), &url);
         // The response is dropped here, and its connection with it where a body is under way.
         let retry_after = freshness::retry_after(response.headers(), request.now);
-        Ok(Asked { status: response.status().as_u16(), retry_after, location })
+        Ok(PageAnswer { status: response.status().as_u16(), retry_after, location })
     }
 }
 
@@ -70,7 +70,11 @@ mod tests {
     use super::*;
     use tower::ServiceExt as _;
 
-    async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Asked, FetchError> {
+    async fn ask(
+        url: &str,
+        get: bool,
+        allow_private: AllowPrivate,
+    ) -> Result<PageAnswer, FetchError> {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let request = AskRequest { url: Url::parse(url).unwrap(), get, now: Time::from_unix(0) };
@@ -88,10 +92,10 @@ mod tests {
         })
         .await;
         let head = ask(&publisher.url("/a#b"), false, AllowPrivate::All).await.unwrap();
-        assert_eq!(head, Asked { status: 405, retry_after: None, location: None });
+        assert_eq!(head, PageAnswer { status: 405, retry_after: None, location: None });
         let get = ask(&publisher.url("/a"), true, AllowPrivate::All).await.unwrap();
         let wait = Some(Duration::from_secs(7));
-        assert_eq!(get, Asked { status: 410, retry_after: wait, location: None });
+        assert_eq!(get, PageAnswer { status: 410, retry_after: wait, location: None });
         let heads = publisher.heads();
         assert_eq!(heads.len(), 2);
         assert!(heads[0].starts_with("head /a http/1.1\r\n"), "{heads:?}");
@@ -110,7 +114,7 @@ mod tests {
                 .await;
         let asked = ask(&publisher.url("/a/"), false, AllowPrivate::All).await.unwrap();
         let to = Url::parse(&publisher.url("/b?c")).unwrap();
-        assert_eq!(asked, Asked { status: 301, retry_after: None, location: Some(to) });
+        assert_eq!(asked, PageAnswer { status: 301, retry_after: None, location: Some(to) });
         assert_eq!(publisher.heads().len(), 1);
     }
 

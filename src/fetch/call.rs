@@ -22,7 +22,7 @@ pub struct CallRequest {
     /// The address. Credentials and a fragment in it are not sent.
     pub url: Url,
     /// What is sent: a POST; nothing: a GET.
-    pub send: Option<Sent>,
+    pub send: Option<CallBody>,
     /// The most bytes of the answer's body that are read.
     pub answer: usize,
     /// The time of the request.
@@ -31,7 +31,7 @@ pub struct CallRequest {
 
 /// The body of a call, and the headers that go with it.
 #[derive(Clone)]
-pub struct Sent {
+pub struct CallBody {
     /// `Content-Type` and whatever else; they replace the client's own.
     pub headers: HeaderMap,
     /// The body.
@@ -108,7 +108,7 @@ mod tests {
 
     async fn call(
         url: &str,
-        send: Option<Sent>,
+        send: Option<CallBody>,
         allow_private: AllowPrivate,
     ) -> Result<Called, FetchError> {
         let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
@@ -147,7 +147,7 @@ mod tests {
         headers.insert("content-type", HeaderValue::from_static("text/plain"));
         headers.append("link", HeaderValue::from_static("<a>; rel=hub"));
         headers.append("link", HeaderValue::from_static("<b>; rel=self"));
-        let sent = Sent { headers, body: Bytes::from_static(b"hello") };
+        let sent = CallBody { headers, body: Bytes::from_static(b"hello") };
         let called = call(&publisher.url("/a"), Some(sent), AllowPrivate::All).await.unwrap();
         assert_eq!(called.status, 307);
         assert_eq!(called.location, Url::parse(&publisher.url("/b")).ok());

@@ -2,10 +2,14 @@
 
 use super::error::{FetchError, told};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
-use super::message::{Answer, Document, FetchRequest, Fetched, Validators, announced, hub_links};
-use super::redirect::{self, Credentials, Trail};
+use super::message::{
+    FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
+};
+use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::{GuardedResolver, Unresolved};
-use super::{Ask, Call, Fetch, FetchLimits, FetchSettings, Services, body, decode, freshness};
+use super::{
+    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Services, body, decode, freshness,
+};
 use crate::record::BodyPrints;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -71,7 +75,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         .concurrency_limit(limits.calls_at_once.max(1))
         .timeout(limits.call)
         .service(call);
-    Ok(Services { fetch: Fetch::new(fetch), ask: Ask::new(ask), call: Call::new(call) })
+    Ok(Services { fetch: Fetch::new(fetch), ask: PageFetch::new(ask), call: Call::new(call) })
 }
 
 /// The error of the stack, as ours.
@@ -135,7 +139,7 @@ impl Core {
     async fn ask(
         &self,
         request: &FetchRequest,
-        trail: &Trail,
+        trail: &RedirectChain,
         credentials: Option<&Credentials>,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
@@ -157,7 +161,7 @@ impl Core {
     async fn answer(
         &self,
         request: &FetchRequest,
-        trail: Trail,
+        trail: RedirectChain,
         response: Response,
     ) -> Result<Fetched, FetchError> {
         let status = response.status().as_u16();
@@ -169,7 +173,7 @@ impl Core {
         let mut fetched = Fetched {
             announced,
             links,
-            answer: Answer::NotModified,
+            answer: FetchAnswer::NotModified,
             status,
             validators: found,
             freshness: freshness::freshness(&headers, request.now),
@@ -192,9 +196,9 @@ impl Core {
                 let wire = body::read(response, &self.limits).await?;
                 fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
                 fetched.answer = if !delta && request.known_wire == Some(wire.print) {
-                    Answer::Same
+                    FetchAnswer::Same
                 } else {
-                    Answer::Document(self.document(wire, &headers, delta).await?)
+                    FetchAnswer::Document(self.document(wire, &headers, delta).await?)
                 };
                 Ok(fetched)
             }
@@ -212,14 +216,14 @@ impl Core {
         wire: body::Wire,
         headers: &HeaderMap,
         delta: bool,
-    ) -> Result<Document, FetchError> {
+    ) -> Result<FetchedDocument, FetchError> {
         let applied = headers.get_all(CONTENT_ENCODING).into_iter();
         let codings = decode::codings(applied.map(|v| v.to_str().unwrap_or("an unreadable one")))
             .map_err(|error| FetchError::Decode { why: error.to_string() })?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
         let (bytes, print) = body::open(wire.bytes, codings, self.limits.decoded_bytes).await?;
-        Ok(Document {
+        Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
             prints: BodyPrints { wire: wire.print, body: print },

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Who is to blame for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Blame {
+pub enum FetchBlame {
     /// The way between the gateway and the publisher.
     Network,
     /// The publisher.
@@ -19,7 +19,7 @@ pub enum Blame {
     Gateway,
 }
 
-impl Blame {
+impl FetchBlame {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Blame {
     }
 }
 
-impl fmt::Display for Blame {
+impl fmt::Display for FetchBlame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -180,15 +180,15 @@ pub enum FetchError {
 
 impl FetchError {
     /// Who is to blame.
-    pub const fn blame(&self) -> Blame {
+    pub const fn blame(&self) -> FetchBlame {
         match self {
-            Self::Refused { hop: 0, .. } | Self::NoRoots => Blame::Operator,
+            Self::Refused { hop: 0, .. } | Self::NoRoots => FetchBlame::Operator,
             Self::Connect { .. }
             | Self::Name { .. }
             | Self::Timeout { .. }
-            | Self::CutOff { .. } => Blame::Network,
-            Self::Client { .. } => Blame::Gateway,
-            _ => Blame::Upstream,
+            | Self::CutOff { .. } => FetchBlame::Network,
+            Self::Client { .. } => FetchBlame::Gateway,
+            _ => FetchBlame::Upstream,
         }
     }
 
@@ -267,31 +267,31 @@ mod tests {
             (
                 status(503, Some(wait)),
                 "the publisher answered 503: it has trouble of its own",
-                Blame::Upstream,
+                FetchBlame::Upstream,
                 Retry::After(wait),
             ),
             (
                 status(429, None),
                 "the publisher answered 429: this gateway asks too often",
-                Blame::Upstream,
+                FetchBlame::Upstream,
                 Retry::Busy,
             ),
             (
                 status(410, None),
                 "the publisher answered 410: the feed is gone for good",
-                Blame::Upstream,
+                FetchBlame::Upstream,
                 Retry::Seldom,
             ),
             (
                 FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },
                 "the publisher did not answer within 60 s, which is the limit",
-                Blame::Network,
+                FetchBlame::Network,
                 Retry::Backoff,
             ),
             (
                 FetchError::TooLarge { limit: 9 },
                 "the document has more than 9 bytes, which is the limit",
-                Blame::Upstream,
+                FetchBlame::Upstream,
                 Retry::Backoff,
             ),
         ] {
@@ -323,9 +323,9 @@ mod tests {
         let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
         let first = FetchError::Refused { hop: 0, refusal: refusal.clone() };
         let later = FetchError::Refused { hop: 2, refusal };
-        assert_eq!(first.blame(), Blame::Operator);
+        assert_eq!(first.blame(), FetchBlame::Operator);
         assert!(first.to_string().starts_with("10.0.0.1 has a private address; "));
-        assert_eq!(later.blame(), Blame::Upstream);
+        assert_eq!(later.blame(), FetchBlame::Upstream);
         assert!(later.to_string().starts_with("a redirect was not followed: 10.0.0.1 has"));
     }
 }

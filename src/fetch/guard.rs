@@ -4,7 +4,7 @@
 //! address that is written as such. Names are checked once more when they are resolved
 //! ([`super::resolver`]), and the address that was checked is the one connected to.
 
-use super::address::{Kind, kind};
+use super::address::{NonPublicKind, kind};
 use crate::model::ShownAddress;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -44,8 +44,10 @@ impl Openness {
         match (self, kind(address)) {
             (_, None) => true,
             (Self::Public, Some(_)) => false,
-            (Self::Private, Some(kind)) => matches!(kind, Kind::Loopback | Kind::Private),
-            (Self::Named, Some(kind)) => kind != Kind::Multicast,
+            (Self::Private, Some(kind)) => {
+                matches!(kind, NonPublicKind::Loopback | NonPublicKind::Private)
+            }
+            (Self::Named, Some(kind)) => kind != NonPublicKind::Multicast,
         }
     }
 }
@@ -104,7 +106,7 @@ fn shown_address(host: &str, address: IpAddr) -> String {
 impl Refusal {
     /// The refusal of an address.
     pub fn address(host: &str, address: IpAddr) -> Self {
-        let what = kind(address).map_or("an address", Kind::name);
+        let what = kind(address).map_or("an address", NonPublicKind::name);
         Self::Address { host: host.to_owned(), address, what }
     }
 }

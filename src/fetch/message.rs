@@ -2,8 +2,8 @@
 
 use crate::model::Time;
 use crate::record::BodyPrints;
-use crate::sup::{Place, in_header, in_links};
-use crate::websub::Links;
+use crate::sup::{SupAnnouncement, in_header, in_links};
+use crate::websub::HubLinks;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderName, LAST_MODIFIED};
@@ -99,7 +99,7 @@ impl fmt::Debug for FetchRequest {
 
 /// A document that arrived whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct FetchedDocument {
     /// Its bytes, decompressed.
     pub bytes: Bytes,
     /// `Content-Type`, as sent.
@@ -112,20 +112,20 @@ pub struct Document {
 
 /// What the publisher answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum FetchAnswer {
     /// 304.
     NotModified,
     /// The same bytes over the wire as last time.
     Same,
     /// A document.
-    Document(Document),
+    Document(FetchedDocument),
 }
 
 /// An answer, with what stood around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The answer.
-    pub answer: Answer,
+    pub answer: FetchAnswer,
     /// The status.
     pub status: u16,
     /// The validators to send next time.
@@ -141,20 +141,20 @@ pub struct Fetched {
     /// What an operator may want to know: a redirect from https to http.
     pub notes: Vec<String>,
     /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
-    pub announced: Option<Place>,
+    pub announced: Option<SupAnnouncement>,
     /// Which hubs the headers name, and under which address (WebSub section 4).
-    pub links: Links,
+    pub links: HubLinks,
 }
 
 /// Where the headers of an answer from `url` say that changes are announced.
-pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<Place> {
+pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<SupAnnouncement> {
     let header = texts(headers, "x-sup-id").find_map(in_header);
     header.or_else(|| texts(headers, "link").find_map(|value| in_links(value, url)))
 }
 
 /// Which hubs the headers of an answer from `url` name.
-pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> Links {
-    Links::in_headers(texts(headers, "link"), url)
+pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> HubLinks {
+    HubLinks::in_headers(texts(headers, "link"), url)
 }
 
 fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {

@@ -36,7 +36,7 @@ impl Credentials {
 }
 
 /// A chain of redirects, up to where it leads now.
-pub(super) struct Trail {
+pub(super) struct RedirectChain {
     /// Where it leads, without credentials and fragment.
     pub(super) url: Url,
     /// How many redirects were followed.
@@ -48,7 +48,7 @@ pub(super) struct Trail {
     permanent: bool,
 }
 
-impl Trail {
+impl RedirectChain {
     /// A chain that begins at `url`; `moved`: a permanent redirect led there before.
     pub(super) fn new(url: &Url, moved: bool) -> Self {
         let url = bare(url.clone());
@@ -102,13 +102,15 @@ fn bare(mut url: Url) -> Url {
 pub(super) fn begin(
     configured: &str,
     start: Option<&str>,
-) -> Result<(Option<Credentials>, Trail), FetchError> {
+) -> Result<(Option<Credentials>, RedirectChain), FetchError> {
     let refused = |refusal| FetchError::Refused { hop: 0, refusal };
     let url = read_url(configured).map_err(refused)?;
     let credentials = Credentials::of(&url);
     match start {
-        None => Ok((credentials, Trail::new(&url, false))),
-        Some(start) => Ok((credentials, Trail::new(&read_url(start).map_err(refused)?, true))),
+        None => Ok((credentials, RedirectChain::new(&url, false))),
+        Some(start) => {
+            Ok((credentials, RedirectChain::new(&read_url(start).map_err(refused)?, true)))
+        }
     }
 }
 
@@ -116,11 +118,11 @@ pub(super) fn begin(
 mod tests {
     use super::*;
 
-    fn trail(url: &str) -> Trail {
+    fn trail(url: &str) -> RedirectChain {
         begin(url, None).unwrap().1
     }
 
-    fn moved(trail: &Trail) -> Option<&str> {
+    fn moved(trail: &RedirectChain) -> Option<&str> {
         trail.moved_to.as_ref().map(Url::as_str)
     }
 

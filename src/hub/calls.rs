@@ -2,12 +2,13 @@
 
 use super::lanes::host_of;
 use super::ledger::Task;
-use super::{Absent, Document, Shared, Topics};
-use crate::fetch::{CallRequest, Called, FetchError, Sent};
+use super::{HubDocument, HubShared, NoHubDocument, Topics};
+use crate::fetch::{CallBody, CallRequest, Called, FetchError};
 use crate::model::Tick;
 use crate::websub::cloud;
 use crate::websub::{
-    Duty, FORM_TYPE, Heard, Intent, Manner, Push, SIGNATURE_HEADER, Verification, Wanted,
+    CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
+    VerificationResult,
 };
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -26,9 +27,9 @@ const CHALLENGE: usize = 32;
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallOutcome {
     /// A verification or a denial was answered.
-    Heard(Heard),
+    Heard(VerificationResult),
     /// A delivery was answered; the change that the document has, at least.
     Pushed(Push, Option<Tick>),
     /// The document cannot be had just now.
@@ -38,26 +39,26 @@ pub(super) enum Outcome {
 }
 
 /// Does what a task says.
-pub(super) async fn perform(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
+pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
     match task.duty {
-        Duty::Verify(intent) => Outcome::Heard(verify(shared, task, intent).await),
-        Duty::Deny => Outcome::Heard(deny(shared, task).await),
+        Duty::Verify(intent) => CallOutcome::Heard(verify(shared, task, intent).await),
+        Duty::Deny => CallOutcome::Heard(deny(shared, task).await),
         Duty::Deliver => deliver(shared, topics, task).await,
         // The ledger does this by itself.
-        Duty::Expire => Outcome::PutOff("its lease has ended".to_owned()),
+        Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
     }
 }
 
-async fn verify(shared: &Shared, task: &Task, intent: Intent) -> Heard {
+async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> VerificationResult {
     let mut random = [0; CHALLENGE];
     if getrandom::fill(&mut random).is_err() {
         let why = "this machine gives no random numbers for a challenge".to_owned();
-        return Heard::Failed { why, after: None };
+        return VerificationResult::Failed { why, after: None };
     }
     let challenge = HEXLOWER.encode(&random);
     let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
     let lease = match wanted {
-        Some(Wanted::Subscribe { lease, .. }) => Some(*lease),
+        Some(CallbackPurpose::Subscribe { lease, .. }) => Some(*lease),
         _ => None,
     };
     let topic = task.subscription.topic.clone();
@@ -72,41 +73,41 @@ async fn verify(shared: &Shared, task: &Task, intent: Intent) -> Heard {
     match ask(shared, url).await {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
-            Heard::of((status, retry_after), &body, whole, &challenge)
+            VerificationResult::of((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),
     }
 }
 
-async fn deny(shared: &Shared, task: &Task) -> Heard {
+async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
     let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
     let reason = match pending {
-        Some(Wanted::Denial { reason }) => Some(reason.clone()),
+        Some(CallbackPurpose::Denial { reason }) => Some(reason.clone()),
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
     match ask(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
-            Heard::Failed { why, after: called.retry_after }
+            VerificationResult::Failed { why, after: called.retry_after }
         }
         // It was said; what the answer says is of no consequence (section 5.2).
-        Ok(_) => Heard::Agreed,
+        Ok(_) => VerificationResult::Agreed,
         Err(error) => unheard(&error),
     }
 }
 
-async fn ask(shared: &Shared, url: Url) -> Result<Called, FetchError> {
+async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest { url, send: None, answer: ECHO, now: shared.clock.now() };
     shared.call().oneshot(request).await
 }
 
-async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
+async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
     let subscription = &task.subscription;
     // Read before the document, which so has this change at least.
     let tick = match shared.tick(&subscription.feed).await {
         Ok(tick) => tick,
-        Err(error) => return Outcome::PutOff(error.to_string()),
+        Err(error) => return CallOutcome::PutOff(error.to_string()),
     };
     let document = match subscription.manner {
         Manner::WebSub => topics.document(&subscription.topic).await,
@@ -116,16 +117,16 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
     };
     let document = match document {
         Ok(document) => document,
-        Err(Absent::Gone(why)) => return Outcome::Gone(why),
-        Err(Absent::Later(why)) => return Outcome::PutOff(why),
+        Err(NoHubDocument::Gone(why)) => return CallOutcome::Gone(why),
+        Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
     };
-    let failed = |why: String| Outcome::Pushed(Push::Failed { why, after: None }, tick);
+    let failed = |why: String| CallOutcome::Pushed(Push::Failed { why, after: None }, tick);
     let (mut headers, body) = (document.headers, document.body);
     if body.len() > DOCUMENT_LIMIT {
         // No fault of the callback's.
         let found = body.len();
         let said = format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}");
-        return Outcome::PutOff(said);
+        return CallOutcome::PutOff(said);
     }
     let secret = subscription.active.as_ref().and_then(|active| active.secret.as_ref());
     if let Some(secret) = secret {
@@ -135,7 +136,7 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
         headers.insert(SIGNATURE_HEADER, signature);
     }
     shared.budgets().sent(&host_of(&subscription.callback), body.len());
-    let sent = Sent { headers, body: Bytes::clone(&body) };
+    let sent = CallBody { headers, body: Bytes::clone(&body) };
     let request = CallRequest {
         url: subscription.callback.clone(),
         send: Some(sent),
@@ -143,22 +144,22 @@ async fn deliver(shared: &Shared, topics: &dyn Topics, task: &Task) -> Outcome {
         now: shared.clock.now(),
     };
     match shared.call().oneshot(request).await {
-        Ok(called) => Outcome::Pushed(Push::of(called.status, called.retry_after), tick),
+        Ok(called) => CallOutcome::Pushed(Push::of(called.status, called.retry_after), tick),
         Err(error) => failed(words(&error)),
     }
 }
 
 /// What the cloud says instead of the document.
-fn notice(topic: &str) -> Document {
+fn notice(topic: &str) -> HubDocument {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
-    Document { headers, body: cloud::changed(topic).into() }
+    HubDocument { headers, body: cloud::changed(topic).into() }
 }
 
-fn unheard(error: &FetchError) -> Heard {
+fn unheard(error: &FetchError) -> VerificationResult {
     match error {
-        FetchError::Refused { .. } => Heard::Refused(words(error)),
-        _ => Heard::Failed { why: words(error), after: None },
+        FetchError::Refused { .. } => VerificationResult::Refused(words(error)),
+        _ => VerificationResult::Failed { why: words(error), after: None },
     }
 }
 
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::fetch::{AllowPrivate, Call};
-    use crate::hub::{Calling, Hub, Parts, Settings};
+    use crate::hub::{Calling, Hub, HubConfig, HubSettings};
     use crate::model::{EndpointId, FeedName, Time};
     use crate::store::MemoryStore;
     use crate::websub::Subscription;
@@ -188,12 +189,12 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Topics for Huge {
-        async fn stands(&self, _: &str) -> Result<(), Absent> {
+        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
             Ok(())
         }
 
-        async fn document(&self, _: &str) -> Result<Document, Absent> {
-            Ok(Document { headers: HeaderMap::new(), body: vec![b' '; self.0].into() })
+        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
+            Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; self.0].into() })
         }
     }
 
@@ -207,16 +208,16 @@ mod tests {
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
         let calling = Calling { call: Call::new(gone), allow_private: AllowPrivate::No };
-        let parts = Parts { store, clock, settings: Settings::default(), calling };
+        let parts = HubConfig { store, clock, settings: HubSettings::default(), calling };
         let hub = Hub::open(parts).await.unwrap();
         let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
         let callback = Url::parse("https://reader.example/").unwrap();
         let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
         let task = Task { subscription, duty: Duty::Deliver, serial: 1 };
         let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT + 1), &task).await;
-        let Outcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
+        let CallOutcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("the limit is 16777216"), "{why}");
         let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT), &task).await;
-        assert_eq!(outcome, Outcome::Pushed(Push::Gone, None));
+        assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn host_of(callback: &Url) -> Arc<str> {
 
 /// A subscription that waits for its turn, or has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct LaneTurn {
     /// The host of its callback.
     pub(super) host: Arc<str>,
     /// Which.
@@ -56,7 +56,7 @@ pub(super) struct Turn {
 
 /// The waiting of one host, either those that are well or those in trouble.
 #[derive(Debug, Default)]
-struct Line {
+struct HostLane {
     waiting: VecDeque<SubscriptionId>,
     /// Whether the host stands among those that may go on.
     ready: bool,
@@ -64,8 +64,8 @@ struct Line {
 
 #[derive(Debug, Default)]
 struct Lane {
-    well: Line,
-    troubled: Line,
+    well: HostLane,
+    troubled: HostLane,
     running: usize,
     in_trouble: usize,
 }
@@ -77,7 +77,7 @@ impl Lane {
             && (!troubled || self.in_trouble < AT_ONCE_IN_TROUBLE_PER_HOST)
     }
 
-    fn line(&mut self, troubled: bool) -> &mut Line {
+    fn line(&mut self, troubled: bool) -> &mut HostLane {
         if troubled { &mut self.troubled } else { &mut self.well }
     }
 }
@@ -96,14 +96,14 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Lets a subscription wait for its turn.
-    pub(super) fn push(&mut self, turn: &Turn) {
+    pub(super) fn push(&mut self, turn: &LaneTurn) {
         let lane = self.lanes.entry(Arc::clone(&turn.host)).or_default();
         lane.line(turn.troubled).waiting.push_back(turn.id);
         self.make_ready(&turn.host, turn.troubled);
     }
 
     /// The next whose turn it is; to be given back by [`Lanes::done`].
-    pub(super) fn next(&mut self) -> Option<Turn> {
+    pub(super) fn next(&mut self) -> Option<LaneTurn> {
         if self.running >= AT_ONCE {
             return None;
         }
@@ -112,7 +112,7 @@ impl Lanes {
     }
 
     /// A call has ended.
-    pub(super) fn done(&mut self, turn: &Turn) {
+    pub(super) fn done(&mut self, turn: &LaneTurn) {
         let Some(lane) = self.lanes.get_mut(&turn.host) else { return };
         lane.running = lane.running.saturating_sub(1);
         self.running = self.running.saturating_sub(1);
@@ -144,7 +144,7 @@ impl Lanes {
         }
     }
 
-    fn take(&mut self, troubled: bool) -> Option<Turn> {
+    fn take(&mut self, troubled: bool) -> Option<LaneTurn> {
         if troubled && self.in_trouble >= AT_ONCE_IN_TROUBLE {
             return None;
         }
@@ -161,7 +161,7 @@ impl Lanes {
             self.running += 1;
             self.in_trouble += usize::from(troubled);
             self.make_ready(&host, troubled);
-            return Some(Turn { host, id, troubled });
+            return Some(LaneTurn { host, id, troubled });
         }
         None
     }
@@ -177,11 +177,11 @@ mod tests {
         SubscriptionId::of(Manner::WebSub, "t", &Url::parse(&format!("http://a/{number}")).unwrap())
     }
 
-    fn turn(host: &Arc<str>, number: usize, troubled: bool) -> Turn {
-        Turn { host: Arc::clone(host), id: id(number), troubled }
+    fn turn(host: &Arc<str>, number: usize, troubled: bool) -> LaneTurn {
+        LaneTurn { host: Arc::clone(host), id: id(number), troubled }
     }
 
-    fn drain(lanes: &mut Lanes) -> Vec<Turn> {
+    fn drain(lanes: &mut Lanes) -> Vec<LaneTurn> {
         std::iter::from_fn(|| lanes.next()).collect()
     }
 

@@ -5,14 +5,15 @@
 
 mod books;
 
-use super::Settings;
-use super::lanes::{Turn, host_of};
+use super::HubSettings;
+use super::lanes::{LaneTurn, host_of};
 use crate::fetch::{self, AllowPrivate};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::cloud::CLOUD_LEASE;
 use crate::websub::{
-    Duty, Heard, Manner, Request, Subscription, SubscriptionId, VERIFICATIONS, Wanted,
+    CallbackPurpose, Duty, HubRequest, Manner, Subscription, SubscriptionId, VERIFICATIONS,
+    VerificationResult,
 };
 use books::Inner;
 use std::collections::{BTreeSet, HashMap};
@@ -56,7 +57,7 @@ pub enum AskError {
 
 /// How many subscriptions there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
+pub struct SubscriptionCount {
     /// In force.
     pub active: usize,
     /// Not in force: not verified yet, or denied.
@@ -79,7 +80,7 @@ pub(super) struct Task {
 /// Every subscription.
 pub(super) struct Ledger {
     store: Arc<dyn Store>,
-    settings: Settings,
+    settings: HubSettings,
     inner: Arc<Mutex<Inner>>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: Arc<tokio::sync::Mutex<()>>,
@@ -89,7 +90,7 @@ impl Ledger {
     /// A ledger of the subscriptions that are kept.
     pub(super) fn new(
         store: Arc<dyn Store>,
-        settings: Settings,
+        settings: HubSettings,
         kept: Vec<Subscription>,
         now: Time,
     ) -> Self {
@@ -109,18 +110,20 @@ impl Ledger {
     pub(super) fn ask(
         &self,
         feed: &FeedName,
-        request: Request,
+        request: HubRequest,
         allow: &AllowPrivate,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
         let key = match request {
-            Request::Subscribe { topic, callback, lease, secret } => {
+            HubRequest::Subscribe { topic, callback, lease, secret } => {
                 let lease = self.settings.leases.grant(lease);
-                (topic, callback, Wanted::Subscribe { lease, secret, told: tick })
+                (topic, callback, CallbackPurpose::Subscribe { lease, secret, told: tick })
             }
-            Request::Unsubscribe { topic, callback } => (topic, callback, Wanted::Unsubscribe),
-            Request::Publish => {
+            HubRequest::Unsubscribe { topic, callback } => {
+                (topic, callback, CallbackPurpose::Unsubscribe)
+            }
+            HubRequest::Publish => {
                 return Err(AskError::Mode(
                     "hub.mode=publish is not needed here: this hub polls its publishers itself",
                 ));
@@ -139,7 +142,7 @@ impl Ledger {
         now: Time,
     ) -> Result<(), AskError> {
         let lease = CLOUD_LEASE.as_secs();
-        let wanted = Wanted::Subscribe { lease, secret: None, told: tick };
+        let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
         self.take(Manner::RssCloud, feed, (topic, callback.clone(), wanted), allow, tick, now)?;
         self.inner().wait_for_first(&callback, now);
         Ok(())
@@ -147,13 +150,13 @@ impl Ledger {
 
     /// Takes what a callback answered to a verification by rssCloud for all that it is asked for:
     /// one registration may name several feeds, and is one question to one reader.
-    pub(super) fn finish_cloud(&self, task: &Task, heard: &Heard, now: Time) {
+    pub(super) fn finish_cloud(&self, task: &Task, heard: &VerificationResult, now: Time) {
         let pending = task.subscription.pending.as_ref();
         let is_last = pending.is_some_and(|pending| pending.attempts + 1 >= VERIFICATIONS);
         let heard = match heard {
-            Heard::Failed { .. } if !is_last => return,
-            Heard::Failed { why, .. } => Heard::Refused(why.clone()),
-            Heard::Agreed | Heard::Refused(_) => heard.clone(),
+            VerificationResult::Failed { .. } if !is_last => return,
+            VerificationResult::Failed { why, .. } => VerificationResult::Refused(why.clone()),
+            VerificationResult::Agreed | VerificationResult::Refused(_) => heard.clone(),
         };
         let (id, callback) = (task.subscription.id(), &task.subscription.callback);
         let mut inner = self.inner();
@@ -172,7 +175,7 @@ impl Ledger {
         &self,
         manner: Manner,
         feed: &FeedName,
-        (topic, callback, wanted): (String, Url, Wanted),
+        (topic, callback, wanted): (String, Url, CallbackPurpose),
         allow: &AllowPrivate,
         tick: Option<Tick>,
         now: Time,
@@ -185,14 +188,14 @@ impl Ledger {
         let id = SubscriptionId::of(manner, &topic, &callback);
         let mut inner = self.inner();
         if !inner.entries.contains_key(&id) {
-            if wanted == Wanted::Unsubscribe {
+            if wanted == CallbackPurpose::Unsubscribe {
                 return Err(AskError::Unknown);
             }
             inner.make_room(&host_of(&callback), &self.settings, now)?;
             inner.insert(Subscription::new(manner, feed.clone(), topic, callback), now);
         }
         let asked_for = inner.entries.get(&id).is_some_and(|of| of.subscription.is_asked_for());
-        if wanted == Wanted::Unsubscribe && asked_for {
+        if wanted == CallbackPurpose::Unsubscribe && asked_for {
             return Err(AskError::Pending);
         }
         inner.change(id, now, |entry| {
@@ -276,7 +279,7 @@ impl Ledger {
     }
 
     /// What is due: ends leases, and answers whom to call.
-    pub(super) fn due(&self, now: Time) -> Vec<Turn> {
+    pub(super) fn due(&self, now: Time) -> Vec<LaneTurn> {
         let mut locked = self.inner();
         let inner = &mut *locked;
         inner.look(now);
@@ -295,7 +298,7 @@ impl Ledger {
                 let of = &entry.subscription;
                 let troubled = of.is_in_trouble() || of.is_unverified();
                 let host = Arc::clone(&entry.host);
-                due.push(Turn { host, id, troubled });
+                due.push(LaneTurn { host, id, troubled });
             }
         }
         due
@@ -367,10 +370,10 @@ impl Ledger {
         all.into_iter().take(limit).cloned().collect()
     }
 
-    pub(super) fn count(&self) -> Count {
+    pub(super) fn count(&self) -> SubscriptionCount {
         let inner = self.inner();
         let active = inner.entries.values().filter(|of| of.subscription.active.is_some()).count();
-        Count {
+        SubscriptionCount {
             active,
             pending: inner.entries.len().saturating_sub(active),
             delivered: inner.delivered,

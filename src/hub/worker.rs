@@ -2,14 +2,14 @@
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
 use super::budget::Purpose;
-use super::calls::{self, Outcome};
-use super::lanes::{Lanes, Turn};
+use super::calls::{self, CallOutcome};
+use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
-use super::{Absent, Shared, Topics};
+use super::{HubShared, NoHubDocument, Topics};
 use crate::fetch::{self, AllowPrivate};
 use crate::model::Time;
 use crate::store::{Epoch, StoreError};
-use crate::websub::{Duty, Heard, Manner, Push, SubscriptionId};
+use crate::websub::{Duty, Manner, Push, SubscriptionId, VerificationResult};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,11 @@ const EPOCHS: usize = 256;
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs until it is cancelled.
-pub(super) async fn run(shared: Arc<Shared>, topics: Arc<dyn Topics>, cancel: CancellationToken) {
+pub(super) async fn run(
+    shared: Arc<HubShared>,
+    topics: Arc<dyn Topics>,
+    cancel: CancellationToken,
+) {
     let sealed = shared.store.sealed();
     let at = *sealed.borrow();
     let mut worker = Worker {
@@ -56,7 +60,7 @@ pub(super) async fn run(shared: Arc<Shared>, topics: Arc<dyn Topics>, cancel: Ca
 }
 
 struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<HubShared>,
     topics: Arc<dyn Topics>,
     sealed: watch::Receiver<Epoch>,
     /// The last epoch that was read.
@@ -66,7 +70,7 @@ struct Worker {
     lanes: Lanes,
     calls: JoinSet<()>,
     /// Whose the calls in flight are.
-    turns: HashMap<Id, (Turn, Duty)>,
+    turns: HashMap<Id, (LaneTurn, Duty)>,
 }
 
 impl Worker {
@@ -145,7 +149,7 @@ impl Worker {
     async fn look(&self) {
         let mut gone = HashMap::new();
         for topic in self.shared.ledger.topics() {
-            if let Err(Absent::Gone(why)) = self.topics.stands(&topic).await {
+            if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
                 tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
                 gone.insert(topic, why);
             }
@@ -211,20 +215,20 @@ fn purpose(task: &Task) -> Purpose {
 }
 
 /// Takes over what came of a call, and says it in the log; never the callback's whole address.
-fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome, now: Time) {
+fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallOutcome, now: Time) {
     let ledger = &shared.ledger;
     let topic = task.subscription.topic.as_str();
     let host = task.subscription.callback.host_str().unwrap_or_default();
     match outcome {
-        Outcome::Heard(heard) => {
+        CallOutcome::Heard(heard) => {
             match (&heard, task.duty) {
-                (Heard::Agreed, Duty::Verify(intent)) => {
+                (VerificationResult::Agreed, Duty::Verify(intent)) => {
                     tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
                 }
-                (Heard::Refused(why), Duty::Verify(_)) => {
+                (VerificationResult::Refused(why), Duty::Verify(_)) => {
                     tracing::info!(topic, host, why, "a request to the hub was dropped");
                 }
-                (Heard::Failed { why, .. }, _) => {
+                (VerificationResult::Failed { why, .. }, _) => {
                     tracing::info!(topic, host, why, "a callback could not be asked");
                 }
                 _ => {}
@@ -234,7 +238,7 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
             }
             ledger.finish(id, Some(task.serial), now, |of| of.heard(heard, now));
         }
-        Outcome::Pushed(push, tick) => {
+        CallOutcome::Pushed(push, tick) => {
             match &push {
                 Push::Taken => tracing::debug!(topic, host, "delivered"),
                 Push::Gone => tracing::info!(topic, host, "the callback says that it is gone"),
@@ -243,11 +247,11 @@ fn take_over(shared: &Shared, id: SubscriptionId, task: &Task, outcome: Outcome,
             ledger.counted(push == Push::Taken);
             ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
         }
-        Outcome::PutOff(why) => {
+        CallOutcome::PutOff(why) => {
             tracing::warn!(topic, why, "a document could not be delivered yet");
             ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
         }
-        Outcome::Gone(why) => {
+        CallOutcome::Gone(why) => {
             tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
             ledger.finish(id, None, now, |_| {});
             ledger.deny(&HashMap::from([(topic.to_owned(), why)]), now);

@@ -1,7 +1,7 @@
 //! The two sides of a matching, and what can be seen of an entry beside an item.
 
-use super::{Matching, Native, Pair};
-use crate::model::{FeedDocument, Snapshot, Standing, Time};
+use super::{MatchedEntry, Matching, Native};
+use crate::model::{FeedDocument, ItemStatus, Snapshot, Time};
 use std::collections::{HashMap, HashSet};
 
 /// Why an entry is a known item.
@@ -259,7 +259,7 @@ impl<'a> Sides<'a> {
         for (entry, pair) in self.entry_pair.iter().enumerate() {
             match pair {
                 Some((known, basis)) => {
-                    matching.pairs.push(Pair { entry, known: *known, basis: *basis });
+                    matching.pairs.push(MatchedEntry { entry, known: *known, basis: *basis });
                 }
                 None if self.copies.contains(&entry) => {}
                 None => matching.fresh.push(entry),
@@ -268,7 +268,11 @@ impl<'a> Sides<'a> {
         let mut missing: Vec<usize> = (0..self.known_pair.len())
             .filter(|at| {
                 self.is_known_free(*at)
-                    && self.snapshot.known.get(*at).is_some_and(|k| k.standing == Standing::Current)
+                    && self
+                        .snapshot
+                        .known
+                        .get(*at)
+                        .is_some_and(|k| k.standing == ItemStatus::Current)
             })
             .collect();
         missing.sort_by_key(|at| {

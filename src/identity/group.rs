@@ -5,7 +5,7 @@
 
 use super::address::plain_link;
 use super::evidence::{Basis, Sides};
-use crate::model::{Standing, Time};
+use crate::model::{ItemStatus, Time};
 use std::collections::{HashMap, VecDeque};
 
 /// Pairs entries and items of the same native id.
@@ -62,7 +62,7 @@ fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: 
     // What stood in the last document comes first, then what was seen last.
     items.sort_by_key(|at| {
         let item = sides.snapshot.known.get(*at);
-        let current = item.is_some_and(|k| k.standing == Standing::Current);
+        let current = item.is_some_and(|k| k.standing == ItemStatus::Current);
         (!current, std::cmp::Reverse(item.map(|k| k.tick)))
     });
     if let ([entry], [item]) = (entries, items.as_slice()) {

@@ -4,11 +4,11 @@
 use super::address::{day, hostless, plain_link, slug};
 use super::evidence::{Basis, Sides};
 use super::{Native, is_made_up};
-use crate::model::{Entry, Known, Standing, Without};
+use crate::model::{Entry, ItemStatus, LedgerEntry, Without};
 use std::collections::{HashMap, HashSet};
 
 /// What must be equal on both sides, and what else must hold.
-struct Rule {
+struct MatchRule {
     /// What it is called where it is switched off.
     name: &'static str,
     basis: Basis,
@@ -22,14 +22,14 @@ struct Rule {
     /// So many pairs must be found at once: what is weak for one is strong for many.
     least: usize,
     entry: fn(&Entry<'_>, &Native) -> Option<String>,
-    known: fn(&Known) -> Option<String>,
+    known: fn(&LedgerEntry) -> Option<String>,
     also: fn(&Sides<'_>, usize, usize) -> bool,
     /// What is still free on both sides and may be the same, in document order.
-    candidates: fn(&Sides<'_>, &Rule) -> Vec<(usize, usize)>,
+    candidates: fn(&Sides<'_>, &MatchRule) -> Vec<(usize, usize)>,
 }
 
 /// What most rules are like.
-const PLAIN: Rule = Rule {
+const PLAIN: MatchRule = MatchRule {
     name: "",
     basis: Basis::SameId,
     reaches_back: false,
@@ -101,7 +101,7 @@ fn entry_title(entry: &Entry<'_>, _: &Native) -> Option<String> {
     telling(entry.title.as_deref()?)
 }
 
-fn known_title(known: &Known) -> Option<String> {
+fn known_title(known: &LedgerEntry) -> Option<String> {
     telling(&known.title)
 }
 
@@ -109,7 +109,7 @@ fn entry_slug(entry: &Entry<'_>, native: &Native) -> Option<String> {
     slug(&native.shown).or_else(|| slug(entry.link.as_deref()?))
 }
 
-fn known_slug(known: &Known) -> Option<String> {
+fn known_slug(known: &LedgerEntry) -> Option<String> {
     slug(&known.native_shown).or_else(|| slug(known.link.as_deref()?))
 }
 
@@ -117,13 +117,13 @@ fn date_or_day(entry: &Entry<'_>, native: &Native) -> Option<String> {
     entry.published.map(|p| p.to_string()).or_else(|| day(&native.shown))
 }
 
-fn known_date_or_day(known: &Known) -> Option<String> {
+fn known_date_or_day(known: &LedgerEntry) -> Option<String> {
     known.published.map(|p| p.to_string()).or_else(|| day(&known.native_shown))
 }
 
 /// Strongest first.
-const RULES: [Rule; 13] = [
-    Rule {
+const RULES: [MatchRule; 13] = [
+    MatchRule {
         name: "same-address",
         basis: Basis::SameAddress,
         reaches_back: true,
@@ -137,7 +137,7 @@ const RULES: [Rule; 13] = [
         },
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-title-and-date",
         basis: Basis::SameTitleAndDate,
         reaches_back: true,
@@ -154,7 +154,7 @@ const RULES: [Rule; 13] = [
         ..PLAIN
     },
     // The same text under another title, as where both id and address are made of it.
-    Rule {
+    MatchRule {
         name: "same-date-and-text",
         basis: Basis::SameText,
         theirs_alone: true,
@@ -164,7 +164,7 @@ const RULES: [Rule; 13] = [
         ..PLAIN
     },
     // Where others bear the date too, it is to stand where it stood.
-    Rule {
+    MatchRule {
         name: "same-day-and-text",
         basis: Basis::SameText,
         entry: date_or_day,
@@ -172,7 +172,7 @@ const RULES: [Rule; 13] = [
         also: |sides, entry, known| sides.same_slot(entry, known) && same_text(sides, entry, known),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-link",
         basis: Basis::SameLink,
         theirs_alone: true,
@@ -181,7 +181,7 @@ const RULES: [Rule; 13] = [
         also: |sides, entry, known| sides.is_near(entry, known),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-enclosure",
         basis: Basis::SameEnclosure,
         entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
@@ -189,14 +189,14 @@ const RULES: [Rule; 13] = [
         also: |sides, entry, known| sides.is_near(entry, known),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-title-and-slug",
         basis: Basis::SameTitleAndSlug,
         entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
         known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-text",
         basis: Basis::SameText,
         entry: entry_title,
@@ -204,7 +204,7 @@ const RULES: [Rule; 13] = [
         also: |sides, entry, known| sides.is_near(entry, known) && same_text(sides, entry, known),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-title-and-place",
         basis: Basis::SameTitleAndPlace,
         entry: entry_title,
@@ -212,7 +212,7 @@ const RULES: [Rule; 13] = [
         also: |sides, entry, known| sides.same_place(entry, known),
         ..PLAIN
     },
-    Rule {
+    MatchRule {
         name: "same-slug",
         basis: Basis::SameSlug,
         theirs_alone: true,
@@ -226,7 +226,7 @@ const RULES: [Rule; 13] = [
         ..PLAIN
     },
     // A longer text that no other item bears, wherever it stands.
-    Rule {
+    MatchRule {
         name: "own-text",
         basis: Basis::SameOwnText,
         candidates: by_own_text,
@@ -239,7 +239,7 @@ const RULES: [Rule; 13] = [
         ..PLAIN
     },
     // Where others bear the day too, it says little.
-    Rule {
+    MatchRule {
         name: "same-date-and-wording",
         basis: Basis::SameDateAndPlace,
         theirs_alone: true,
@@ -257,7 +257,7 @@ const RULES: [Rule; 13] = [
     },
     // A whole document translated or written anew keeps its dates and nothing else. Of a single
     // item that says nothing.
-    Rule {
+    MatchRule {
         name: "same-dates-of-many",
         basis: Basis::SameDateAndPlace,
         theirs_alone: true,
@@ -330,7 +330,7 @@ pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
 
 /// The free entries with a longer text that one free item of the last document bears and no other
 /// item.
-fn by_own_text(sides: &Sides<'_>, _: &Rule) -> Vec<(usize, usize)> {
+fn by_own_text(sides: &Sides<'_>, _: &MatchRule) -> Vec<(usize, usize)> {
     let mut entries: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
     for (at, entry) in sides.document.entries.iter().enumerate() {
         if sides.is_entry_free(at) {
@@ -349,7 +349,7 @@ fn by_own_text(sides: &Sides<'_>, _: &Rule) -> Vec<(usize, usize)> {
     for (print, items) in bearers {
         if let ([known], Some([entry])) = (items.as_slice(), entries.get(&print).map(Vec::as_slice))
             && sides.is_known_free(*known)
-            && sides.snapshot.known.get(*known).is_some_and(|k| k.standing == Standing::Current)
+            && sides.snapshot.known.get(*known).is_some_and(|k| k.standing == ItemStatus::Current)
         {
             pairs.push((*entry, *known));
         }
@@ -364,7 +364,7 @@ fn by_own_text(sides: &Sides<'_>, _: &Rule) -> Vec<(usize, usize)> {
 }
 
 /// What shares a rule's value on both sides and is still free, in document order.
-fn by_value(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
+fn by_value(sides: &Sides<'_>, rule: &MatchRule) -> Vec<(usize, usize)> {
     let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
     let mut taken: HashSet<String> = HashSet::new();
     for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
@@ -384,7 +384,7 @@ fn by_value(sides: &Sides<'_>, rule: &Rule) -> Vec<(usize, usize)> {
     }
     for (at, known) in sides.snapshot.known.iter().enumerate() {
         let free = sides.is_known_free(at);
-        let reachable = free && (rule.reaches_back || known.standing == Standing::Current);
+        let reachable = free && (rule.reaches_back || known.standing == ItemStatus::Current);
         let stood = rule.theirs_alone && sides.place(at).is_some();
         if (reachable || stood)
             && let Some(value) = (rule.known)(known)

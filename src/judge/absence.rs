@@ -1,16 +1,16 @@
 //! Why an item is missing: one piece of evidence each, in the order of the rules below.
 
-use super::Scene;
-use super::objections::{self, Objections, Settled, Sources};
-use super::window::Window;
+use super::JudgeInput;
+use super::objections::{self, Objections, ResolvedDoubts, Sources};
+use super::window::WindowShift;
 use crate::identity::is_made_up;
-use crate::model::{Absence, Deletions, Doubts, Evidence, Known, Standing};
+use crate::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// A missing item with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingItem {
     /// Its index in the ledger.
     pub known: usize,
     /// The evidence, since when it has stood, and what was seen.
@@ -18,7 +18,7 @@ pub struct Missing {
 }
 
 /// The evidence for each missing item of a full document, in the order of the last document.
-pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
+pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem> {
     if scene.matching.missing.is_empty() && scene.document.tombstones.is_empty() {
         return Vec::new();
     }
@@ -39,13 +39,13 @@ pub fn missing(scene: &Scene<'_>, window: &Window) -> Vec<Missing> {
 }
 
 /// How many items are missing while others on their old side stayed.
-pub fn holes(window: &Window) -> usize {
+pub fn holes(window: &WindowShift) -> usize {
     let gone = |place: &usize| window.kept.get(*place) == Some(&false);
     (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place)).count()
 }
 
 /// Whether something went from the middle that had not lately come there.
-pub fn lost_from_middle(window: &Window, ledger: &[Known]) -> bool {
+pub fn lost_from_middle(window: &WindowShift, ledger: &[LedgerEntry]) -> bool {
     let gone = |place: &usize| window.kept.get(*place) == Some(&false);
     let mut holes = (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place));
     holes.any(|place| !window.came_late(ledger, place))
@@ -53,8 +53,8 @@ pub fn lost_from_middle(window: &Window, ledger: &[Known]) -> bool {
 
 /// What the rules are about.
 pub(super) struct Judge<'a> {
-    pub(super) scene: &'a Scene<'a>,
-    pub(super) window: &'a Window,
+    pub(super) scene: &'a JudgeInput<'a>,
+    pub(super) window: &'a WindowShift,
     said: HashSet<&'a str>,
     /// The ids that the document shows.
     pub(super) shown: HashSet<&'a str>,
@@ -66,13 +66,13 @@ pub(super) struct Judge<'a> {
 }
 
 /// What was seen of a missing item.
-struct Seen {
+struct AbsenceEvidence {
     evidence: Evidence,
     doubts: Doubts,
     words: String,
 }
 
-impl Seen {
+impl AbsenceEvidence {
     fn plain(evidence: Evidence, words: &str) -> Self {
         Self { evidence, doubts: Doubts::NONE, words: words.to_owned() }
     }
@@ -93,14 +93,14 @@ impl Judge<'_> {
             self.scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let known = self.scene.snapshot.known.iter().enumerate();
         let said = known.filter(|(at, known)| {
-            matches!(known.standing, Standing::Retired { .. })
+            matches!(known.standing, ItemStatus::Retired { .. })
                 && self.said.contains(known.native_shown.as_str())
                 && !there.contains(at)
         });
         said.map(|(at, _)| at).collect()
     }
 
-    fn one(&self, at: usize, known: &Known) -> Missing {
+    fn one(&self, at: usize, known: &LedgerEntry) -> MissingItem {
         let seen = self.see(at, known);
         let backfilled = self.window.backfill > 0;
         let before = known.absence.as_ref();
@@ -119,24 +119,27 @@ impl Judge<'_> {
             seen: bounded(words),
             probe: before.and_then(|before| before.probe.clone()),
         };
-        Missing { known: at, absence }
+        MissingItem { known: at, absence }
     }
 
     /// The rules, in order; nothing where what was seen before stands.
-    fn see(&self, at: usize, known: &Known) -> Option<Seen> {
+    fn see(&self, at: usize, known: &LedgerEntry) -> Option<AbsenceEvidence> {
         if self.said.contains(known.native_shown.as_str()) {
-            return Some(Seen::plain(Evidence::Said, "the document says that it was deleted"));
+            return Some(AbsenceEvidence::plain(
+                Evidence::Said,
+                "the document says that it was deleted",
+            ));
         }
         if self.scene.is_complete() && !objections::is_odd(self, known) {
             let words = "the document lists every item and not this one";
-            return Some(Seen::plain(Evidence::Complete, words));
+            return Some(AbsenceEvidence::plain(Evidence::Complete, words));
         }
         match (self.window.place(at), &known.absence) {
             (Some(place), _) if self.window.slid_off(place) => {
-                Some(Seen::plain(Evidence::Aged, "it slid off the end of the document"))
+                Some(AbsenceEvidence::plain(Evidence::Aged, "it slid off the end of the document"))
             }
             (Some(_), _) if self.was_oldest(known) => {
-                Some(Seen::plain(Evidence::Aged, "no item that is as old is left"))
+                Some(AbsenceEvidence::plain(Evidence::Aged, "no item that is as old is left"))
             }
             (Some(place), _) => Some(self.hole(place, known)),
             (None, Some(before)) => self.still(known, before),
@@ -145,33 +148,35 @@ impl Judge<'_> {
     }
 
     /// Gone from the middle: what else than a deletion could have made the hole?
-    fn hole(&self, place: usize, known: &Known) -> Seen {
+    fn hole(&self, place: usize, known: &LedgerEntry) -> AbsenceEvidence {
         let also = match self.window.backfill > 0 {
             true => ", and an older one came back at the end",
             false => "",
         };
         match objections::all(self, place, known) {
-            Objections::Settled(why) => {
-                Seen::plain(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
-            }
-            Objections::Open(doubts, why) => Seen {
+            Objections::Settled(why) => AbsenceEvidence::plain(
+                Evidence::Unplaced,
+                &format!("gone from the middle, but {why}"),
+            ),
+            Objections::Open(doubts, why) => AbsenceEvidence {
                 evidence: Evidence::Unplaced,
                 doubts,
                 words: format!("gone from the middle, but {why}"),
             },
-            Objections::Mass(why) => Seen::plain(Evidence::Mass, &why),
-            Objections::None => {
-                Seen::plain(Evidence::Hole, &format!("gone while older items stay{also}"))
-            }
+            Objections::Mass(why) => AbsenceEvidence::plain(Evidence::Mass, &why),
+            Objections::None => AbsenceEvidence::plain(
+                Evidence::Hole,
+                &format!("gone while older items stay{also}"),
+            ),
         }
     }
 
     /// It was missing before: what has been learned since?
-    fn still(&self, known: &Known, before: &Absence) -> Option<Seen> {
+    fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<AbsenceEvidence> {
         let is_hole = before.evidence == Evidence::Hole;
         if is_hole && objections::is_habit(self) {
             let words = "gone from the middle, but items of this feed often are";
-            return Some(Seen::plain(Evidence::Unplaced, words));
+            return Some(AbsenceEvidence::plain(Evidence::Unplaced, words));
         }
         if self.has_outlived(known) {
             // An empty document says nothing of any item.
@@ -185,11 +190,11 @@ impl Judge<'_> {
                 Evidence::Said | Evidence::Passed => None,
                 Evidence::Hole | Evidence::Mass if lasting => {
                     let words = "gone while older items stayed, which have left since without it";
-                    Some(Seen::plain(Evidence::Passed, words))
+                    Some(AbsenceEvidence::plain(Evidence::Passed, words))
                 }
                 _ => {
                     let words = "everything that was older is gone as well by now";
-                    Some(Seen::plain(Evidence::Aged, words))
+                    Some(AbsenceEvidence::plain(Evidence::Aged, words))
                 }
             };
         }
@@ -197,21 +202,21 @@ impl Judge<'_> {
             return None;
         }
         match objections::settle(self, before.doubts) {
-            Settled::Deleted(evidence, why) => Some(Seen::plain(evidence, &why)),
-            Settled::Explained(why) => {
+            ResolvedDoubts::Deleted(evidence, why) => Some(AbsenceEvidence::plain(evidence, &why)),
+            ResolvedDoubts::Explained(why) => {
                 let words = format!("gone from the middle, but {why}");
-                Some(Seen::plain(Evidence::Unplaced, &words))
+                Some(AbsenceEvidence::plain(Evidence::Unplaced, &words))
             }
-            Settled::Open(doubts) => {
+            ResolvedDoubts::Open(doubts) => {
                 let words = before.words().to_owned();
-                Some(Seen { evidence: Evidence::Unplaced, doubts, words })
+                Some(AbsenceEvidence { evidence: Evidence::Unplaced, doubts, words })
             }
         }
     }
 
     /// Whether it was older, by its date, than every entry of a document whose dates say something:
     /// wherever it stood, it went by its age.
-    fn was_oldest(&self, known: &Known) -> bool {
+    fn was_oldest(&self, known: &LedgerEntry) -> bool {
         let ordered = self.window.dated;
         // Dates that do not run as the operator says say nothing.
         let tells = self.window.has_dates && (ordered || !self.window.ordered);
@@ -221,7 +226,7 @@ impl Judge<'_> {
     }
 
     /// Whether no entry of the document is older than an item that was missing before.
-    fn has_outlived(&self, known: &Known) -> bool {
+    fn has_outlived(&self, known: &LedgerEntry) -> bool {
         let Some(date) = self.window.date_of(known) else { return false };
         let entries = &self.scene.document.entries;
         let mut dates = entries.iter().filter_map(|e| self.window.date_in(e));

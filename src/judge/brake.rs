@@ -1,7 +1,7 @@
 //! The brake: documents that say too much at once are held until they are confirmed or heal.
 
-use super::Scene;
-use super::window::{Window, date_of, dated};
+use super::JudgeInput;
+use super::window::{WindowShift, date_of, dated};
 use crate::identity::{Basis, plain_link};
 use crate::model::{Completeness, Hold, Time};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub const OTHER_FEED: &str = "other-feed";
 pub const BRAKES: [&str; 5] = ["empty", OTHER_FEED, "shrunken", "re-keyed", "mass-changed"];
 
 /// Whether a document must be held, by the first rule that says so.
-pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
+pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
     let is_on = |kind: &str| !scene.options.without.has(kind);
     let before = window.old.len();
     if before == 0 {
@@ -84,7 +84,7 @@ pub fn brake(scene: &Scene<'_>, window: &Window) -> Option<Braked> {
     None
 }
 
-fn another_feed(scene: &Scene<'_>, before: usize) -> Braked {
+fn another_feed(scene: &JudgeInput<'_>, before: usize) -> Braked {
     let from = if is_another_site(scene) {
         let site = scene.document.head.link.as_deref();
         format!("those that are come from {}", site.unwrap_or("another feed"))
@@ -99,7 +99,7 @@ fn another_feed(scene: &Scene<'_>, before: usize) -> Braked {
 
 /// How many items go by other ids. Where the operator gave the feed another address, ids that
 /// differ in scheme and host alone are no surprise.
-fn renamed(scene: &Scene<'_>) -> usize {
+fn renamed(scene: &JudgeInput<'_>) -> usize {
     let expected = |basis| scene.moved && basis == Basis::SameAddress;
     let renames = scene.matching.pairs.iter().filter(|p| p.basis.is_rename() && !expected(p.basis));
     renames.count()
@@ -107,7 +107,7 @@ fn renamed(scene: &Scene<'_>) -> usize {
 
 /// Whether the document's items are not newer than those of the last one, none of which it has: a
 /// busy feed that turns over its whole window moves on, another feed has a past of its own.
-fn has_other_past(scene: &Scene<'_>, window: &Window) -> bool {
+fn has_other_past(scene: &JudgeInput<'_>, window: &WindowShift) -> bool {
     let known = |at: &usize| scene.snapshot.known.get(*at).and_then(date_of);
     let newest = window.old.iter().filter_map(known).max();
     let dates: Vec<Time> = scene.document.entries.iter().filter_map(dated).collect();
@@ -117,7 +117,7 @@ fn has_other_past(scene: &Scene<'_>, window: &Window) -> bool {
 }
 
 /// Whether the document says that it belongs to another site than the last one.
-fn is_another_site(scene: &Scene<'_>) -> bool {
+fn is_another_site(scene: &JudgeInput<'_>) -> bool {
     let host = |address: &str| plain_link(address).split(['/', '?', '#']).next().map(str::to_owned);
     let head = &scene.document.head;
     let site = head.link.as_deref().or(head.id.as_deref()).and_then(host);

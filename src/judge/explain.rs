@@ -4,14 +4,14 @@ use super::brake::hold_terms;
 use super::confirm::Conclusion;
 use super::probe::{conclude, ripens, told};
 use crate::model::{
-    Absence, Character, Decision, Evidence, FeedOptions, Hold, Known, Probe, Snapshot, Standing,
-    SyncId, Time,
+    Absence, Character, Decision, Evidence, FeedOptions, Hold, ItemStatus, LedgerEntry, Probe,
+    Snapshot, SyncId, Time,
 };
 use std::time::Duration;
 
 /// An item that is missing from its feed's document, and what is to come of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pending {
+pub struct PendingAbsence {
     /// The item.
     pub id: SyncId,
     /// Its native id.
@@ -45,10 +45,10 @@ const MANY: u32 = 64;
 /// A time at which everything has stood long enough.
 const END: Time = Time::from_unix(i64::MAX);
 
-impl Pending {
+impl PendingAbsence {
     /// An item that waits for a conclusion; `same` full observations agreed since the last commit.
-    pub fn of(known: &Known, options: &FeedOptions, same: u32) -> Option<Self> {
-        let absence = known.absence.as_ref().filter(|_| known.standing == Standing::Current)?;
+    pub fn of(known: &LedgerEntry, options: &FeedOptions, same: u32) -> Option<Self> {
+        let absence = known.absence.as_ref().filter(|_| known.standing == ItemStatus::Current)?;
         let later = |observations| conclude(absence, observations, options.deletions, END);
         let needed = (1..MANY).find(|n| later(*n) != Conclusion::Wait).unwrap_or(MANY);
         Some(Self {
@@ -108,16 +108,20 @@ pub fn pending(
     options: &FeedOptions,
     same: u32,
     limit: usize,
-) -> (Vec<Pending>, usize) {
+) -> (Vec<PendingAbsence>, usize) {
     let (waiting, all) = absent(snapshot, options, limit);
-    (waiting.iter().filter_map(|known| Pending::of(known, options, same)).collect(), all)
+    (waiting.iter().filter_map(|known| PendingAbsence::of(known, options, same)).collect(), all)
 }
 
 /// The items that wait for a conclusion, what is decided first first, at most `limit`; and how many there
 /// are in all.
-pub fn absent(snapshot: &Snapshot, options: &FeedOptions, limit: usize) -> (Vec<Known>, usize) {
-    let waits = |k: &&Known| k.absence.is_some() && k.standing == Standing::Current;
-    let mut waiting: Vec<&Known> = snapshot.known.iter().filter(waits).collect();
+pub fn absent(
+    snapshot: &Snapshot,
+    options: &FeedOptions,
+    limit: usize,
+) -> (Vec<LedgerEntry>, usize) {
+    let waits = |k: &&LedgerEntry| k.absence.is_some() && k.standing == ItemStatus::Current;
+    let mut waiting: Vec<&LedgerEntry> = snapshot.known.iter().filter(waits).collect();
     let ripe = |absence: &Absence| ripens(absence, options.deletions);
     waiting.sort_by_key(|known| known.absence.as_ref().map(ripe));
     let all = waiting.len();
@@ -143,12 +147,12 @@ pub const QUIET_SHOWN: usize = 20;
 /// The items that changed without making a version, what changed last first, at most
 /// [`QUIET_SHOWN`].
 pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
-    let last = |known: &Known| {
+    let last = |known: &LedgerEntry| {
         let noise = &known.noise;
         let waits = noise.waiting.as_ref().map(|waiting| waiting.since);
         noise.unseen.as_ref().map(|unseen| unseen.last).max(waits)
     };
-    let mut quiet: Vec<(Time, &Known)> =
+    let mut quiet: Vec<(Time, &LedgerEntry)> =
         snapshot.known.iter().filter_map(|known| Some((last(known)?, known))).collect();
     quiet.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
     let shown = quiet.into_iter().take(QUIET_SHOWN).map(|(_, known)| Quiet {

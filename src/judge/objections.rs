@@ -3,12 +3,12 @@
 //! Some objections are settled when they are made. Others are doubts that what is learned of the
 //! feed settles later: the item waits as long as they are open.
 
-use super::Scene;
+use super::JudgeInput;
 use super::absence::Judge;
 use super::superseded::superseded;
-use super::window::{Direction, Window};
+use super::window::{Direction, WindowShift};
 use crate::identity::is_made_up;
-use crate::model::{Character, Deletions, Doubt, Doubts, Entry, Evidence, Known, Order};
+use crate::model::{Character, Deletions, Doubt, Doubts, Entry, Evidence, LedgerEntry, Order};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) enum Objections {
 }
 
 /// What has become of open doubts.
-pub(super) enum Settled {
+pub(super) enum ResolvedDoubts {
     /// The feed has shown that it means a deletion by a hole.
     Deleted(Evidence, String),
     /// It has shown that it does not.
@@ -41,11 +41,11 @@ pub(super) enum Objection {
     Mass(String),
 }
 
-type Rule = fn(&Judge<'_>, usize, &Known) -> Option<Objection>;
+type ObjectionRule = fn(&Judge<'_>, usize, &LedgerEntry) -> Option<Objection>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
 /// ends the matter; doubts add up.
-const OBJECTIONS: [(&str, Rule); 14] = [
+const OBJECTIONS: [(&str, ObjectionRule); 14] = [
     ("new-address", new_address),
     ("still-there", still_there),
     ("nameless", nameless),
@@ -68,7 +68,7 @@ pub fn objection_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Asks every rule.
-pub(super) fn all(judge: &Judge<'_>, place: usize, known: &Known) -> Objections {
+pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Objections {
     let (mut doubts, mut words, mut mass) = (Vec::new(), Vec::new(), None);
     for (name, rule) in OBJECTIONS {
         if judge.scene.options.without.has(name) {
@@ -92,10 +92,10 @@ pub(super) fn all(judge: &Judge<'_>, place: usize, known: &Known) -> Objections 
 }
 
 /// Looks at doubts again, now that more is known.
-pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> Settled {
+pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> ResolvedDoubts {
     let character = &judge.scene.snapshot.state.character;
     if is_habit(judge) {
-        return Settled::Explained("items of this feed often go from there".to_owned());
+        return ResolvedDoubts::Explained("items of this feed often go from there".to_owned());
     }
     let mut open = Vec::new();
     for doubt in doubts.iter() {
@@ -103,7 +103,7 @@ pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> Settled {
             Doubt::PushedOut => match pushes_out_of_its_middle(character) {
                 Some(true) => {
                     let why = "what comes to this feed pushes out from its middle";
-                    return Settled::Explained(why.to_owned());
+                    return ResolvedDoubts::Explained(why.to_owned());
                 }
                 Some(false) => {}
                 None => open.push(doubt),
@@ -115,41 +115,41 @@ pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> Settled {
         }
     }
     if !open.is_empty() {
-        return Settled::Open(open.into_iter().collect());
+        return ResolvedDoubts::Open(open.into_iter().collect());
     }
     if doubts.iter().any(|doubt| doubt == Doubt::Many) {
         let why = "gone with many others from a feed that has kept everything so far";
-        return Settled::Deleted(Evidence::Mass, why.to_owned());
+        return ResolvedDoubts::Deleted(Evidence::Mass, why.to_owned());
     }
     let why = "gone while older items stayed, from a feed that loses items at its end alone";
-    Settled::Deleted(Evidence::Hole, why.to_owned())
+    ResolvedDoubts::Deleted(Evidence::Hole, why.to_owned())
 }
 
 /// What an operator points at another address may list other items.
-fn new_address(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn new_address(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let why = "the feed has a new address, which may list other items";
     judge.scene.moved.then(|| Objection::Settled(why.to_owned()))
 }
 
 /// An id that the document still shows is no id that went.
-fn still_there(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+fn still_there(judge: &Judge<'_>, _: usize, known: &LedgerEntry) -> Option<Objection> {
     let there = judge.shown.contains(known.native_shown.as_str());
     there.then(|| Objection::Settled("another entry bears its id".to_owned()))
 }
 
 /// Where all others bear an id, an item without one was made of broken markup.
-fn nameless(judge: &Judge<'_>, _: usize, known: &Known) -> Option<Objection> {
+fn nameless(judge: &Judge<'_>, _: usize, known: &LedgerEntry) -> Option<Objection> {
     let why = "it had no id, unlike all others";
     is_odd(judge, known).then(|| Objection::Settled(why.to_owned()))
 }
 
 /// Whether an item bears no id and all entries of the document do.
-pub(super) fn is_odd(judge: &Judge<'_>, known: &Known) -> bool {
+pub(super) fn is_odd(judge: &Judge<'_>, known: &LedgerEntry) -> bool {
     is_made_up(&known.native_shown) && judge.all_named
 }
 
 /// Ranked and hand-ordered lists have no middle.
-fn unsteady(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn unsteady(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     if judge.scene.options.order == Order::None {
         let why = "the order of its items says nothing of their age, as configured";
@@ -201,14 +201,14 @@ fn is_orderly(judge: &Judge<'_>) -> bool {
 }
 
 /// Where most of a window goes at once, some that stay prove nothing.
-fn turned_over(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn turned_over(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let (gone, all) = (judge.window.outgoing, judge.window.old.len());
     let most = gone * 2 > all && !keeps_everything(&judge.scene.snapshot.state.character);
     most.then(|| Objection::Settled(format!("{gone} of {all} items went at once")))
 }
 
 /// Where most of what stays changed as well, the document was made anew, by other rules perhaps.
-fn made_anew(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn made_anew(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let changed = judge.scene.is_changed.iter().filter(|changed| **changed).count();
     let all = judge.scene.is_changed.len();
     let keeps = keeps_everything(&judge.scene.snapshot.state.character);
@@ -221,7 +221,7 @@ const MADE_ANEW_LEAST: usize = 4;
 
 /// A window does not slide on and back at once: where an older item came in and others went from the
 /// old end, it goes by something else than age.
-fn both_ways(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn both_ways(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let keeps = keeps_everything(&judge.scene.snapshot.state.character);
     let slid = judge.window.outgoing > judge.holes && !keeps;
     let why = "others went from the old end while an older one came in there";
@@ -235,7 +235,7 @@ const HOLES_PART: usize = 8;
 
 /// A scraper that missed a page, an editor's choice: many at once are no single deletions, but where
 /// the feed has kept everything so far.
-fn many_at_once(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn many_at_once(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let limit = FEW_HOLES.max(judge.window.old.len() / HOLES_PART);
     if judge.holes <= limit {
         return None;
@@ -278,7 +278,7 @@ const BREATH: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A window that breathes shows older items for a while: what came in below newer ones that were
 /// known before may go from there again.
-fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
+fn came_late(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     let ledger = &judge.scene.snapshot.known;
     let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.came < known.came);
@@ -291,7 +291,7 @@ fn came_late(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection
 
 /// What comes may push out what goes, wherever that stood, unless the feed is known to grow or to
 /// lose at its end.
-fn pushed_out(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn pushed_out(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     // Who is in a hurry takes it that what left at the end made room for what came.
     let replaced = match judge.scene.options.deletions {
@@ -340,7 +340,11 @@ fn pushes_out_of_its_middle(character: &Character) -> Option<bool> {
 
 /// In a feed merged from several sources each may have a window of its own: a new item of a source
 /// pushes out an old one of the same.
-fn own_window_of_its_source(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
+fn own_window_of_its_source(
+    judge: &Judge<'_>,
+    place: usize,
+    known: &LedgerEntry,
+) -> Option<Objection> {
     let source = host(known.link.as_deref()?)?;
     if judge.sources.are_shared && !judge.sources.all.contains(&source) {
         return Some(Objection::Settled(format!("nothing of its source, {source}, is left")));
@@ -379,7 +383,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn of(scene: &Scene<'_>, window: &Window) -> Self {
+    pub(super) fn of(scene: &JudgeInput<'_>, window: &WindowShift) -> Self {
         let entries = &scene.document.entries;
         let of = |entry: &Entry<'_>| host(entry.link.as_deref()?);
         let all: HashSet<String> = entries.iter().filter_map(of).collect();
@@ -402,7 +406,7 @@ const SWAPS_PART: u32 = 3;
 /// … or in so many that lose from there at all.
 const LOSSES_PART: u32 = 2;
 
-fn habit(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn habit(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     if is_habit(judge) {
         let why = "items of this feed often go from the middle";
         return Some(Objection::Settled(why.to_owned()));
@@ -430,7 +434,7 @@ pub(super) fn is_habit(judge: &Judge<'_>) -> bool {
 const YOUNG: u32 = 3;
 
 /// Of a feed that is hardly known, only dates in order or a shorter document are believed.
-fn young_and_undated(judge: &Judge<'_>, _: usize, _: &Known) -> Option<Objection> {
+fn young_and_undated(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     let young = judge.scene.snapshot.state.character.documents < YOUNG;
     let shorter = window.backfill > 0;

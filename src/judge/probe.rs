@@ -4,7 +4,7 @@
 //! 410 there says more than any hole in a document, and 200 says that a hole is none. But sites
 //! answer 404 to everything while they are broken, 200 to everything when they are built so, and a
 //! hostile feed names addresses that are not its own. Hence: only the feed's own domain is asked
-//! ([`Scope`]); each round asks an item that is still listed first, and a made-up address; and an
+//! ([`ProbeScope`]); each round asks an item that is still listed first, and a made-up address; and an
 //! answer that is anything but plain says nothing ([`answers`]). Pure: `poll` does the asking.
 
 mod answer;
@@ -12,15 +12,16 @@ mod conclude;
 mod scope;
 
 pub use answer::{
-    Answer, End, Replies, Reply, answers, heard, is_alive, is_echo, is_refusal, wants_get,
+    ProbeEnd, ProbeReply, ProbeVerdict, Replies, answers, heard, is_alive, is_echo, is_refusal,
+    wants_get,
 };
 pub use conclude::{conclude, ripens, ripens_from, taken, told};
-pub use scope::{Scope, made_up};
+pub use scope::{ProbeScope, made_up};
 
 use crate::identity::plain_link;
 use crate::model::{
-    Absence, Deletions, Evidence, FeedName, FeedOptions, Known, Probe, Snapshot, Standing, SyncId,
-    Time,
+    Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Snapshot,
+    SyncId, Time,
 };
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -43,7 +44,7 @@ const AFTER_PRESENCE: Duration = Duration::from_secs(12 * 3600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbePlan {
     /// Where it may go, redirects included.
-    pub scope: Scope,
+    pub scope: ProbeScope,
     /// The address of an item that the document lists.
     pub listed: Url,
     /// The missing items with their addresses; never empty, at most [`ITEMS_PER_ROUND`].
@@ -63,7 +64,7 @@ pub fn plan(
     if !asks || room == 0 || snapshot.state.hold.is_some() {
         return None;
     }
-    let scope = Scope::of(url)?;
+    let scope = ProbeScope::of(url)?;
     let wanted = candidates(snapshot, &scope, now);
     let shown = listed(snapshot, &scope);
     // The first whose host has something to compare it with leads; others of its host follow.
@@ -80,12 +81,12 @@ pub fn plan(
 struct Candidate<'a> {
     rank: u8,
     since: Time,
-    known: &'a Known,
+    known: &'a LedgerEntry,
     page: Url,
 }
 
 /// The items that may be asked about now, the most urgent first.
-fn candidates<'a>(snapshot: &'a Snapshot, scope: &Scope, now: Time) -> Vec<Candidate<'a>> {
+fn candidates<'a>(snapshot: &'a Snapshot, scope: &ProbeScope, now: Time) -> Vec<Candidate<'a>> {
     let known = snapshot.known.iter();
     let mut wanted: Vec<Candidate<'_>> =
         known.filter_map(|known| candidate(known, scope, now)).collect();
@@ -94,8 +95,8 @@ fn candidates<'a>(snapshot: &'a Snapshot, scope: &Scope, now: Time) -> Vec<Candi
     wanted
 }
 
-fn candidate<'a>(known: &'a Known, scope: &Scope, now: Time) -> Option<Candidate<'a>> {
-    let absence = known.absence.as_ref().filter(|_| known.standing == Standing::Current)?;
+fn candidate<'a>(known: &'a LedgerEntry, scope: &ProbeScope, now: Time) -> Option<Candidate<'a>> {
+    let absence = known.absence.as_ref().filter(|_| known.standing == ItemStatus::Current)?;
     let rank = match (absence.evidence, &absence.probe) {
         // What one more answer may decide comes first.
         (Evidence::Unplaced, Some(Probe { heard: Some(heard), .. })) if heard.gone => 0,
@@ -135,10 +136,12 @@ fn retain_pages_of_their_own(wanted: &mut Vec<Candidate<'_>>, snapshot: &Snapsho
 }
 
 /// The addresses of the items that the document lists.
-fn listed(snapshot: &Snapshot, scope: &Scope) -> Vec<Url> {
+fn listed(snapshot: &Snapshot, scope: &ProbeScope) -> Vec<Url> {
     let order: HashSet<&SyncId> = snapshot.order.iter().collect();
-    let there = |known: &&Known| {
-        known.standing == Standing::Current && known.absence.is_none() && order.contains(&known.id)
+    let there = |known: &&LedgerEntry| {
+        known.standing == ItemStatus::Current
+            && known.absence.is_none()
+            && order.contains(&known.id)
     };
     let listed = snapshot.known.iter().filter(there);
     listed.filter_map(|known| scope.page(known.link.as_deref()?)).collect()

@@ -5,13 +5,17 @@ use super::absence::Judge;
 use super::objections::{LOOKED_AT, Objection};
 use super::window::{date_of, dated};
 use crate::identity::wording;
-use crate::model::Known;
+use crate::model::LedgerEntry;
 use std::time::Duration;
 
 /// A release that takes the place of its betas, a post that was written anew: where something like
 /// it came as it went from the new end, it was superseded; and where several went from there at once
 /// and others came, the head was cut anew.
-pub(super) fn superseded(judge: &Judge<'_>, place: usize, known: &Known) -> Option<Objection> {
+pub(super) fn superseded(
+    judge: &Judge<'_>,
+    place: usize,
+    known: &LedgerEntry,
+) -> Option<Objection> {
     let window = judge.window;
     let stood_newest = window.stood_newest(place) && window.has_new_head;
     if stood_newest && window.newest_gone() > 1 {
@@ -66,7 +70,7 @@ const REWRITTEN: Duration = Duration::from_secs(14 * 24 * 3600);
 const PRECEDENTS: usize = 2;
 
 /// Whether older ones like an item stay side by side.
-fn has_precedents(judge: &Judge<'_>, place: usize, known: &Known) -> bool {
+fn has_precedents(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> bool {
     let ledger = &judge.scene.snapshot.known;
     let stay = judge.window.older_that_stay(place).filter_map(|at| ledger.get(at)).take(LOOKED_AT);
     let like = stay.filter(|other| are_alike(&known.title, &other.title));

@@ -1,7 +1,7 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
-use super::Scene;
-use crate::model::{Entry, Known, Order, Standing, Time};
+use super::JudgeInput;
+use crate::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
 use std::collections::{HashMap, HashSet};
 
 /// Which way a document's entries run.
@@ -30,12 +30,12 @@ const LEAST_GROWTH: u32 = 2;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct WindowShift {
     /// Ledger indices in the order of the last document.
     pub old: Vec<usize>,
-    /// The place of each of [`Window::old`] in it.
+    /// The place of each of [`WindowShift::old`] in it.
     places: HashMap<usize, usize>,
-    /// For each of [`Window::old`]: whether the new document has it.
+    /// For each of [`WindowShift::old`]: whether the new document has it.
     pub kept: Vec<bool>,
     /// Which way the feed runs: as the operator says, else by its dates, else by where new items
     /// came so far.
@@ -75,9 +75,9 @@ const PINNED_LEAST: usize = 4;
 /// See [`PINNED_LEAST`].
 const PINNED_PART: usize = 8;
 
-impl Window {
+impl WindowShift {
     /// Lays the new document over the last one.
-    pub fn new(scene: &Scene<'_>) -> Self {
+    pub fn new(scene: &JudgeInput<'_>) -> Self {
         let known = &scene.snapshot.known;
         let index: HashMap<&str, usize> =
             known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
@@ -133,7 +133,7 @@ impl Window {
     }
 
     /// The date of an item by which the feed runs.
-    pub fn date_of(&self, known: &Known) -> Option<Time> {
+    pub fn date_of(&self, known: &LedgerEntry) -> Option<Time> {
         if self.by_updated { known.updated.or(known.published) } else { date_of(known) }
     }
 
@@ -194,7 +194,7 @@ impl Window {
     }
 
     /// The old items that moved to the new end of the document, past others that stay.
-    fn moved(&self, scene: &Scene<'_>) -> HashSet<usize> {
+    fn moved(&self, scene: &JudgeInput<'_>) -> HashSet<usize> {
         let mut at: Vec<(usize, usize)> = scene
             .matching
             .pairs
@@ -221,7 +221,7 @@ impl Window {
     }
 
     /// Whether all that is new stands at the new end of the document.
-    pub fn came_at_head(&self, scene: &Scene<'_>) -> bool {
+    pub fn came_at_head(&self, scene: &JudgeInput<'_>) -> bool {
         let mut old = scene.matching.pairs.iter().map(|pair| pair.entry);
         let old = old.by_ref().filter(|entry| self.incoming.binary_search(entry).is_err());
         match self.direction {
@@ -260,7 +260,7 @@ impl Window {
 
     /// Whether the item had come in below newer ones that were there before, as where a window
     /// breathes.
-    pub fn came_late(&self, ledger: &[Known], place: usize) -> bool {
+    pub fn came_late(&self, ledger: &[LedgerEntry], place: usize) -> bool {
         let came = |at: usize| ledger.get(at).map(|known| known.came);
         let mine = self.old.get(place).and_then(|at| came(*at));
         self.newer_than(place).any(|at| came(at) < mine)
@@ -276,7 +276,7 @@ impl Window {
 
     /// How many entries at the old end of the new document are items that the last one did not
     /// have and that are older than all that stayed.
-    fn backfill(&self, scene: &Scene<'_>) -> usize {
+    fn backfill(&self, scene: &JudgeInput<'_>) -> usize {
         let entries = &scene.document.entries;
         let known = &scene.snapshot.known;
         let retired: HashSet<usize> = scene
@@ -329,12 +329,12 @@ impl Window {
     }
 }
 
-fn is_retired(known: &Known) -> bool {
-    matches!(known.standing, Standing::Retired { .. })
+fn is_retired(known: &LedgerEntry) -> bool {
+    matches!(known.standing, ItemStatus::Retired { .. })
 }
 
 /// When its publisher says that an item was published, or at least updated.
-pub(super) fn date_of(known: &Known) -> Option<Time> {
+pub(super) fn date_of(known: &LedgerEntry) -> Option<Time> {
     known.published.or(known.updated)
 }
 
@@ -345,7 +345,7 @@ pub(super) fn dated(entry: &Entry<'_>) -> Option<Time> {
 
 /// The direction that the dates of both documents run in, where so many tenths of the neighbours
 /// agree; none where the documents differ.
-fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
+fn dates_run(scene: &JudgeInput<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
     let known = &scene.snapshot.known;
     let published = |k: &usize| known.get(*k).and_then(|k| k.published);
     let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
@@ -365,13 +365,13 @@ fn dates_run(scene: &Scene<'_>, old: &[usize], tenths: usize) -> (Direction, boo
     }
 }
 
-fn has_dates(scene: &Scene<'_>) -> bool {
+fn has_dates(scene: &JudgeInput<'_>) -> bool {
     let entries = &scene.document.entries;
     let dates: HashSet<Time> = entries.iter().filter_map(dated).collect();
     dates.len() * 2 > entries.len()
 }
 
-fn has_new_head(scene: &Scene<'_>, direction: Direction, incoming: &[usize]) -> bool {
+fn has_new_head(scene: &JudgeInput<'_>, direction: Direction, incoming: &[usize]) -> bool {
     let head = match direction {
         Direction::Down | Direction::None => Some(0),
         Direction::Up => scene.document.entries.len().checked_sub(1),
@@ -380,7 +380,7 @@ fn has_new_head(scene: &Scene<'_>, direction: Direction, incoming: &[usize]) -> 
 }
 
 /// The direction that follows from where new items came so far.
-fn by_growth(scene: &Scene<'_>) -> Direction {
+fn by_growth(scene: &JudgeInput<'_>) -> Direction {
     let character = &scene.snapshot.state.character;
     let (above, below) = (character.grew_above, character.grew_below);
     let clear =
@@ -395,7 +395,7 @@ fn by_growth(scene: &Scene<'_>) -> Direction {
 }
 
 /// Whether items that stayed without a change stand in the same order as before.
-fn is_steady(scene: &Scene<'_>, place: &HashMap<usize, usize>) -> bool {
+fn is_steady(scene: &JudgeInput<'_>, place: &HashMap<usize, usize>) -> bool {
     let unchanged = scene.matching.pairs.iter().zip(scene.is_changed);
     let places: Vec<usize> = unchanged
         .filter(|(pair, changed)| !**changed && !pair.basis.is_rename())

@@ -221,8 +221,8 @@ impl Archive {
 mod tests {
     use super::*;
     use crate::model::{
-        Card, Context, Count, EndpointId, Format, History, Markup, Shared, Slots, Stamp, Standing,
-        Update, Version,
+        Card, Context, Count, EndpointId, Format, History, ItemStatus, Markup, Shared, Slots,
+        Stamp, Update, Version,
     };
 
     /// RFC 6721 section 3: an entry that says that it was updated later than it was deleted stays.
@@ -252,7 +252,7 @@ mod tests {
                 shared: Shared::new(winner),
                 published_id: "urn:a".to_owned(),
                 tick: Tick::at(at(100)),
-                standing: Standing::Deleted { since: at(100) },
+                standing: ItemStatus::Deleted { since: at(100) },
                 sse091: None,
                 extras: None,
                 touched: 1,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a publisher's older documents follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Trail {
+pub enum ArchiveLayout {
     /// Archive documents, linked (Feed History draft-05 section 4, RFC 5005 section 4).
     Archives,
     /// Pages, linked (RFC 5005 section 3).
@@ -14,7 +14,7 @@ pub enum Trail {
     Numbered,
 }
 
-impl Trail {
+impl ArchiveLayout {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub struct Backfill {
     /// Whether it goes on.
     pub standing: WalkStanding,
     /// How the documents follow each other, once that is known.
-    pub trail: Option<Trail>,
+    pub trail: Option<ArchiveLayout>,
     /// The address of the next document; `None`: it begins with the feed itself.
     pub next: Option<String>,
     /// Older documents that were read.

@@ -1,7 +1,8 @@
 //! What one poll adds to the store: all of it or nothing.
 
 use super::{
-    FeedName, FeedState, Kept, Known, Markup, Revision, Seal, Skeleton, SyncId, Tick, Time, Version,
+    FeedName, FeedState, HeldEntry, LedgerEntry, Markup, Revision, Seal, Skeleton, SyncId, Tick,
+    Time, Version,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,7 @@ pub struct Event {
     pub seen_gone: Option<Time>,
 }
 
-/// A new version of an item. Its `sx:sync` is that of the [`Known`] of the same id in the same
+/// A new version of an item. Its `sx:sync` is that of the [`LedgerEntry`] of the same id in the same
 /// [`Change`], whose tick it bears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewVersion {
@@ -126,7 +127,7 @@ pub struct Change {
     /// The new order of the reader view, where it changed.
     pub order: Option<Vec<SyncId>>,
     /// Ledger entries that are new or changed.
-    pub known: Vec<Known>,
+    pub known: Vec<LedgerEntry>,
     /// New versions; each item at most once.
     pub versions: Vec<NewVersion>,
     /// Newest bytes of items that did not make a version; each item at most once, and none that is
@@ -136,7 +137,7 @@ pub struct Change {
     /// the number of them.
     pub conflicts: Vec<Conflicting>,
     /// What is kept of held documents, where it changed. Without a hold in `state` nothing is kept.
-    pub kept: Option<Vec<Kept>>,
+    pub kept: Option<Vec<HeldEntry>>,
     /// Items whose text goes: all bytes that are kept of them but those in this change, the titles of
     /// their versions and events, and what archives that are kept have of them: these are changed in
     /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry

@@ -1,6 +1,6 @@
 //! What subscribers were told of a feed's head.
 
-use super::{Made, Time};
+use super::{DayVersions, Time};
 use serde::{Deserialize, Serialize};
 
 /// How a feed's head changes: what it says to a reader is its title, subtitle, link, language, image
@@ -18,5 +18,5 @@ pub struct HeadHistory {
     /// When it last did.
     pub last: Option<Time>,
     /// The changes of the present day that were told.
-    pub made: Option<Made>,
+    pub made: Option<DayVersions>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// An entry of a held document that is no known item. It is no item yet: it becomes one when the
 /// hold ends, if the document that ends it does not have it (JUDGEMENT, Brakes).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct HeldEntry {
     /// The entry, as it was last seen.
     pub entry: Entry<'static>,
     /// The format of the document that it stood in.
@@ -17,7 +17,7 @@ pub struct Kept {
     pub foreign: bool,
 }
 
-impl Kept {
+impl HeldEntry {
     /// The most entries kept of one feed.
     pub const ENTRIES_LIMIT: usize = 200;
     /// The most bytes of markup and values kept of one feed.

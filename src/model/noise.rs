@@ -258,7 +258,7 @@ pub enum WaitCause {
 
 /// A change that made no version yet, and comes out as one although nothing else may change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct WaitingChange {
     /// Why.
     pub cause: WaitCause,
     /// Since when.
@@ -271,7 +271,7 @@ pub struct Waiting {
 
 /// The versions of an item that count against a day's cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Made {
+pub struct DayVersions {
     /// When the day began: with the first of them.
     pub since: Time,
     /// How many were made since.
@@ -295,9 +295,9 @@ pub struct Noise {
     /// Whether a document that is held back differs in what is no noise whatever follows.
     pub held: bool,
     /// The versions of the present day.
-    pub made: Option<Made>,
+    pub made: Option<DayVersions>,
     /// A change that is still to come out.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingChange>,
     /// Whether the item is as the program kept it before the seventh layout of the ledger:
     /// fingerprints may be of texts in which few references by name were resolved, an item of a
     /// collection has no shape, and it is not known whether a shared one came by SSE 0.91.
@@ -316,7 +316,7 @@ impl Noise {
             Some(format!("{path} never rests; since {since} such a change makes no version"))
         });
         let waiting = self.waiting.iter().map(|waiting| {
-            let Waiting { since, due, fields, .. } = waiting;
+            let WaitingChange { since, due, fields, .. } = waiting;
             let why = match waiting.cause {
                 WaitCause::Cap => "as many versions were made as a day may have",
                 WaitCause::Mask => "it never rests",

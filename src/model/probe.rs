@@ -12,14 +12,14 @@ pub struct Probe {
     /// When it was asked last.
     pub last: Time,
     /// What it said, where any answer said something.
-    pub heard: Option<Heard>,
+    pub heard: Option<ProbeAnswer>,
     /// Why the last answer said nothing, where it did not; at most [`Probe::SILENCE_LIMIT`] bytes.
     pub silence: Option<String>,
 }
 
 /// An answer that says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Heard {
+pub struct ProbeAnswer {
     /// That the item is gone; otherwise that it is there.
     pub gone: bool,
     /// The status of the newest such answer.

@@ -2,8 +2,8 @@
 
 use super::{
     ArchiveNote, Chain, Doubts, EndpointId, FeedName, FeedNoise, FlawHistory, Format, Gap,
-    HeadHistory, History, Kept, Lineage, Markup, Noise, Probe, Shared, SyncExtras, SyncId, Tick,
-    Time, Version,
+    HeadHistory, HeldEntry, History, Lineage, Markup, Noise, Probe, Shared, SyncExtras, SyncId,
+    Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Absence {
 
 /// What an item is to its upstream now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Standing {
+pub enum ItemStatus {
     /// In the last full document, or missing from it for too short a time to conclude anything.
     Current,
     /// Slid off the end; lives on in the complete feed.
@@ -134,7 +134,7 @@ impl Origin {
 
 /// An item as the ledger knows it: identity, fingerprints, history; no body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Known {
+pub struct LedgerEntry {
     /// Its sync id; minted once.
     pub id: SyncId,
     /// Its native identity as it now stands: Atom id, guid or `rdf:about`, else link, else
@@ -144,7 +144,7 @@ pub struct Known {
     pub native_shown: String,
     /// The id it is published with, for ever.
     pub published_id: String,
-    /// Native identities it had before, newest first, at most [`Known::ALIAS_LIMIT`].
+    /// Native identities it had before, newest first, at most [`LedgerEntry::ALIAS_LIMIT`].
     pub aliases: Vec<String>,
     /// The title, plain text.
     pub title: String,
@@ -179,7 +179,7 @@ pub struct Known {
     /// it had been missing from a whole document.
     pub came: Time,
     /// What it is to its upstream now.
-    pub standing: Standing,
+    pub standing: ItemStatus,
     /// Since when and why it is missing, while it is current and missing.
     pub absence: Option<Absence>,
     /// Fingerprint of each field of the projection of its newest bytes: (path, value).
@@ -193,7 +193,7 @@ pub struct Known {
     pub touched: u64,
 }
 
-impl Known {
+impl LedgerEntry {
     /// The most former identities kept of an item.
     pub const ALIAS_LIMIT: usize = 8;
 
@@ -204,17 +204,17 @@ impl Known {
 
     /// Whether its current version is a tombstone.
     pub const fn is_tombstone(&self) -> bool {
-        matches!(self.standing, Standing::Deleted { .. } | Standing::Redacted { .. })
+        matches!(self.standing, ItemStatus::Deleted { .. } | ItemStatus::Redacted { .. })
     }
 
     /// Whether it was discarded: no view shows it, and nothing says that it is deleted.
     pub const fn is_discarded(&self) -> bool {
-        matches!(self.standing, Standing::Discarded { .. })
+        matches!(self.standing, ItemStatus::Discarded { .. })
     }
 
     /// Whether its text was removed by the operator.
     pub const fn is_redacted(&self) -> bool {
-        matches!(self.standing, Standing::Redacted { .. })
+        matches!(self.standing, ItemStatus::Redacted { .. })
     }
 
     /// What `sx:sync` says of its current version, with `data` for what it says itself.
@@ -412,11 +412,11 @@ pub struct Snapshot {
     /// The feed's state.
     pub state: FeedState,
     /// Every known item, in order of sync id: what is judged must not depend on chance.
-    pub known: Vec<Known>,
+    pub known: Vec<LedgerEntry>,
     /// The items of the last document that was taken in, in its order.
     pub order: Vec<SyncId>,
     /// Entries that were seen only in held documents, while one is held.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<HeldEntry>,
     /// The oldest archives kept, oldest first, at most [`Snapshot::OLDEST_ARCHIVES`].
     pub archives: Vec<ArchiveNote>,
     /// The versions in conflict with the current one, of the items that have any.
@@ -441,7 +441,7 @@ impl Snapshot {
     }
 
     /// The same with other items, in this order of the reader view. Its own are not copied.
-    pub fn with_items(&self, known: Vec<Known>, order: Vec<SyncId>) -> Self {
+    pub fn with_items(&self, known: Vec<LedgerEntry>, order: Vec<SyncId>) -> Self {
         Self {
             state: self.state.clone(),
             known,
@@ -463,19 +463,19 @@ pub struct Item {
     /// The tick of the current version.
     pub tick: Tick,
     /// What it is to its upstream.
-    pub standing: Standing,
-    /// As [`Known::sse091`].
+    pub standing: ItemStatus,
+    /// As [`LedgerEntry::sse091`].
     pub sse091: Option<bool>,
-    /// As [`Known::extras`].
+    /// As [`LedgerEntry::extras`].
     pub extras: Option<Box<SyncExtras>>,
-    /// The render revision since which it is shown as it is ([`Known::touched`]).
+    /// The render revision since which it is shown as it is ([`LedgerEntry::touched`]).
     pub touched: u64,
 }
 
 impl Item {
     /// Whether it was discarded.
     pub const fn is_discarded(&self) -> bool {
-        matches!(self.standing, Standing::Discarded { .. })
+        matches!(self.standing, ItemStatus::Discarded { .. })
     }
 
     /// The endpoint that made the current version, where it is known.

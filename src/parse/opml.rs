@@ -187,7 +187,7 @@ fn is_list(address: &str) -> bool {
 
 /// What the head says of sharing (SSE 0.91 section 2.1), as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sharing {
+pub struct OpmlSharing {
     /// Its `version`.
     pub version: String,
     /// Its `since`, where it is not empty.
@@ -211,7 +211,7 @@ pub struct OutlineList {
     /// What else its head says of the list and its owner, by the names of OPML 2.0 ([`HEAD`]).
     pub head: Vec<(&'static str, String)>,
     /// What its head says of sharing.
-    pub sharing: Option<Sharing>,
+    pub sharing: Option<OpmlSharing>,
     /// Its outlines, in the order in which they begin.
     pub outlines: Vec<Outline>,
     /// What was wrong, in the order of lines.

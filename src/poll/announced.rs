@@ -7,7 +7,7 @@
 use super::sup::{Question, SupError};
 use crate::fetch::{Fetch, PauseRequest, Retry};
 use crate::model::{FeedName, ShownAddress, SupId, Time};
-use crate::sup::{Document, Follower, Place, Standing};
+use crate::sup::{Follower, FollowerStatus, SupAnnouncement, SupDocument};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,14 +45,14 @@ const LONGER: usize = 16;
 
 /// What a request for a document needs, and keeps.
 #[derive(Debug, Clone)]
-struct Look {
+struct SupRequest {
     question: Question,
     follower: Follower,
 }
 
 /// What came of a look.
 pub struct Looked {
-    look: Look,
+    look: SupRequest,
     result: Result<Option<Told>, SupError>,
 }
 
@@ -80,7 +80,7 @@ struct Told {
 
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct AnnouncedFeed {
     /// The feed.
     pub feed: FeedName,
     /// Whether the document lists it; otherwise it is merely not covered any more.
@@ -90,9 +90,9 @@ pub struct Wanted {
 }
 
 #[derive(Debug)]
-struct Source {
+struct SupSource {
     /// `None` while a look has it.
-    look: Option<Look>,
+    look: Option<SupRequest>,
     feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
     due: Instant,
     period: Duration,
@@ -109,10 +109,10 @@ struct Source {
     lies: u32,
 }
 
-impl Source {
+impl SupSource {
     fn new(address: &str, now: Instant) -> Self {
         Self {
-            look: Some(Look { question: Question::of(address), follower: Follower::new() }),
+            look: Some(SupRequest { question: Question::of(address), follower: Follower::new() }),
             feeds: BTreeMap::new(),
             due: now,
             period: Duration::from_secs(60),
@@ -126,26 +126,26 @@ impl Source {
         }
     }
 
-    fn all(&self, reason: &'static str) -> Vec<Wanted> {
+    fn all(&self, reason: &'static str) -> Vec<AnnouncedFeed> {
         let feeds = self.feeds.values().flatten();
-        feeds.map(|feed| Wanted { feed: feed.clone(), listed: false, reason }).collect()
+        feeds.map(|feed| AnnouncedFeed { feed: feed.clone(), listed: false, reason }).collect()
     }
 }
 
 /// The SUP documents that feeds are announced in.
 #[derive(Debug, Default)]
-pub struct Announced {
-    sources: BTreeMap<String, Source>,
-    places: HashMap<FeedName, Place>,
+pub struct SupPolls {
+    sources: BTreeMap<String, SupSource>,
+    places: HashMap<FeedName, SupAnnouncement>,
     /// What is not believed, and until when: documents, and single feeds of them.
     documents: HashMap<String, Instant>,
     feeds: HashMap<FeedName, Instant>,
     looking: usize,
 }
 
-impl Announced {
+impl SupPolls {
     /// Takes in where an answer of the feed says that it is announced; `None`: nowhere.
-    pub fn attach(&mut self, feed: &FeedName, place: Option<Place>, now: Instant) {
+    pub fn attach(&mut self, feed: &FeedName, place: Option<SupAnnouncement>, now: Instant) {
         let place = place.filter(|place| {
             let document = self.documents.get(&place.document);
             !document.into_iter().chain(self.feeds.get(feed)).any(|until| *until > now)
@@ -159,7 +159,7 @@ impl Announced {
             return;
         }
         let source = self.sources.entry(place.document.clone());
-        let source = source.or_insert_with_key(|address| Source::new(address, now));
+        let source = source.or_insert_with_key(|address| SupSource::new(address, now));
         source.feeds.entry(place.id.clone()).or_default().insert(feed.clone());
         self.places.insert(feed.clone(), place);
     }
@@ -206,7 +206,7 @@ impl Announced {
         if self.looking >= MAX_LOOKS_AT_ONCE {
             return None;
         }
-        let due = |source: &Source| source.look.is_some() && source.due <= now;
+        let due = |source: &SupSource| source.look.is_some() && source.due <= now;
         let (address, source) = self.sources.iter_mut().find(|(_, source)| due(source))?;
         let mut look = source.look.take()?;
         // What else it lists is nothing to remember.
@@ -225,7 +225,7 @@ impl Announced {
         begun: Begun,
         left: Duration,
         now: Instant,
-    ) -> Vec<Wanted> {
+    ) -> Vec<AnnouncedFeed> {
         self.looking = self.looking.saturating_sub(1);
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
         source.look = Some(begun.0);
@@ -244,13 +244,15 @@ impl Announced {
         looked: Option<Looked>,
         least: Duration,
         now: Instant,
-    ) -> Vec<Wanted> {
+    ) -> Vec<AnnouncedFeed> {
         self.looking = self.looking.saturating_sub(1);
         // Its last feed may have left meanwhile.
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
         let Some(Looked { look, result }) = looked else {
-            *source =
-                Source { feeds: std::mem::take(&mut source.feeds), ..Source::new(address, now) };
+            *source = SupSource {
+                feeds: std::mem::take(&mut source.feeds),
+                ..SupSource::new(address, now)
+            };
             source.due = now + PAUSE_LIMIT;
             return source.all("reading its SUP document failed");
         };
@@ -294,7 +296,7 @@ impl Announced {
         // The first document lists what was read already, and each feed is read once more anyway.
         let listed: Vec<_> = listed
             .filter(|_| !first)
-            .map(|feed| Wanted { feed: feed.clone(), listed: true, reason })
+            .map(|feed| AnnouncedFeed { feed: feed.clone(), listed: true, reason })
             .collect();
         for wanted in &listed {
             source.suspects.remove(&wanted.feed);
@@ -305,7 +307,7 @@ impl Announced {
     }
 
     /// Holds against a document what it has left out.
-    fn judge(&mut self, address: &str, now: Instant) -> Vec<Wanted> {
+    fn judge(&mut self, address: &str, now: Instant) -> Vec<AnnouncedFeed> {
         let Some(source) = self.sources.get_mut(address) else { return Vec::new() };
         for documents in source.suspects.values_mut() {
             *documents = documents.saturating_add(1);
@@ -319,7 +321,7 @@ impl Announced {
             source.all(reason)
         } else {
             let feeds = proven.iter();
-            feeds.map(|feed| Wanted { feed: feed.clone(), listed: false, reason }).collect()
+            feeds.map(|feed| AnnouncedFeed { feed: feed.clone(), listed: false, reason }).collect()
         };
         let shown = ShownAddress::of(address, None);
         for feed in proven {
@@ -338,10 +340,10 @@ impl Announced {
     }
 }
 
-impl Source {
+impl SupSource {
     /// Takes in that the document was not read. A publisher that is busy, or says when to come back,
     /// is not tried quickly; nothing is left to its document then.
-    fn failed(&mut self, error: &SupError, now: Instant) -> Vec<Wanted> {
+    fn failed(&mut self, error: &SupError, now: Instant) -> Vec<AnnouncedFeed> {
         self.failures = self.failures.saturating_add(1);
         let asked = match error {
             SupError::Fetch(error) => error.retry(),
@@ -404,7 +406,7 @@ impl Source {
 }
 
 /// A look that is about to begin.
-pub struct Begun(Look);
+pub struct Begun(SupRequest);
 
 impl Begun {
     /// The address that is asked.
@@ -427,7 +429,7 @@ impl Begun {
     }
 }
 
-impl Look {
+impl SupRequest {
     async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Told>, SupError> {
         let Some(mut document) = self.question.ask(fetch, now).await? else { return Ok(None) };
         let updated = document.updated;
@@ -436,9 +438,9 @@ impl Look {
         let mut told = Told { updated, listed: BTreeSet::new(), missed: false, period, available };
         for _ in 0..LONGER {
             match self.take(&document, &mut told) {
-                Standing::Complete => return Ok(Some(told)),
-                Standing::Missed { .. } => break,
-                Standing::Ask { address, .. } => {
+                FollowerStatus::Complete => return Ok(Some(told)),
+                FollowerStatus::Missed { .. } => break,
+                FollowerStatus::Ask { address, .. } => {
                     match self.question.of_another(address).ask(fetch, now).await? {
                         Some(longer) => document = longer,
                         None => break,
@@ -450,7 +452,7 @@ impl Look {
         Ok(Some(told))
     }
 
-    fn take(&mut self, document: &Document, told: &mut Told) -> Standing {
+    fn take(&mut self, document: &SupDocument, told: &mut Told) -> FollowerStatus {
         let news = self.follower.take(document);
         told.listed.extend(news.updates.into_iter().map(|update| update.id));
         news.standing

@@ -1,9 +1,9 @@
 //! Large documents that the gateway was killed in: a mark is written before each, and a feed in whose
 //! documents it ended twice is not polled until an operator says so.
 
-use super::report::Failure;
+use super::report::PollFailure;
 use super::turns::LARGE_ENTRIES;
-use crate::fetch::Blame;
+use crate::fetch::FetchBlame;
 use crate::model::{Attempt, FeedName, Time};
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ pub const KILLS_BORNE: u32 = 2;
 /// The marks, as they stand in the store.
 pub struct Attempts {
     store: Arc<dyn Store>,
-    marks: Mutex<Marks>,
+    marks: Mutex<AttemptMarks>,
 }
 
 #[derive(Default)]
-struct Marks {
+struct AttemptMarks {
     kept: BTreeMap<FeedName, Attempt>,
     /// Those that are to be taken out of the store.
     lifted: Vec<Attempt>,
@@ -42,15 +42,15 @@ impl Attempts {
             }
             kept.insert(attempt.feed.clone(), attempt);
         }
-        Ok(Self { store, marks: Mutex::new(Marks { kept, lifted: Vec::new() }) })
+        Ok(Self { store, marks: Mutex::new(AttemptMarks { kept, lifted: Vec::new() }) })
     }
 
-    fn marks(&self) -> MutexGuard<'_, Marks> {
+    fn marks(&self) -> MutexGuard<'_, AttemptMarks> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why a feed is not polled, where the gateway ended too often in documents of it.
-    pub fn stopped(&self, feed: &FeedName) -> Option<Failure> {
+    pub fn stopped(&self, feed: &FeedName) -> Option<PollFailure> {
         let marks = self.marks();
         let attempt = marks.kept.get(feed).filter(|attempt| attempt.kills >= KILLS_BORNE)?;
         let error = format!(
@@ -59,7 +59,7 @@ impl Attempts {
              give the gateway more or make the feed smaller, and then poll it or put it again",
             attempt.kills, attempt.entries, attempt.begun
         );
-        Some(Failure { error, blame: Blame::Operator, status: None })
+        Some(PollFailure { error, blame: FetchBlame::Operator, status: None })
     }
 
     /// Notes that a document is begun, where it is so large that it needs a mark.

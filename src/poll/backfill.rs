@@ -2,12 +2,12 @@
 //! document brings.
 
 use super::error::RoundError;
-use super::judge::{Judge, Seen};
-use super::round::{Bench, settle};
+use super::judge::{Judge, ReceivedDocument};
+use super::round::{PollContext, settle};
 use super::walk;
-use crate::fetch::{Answer, FetchRequest, PauseRequest};
+use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
-use crate::record::Round;
+use crate::record::Observation;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub(super) struct Stepped {
 
 /// Makes a step.
 pub(super) async fn step(
-    bench: Arc<Bench>,
+    bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
     mut walk: Backfill,
     cancel: CancellationToken,
@@ -60,14 +60,14 @@ pub(super) async fn step(
     Stepped { walk, revision, wait, pause: None, is_given_up: false }
 }
 
-type Made = (Option<Revision>, Option<Duration>);
+type BackfillResult = (Option<Revision>, Option<Duration>);
 
 async fn made(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
-) -> Result<Made, RoundError> {
+) -> Result<BackfillResult, RoundError> {
     let state = bench.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
@@ -90,16 +90,17 @@ async fn made(
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         fetched = bench.fetch.clone().oneshot(request) => fetched?,
     };
-    let Answer::Document(document) = fetched.answer else {
+    let FetchAnswer::Document(document) = fetched.answer else {
         return Err(crate::fetch::FetchError::Unasked304.into());
     };
     let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(bytes);
-    let seen = Seen::of(document, fetched.final_url);
+    let seen = ReceivedDocument::of(document, fetched.final_url);
     let now = bench.clock.now();
     let before = walk.clone();
     let bytes = seen.bytes.clone();
-    let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.backfill(round, &seen, &before);
+    let decide =
+        move |judge: &dyn Judge, round: &Observation<'_>| judge.backfill(round, &seen, &before);
     let settled = settle(bench, feed, now, bytes, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);

@@ -57,7 +57,7 @@ impl Callback {
 
 /// A push that was not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disbelieved {
+pub struct RejectedPush {
     /// How many there were since the start.
     pub count: u64,
     /// When the last one came.
@@ -67,7 +67,7 @@ pub struct Disbelieved {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct CallbackTable {
     open: HashMap<String, Arc<Callback>>,
     /// Those of subscriptions that are being ended: a hub may ask whether that is meant.
     leaving: HashSet<String>,
@@ -75,7 +75,7 @@ struct Table {
 
 /// All callbacks, by token.
 #[derive(Debug, Default)]
-pub struct Callbacks(RwLock<Table>);
+pub struct Callbacks(RwLock<CallbackTable>);
 
 impl Callbacks {
     /// The callback of a token, where its subscription goes on.
@@ -117,7 +117,7 @@ impl Callbacks {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Table)) {
+    fn change(&self, change: impl FnOnce(&mut CallbackTable)) {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

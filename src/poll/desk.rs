@@ -14,21 +14,21 @@ mod probes;
 mod rounds;
 mod walks;
 
-use self::announced::Hearing;
+use self::announced::PushTriggers;
 use self::hub::{AllLeaving, HubAsked, Subscribing};
 use super::allowance::{Allowance, HostAllowances};
-use super::announced::{Announced, Looked};
+use super::announced::{Looked, SupPolls};
 use super::backfill::Stepped;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
-use super::politeness::{Errand, Host, Politeness};
-use super::poller::{Board, Command};
-use super::probe::Probed;
-use super::report::PollReport;
+use super::politeness::{Errand, PoliteHost, Politeness};
+use super::poller::{FeedBoard, PollCommand};
+use super::probe::ProbeResult;
+use super::report::PollResponse;
 use super::resume::NOTE_EVERY;
-use super::round::{Bench, Found};
-use super::schedule::Next;
+use super::round::{PollContext, PollResult};
+use super::schedule::ScheduledPoll;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
 use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
@@ -64,11 +64,11 @@ const MAX_WAITING: usize = 64;
 /// How many polls that were asked for may be in flight, beside those that are due.
 const MAX_ASKED_FOR: usize = 64;
 
-type Reply = oneshot::Sender<Result<PollReport, PollError>>;
+type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
-struct Feed {
+struct ScheduledFeed {
     record: Arc<FeedRecord>,
-    host: Host,
+    host: PoliteHost,
     /// `None` while a round has it.
     memory: Option<Memory>,
     due: Option<Time>,
@@ -78,15 +78,15 @@ struct Feed {
     pending: Option<Time>,
     /// Whether it stands in its host's line.
     in_line: bool,
-    running: Option<Running>,
+    running: Option<RunningErrand>,
     /// Callers for whom a round has still to begin.
-    waiting: Vec<Reply>,
+    waiting: Vec<CommandReply>,
     /// What is to become of it when the round in flight is over.
     successor: Option<Arc<FeedRecord>>,
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
-    hearing: Hearing,
+    hearing: PushTriggers,
     /// What was asked about its missing items within the hour.
     asked: Allowance,
     probing: Probing,
@@ -106,14 +106,14 @@ struct Feed {
 enum Probing {
     Not,
     /// In the line of a host.
-    Waits(Box<ProbePlan>, Host),
+    Waits(Box<ProbePlan>, PoliteHost),
     Asks(Id, CancellationToken),
 }
 
-struct Running {
+struct RunningErrand {
     cancel: CancellationToken,
     /// Callers that this round answers.
-    answers: Vec<Reply>,
+    answers: Vec<CommandReply>,
     /// Whether it holds a place at its host.
     in_turn: bool,
     at: Time,
@@ -126,37 +126,37 @@ struct Running {
 
 struct Done {
     memory: Memory,
-    result: Result<Found, RoundError>,
+    result: Result<PollResult, RoundError>,
     /// What is to be asked about missing items.
     plan: Option<ProbePlan>,
 }
 
 /// The polling task.
-pub(super) struct Desk {
+pub(super) struct PollScheduler {
     settings: PollSettings,
-    bench: Arc<Bench>,
+    bench: Arc<PollContext>,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    board: Arc<Board>,
-    feeds: HashMap<FeedName, Feed>,
+    board: Arc<FeedBoard>,
+    feeds: HashMap<FeedName, ScheduledFeed>,
     due: BTreeSet<(Time, FeedName)>,
     polite: Politeness,
     rounds: JoinSet<Done>,
     names: HashMap<Id, FeedName>,
-    probes: JoinSet<Result<Probed, RoundError>>,
-    probe_names: HashMap<Id, (FeedName, Host)>,
+    probes: JoinSet<Result<ProbeResult, RoundError>>,
+    probe_names: HashMap<Id, (FeedName, PoliteHost)>,
     hosts_asked: HostAllowances,
     steps: JoinSet<Stepped>,
-    step_names: HashMap<Id, (FeedName, Host)>,
+    step_names: HashMap<Id, (FeedName, PoliteHost)>,
     steps_due: BTreeSet<(Time, FeedName)>,
     asked_for: usize,
-    announced: Announced,
+    announced: SupPolls,
     /// Requests for SUP documents in flight, and for which.
     looks: JoinSet<Option<Looked>>,
     addresses: HashMap<Id, String>,
     /// Requests to hubs in flight, and for which feeds; those that are due.
     hubs: JoinSet<HubAsked>,
-    hub_names: HashMap<Id, (FeedName, Host)>,
+    hub_names: HashMap<Id, (FeedName, PoliteHost)>,
     hubs_due: BTreeSet<(Time, FeedName)>,
     callbacks: Arc<Callbacks>,
     leaving: AllLeaving,
@@ -175,13 +175,13 @@ pub(super) async fn claim(store: &Arc<dyn Store>, node: u64) -> Result<Claim, Ro
     claims.into_iter().next().ok_or(RoundError::Fenced)
 }
 
-impl Desk {
+impl PollScheduler {
     pub(super) fn new(
         settings: PollSettings,
-        bench: Bench,
+        bench: PollContext,
         clock: Arc<dyn Clock>,
         cancel: CancellationToken,
-        board: Arc<Board>,
+        board: Arc<FeedBoard>,
         callbacks: Arc<Callbacks>,
     ) -> Self {
         let last_now = clock.now();
@@ -203,7 +203,7 @@ impl Desk {
             step_names: HashMap::new(),
             steps_due: BTreeSet::new(),
             asked_for: 0,
-            announced: Announced::default(),
+            announced: SupPolls::default(),
             looks: JoinSet::new(),
             addresses: HashMap::new(),
             hubs: JoinSet::new(),
@@ -221,7 +221,7 @@ impl Desk {
     }
 
     /// Polls until it is cancelled or the last handle is gone.
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<PollCommand>) {
         loop {
             self.start_what_is_due();
             self.look_at_documents();
@@ -255,7 +255,7 @@ impl Desk {
         let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
         let walk = memory.poll.backfill.clone();
         let subscription = memory.poll.subscription.clone();
-        let feed = Feed {
+        let feed = ScheduledFeed {
             record,
             host,
             memory: Some(memory),
@@ -276,16 +276,16 @@ impl Desk {
             subscribing: Subscribing::Not,
             hub_requests,
             aside_is_unsaved: false,
-            hearing: Hearing::default(),
+            hearing: PushTriggers::default(),
         };
         self.announced.detach(&name);
         self.feeds.insert(name.clone(), feed);
-        self.schedule(&name, Next { at: due, reason: reason.to_owned() });
+        self.schedule(&name, ScheduledPoll { at: due, reason: reason.to_owned() });
         self.resume_walk(&name);
         self.resume_hub(&name);
     }
 
-    fn schedule(&mut self, name: &FeedName, next: Next) {
+    fn schedule(&mut self, name: &FeedName, next: ScheduledPoll) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Some(failure) = self.bench.attempts.stopped(name) {
             return self.board.change(name, |status| status.failure = Some(failure));

@@ -1,8 +1,8 @@
 //! Why a round of polling failed.
 
 use super::judge::JudgeError;
-use super::report::Failure;
-use crate::fetch::{Blame, FetchError, PauseRequest, Retry};
+use super::report::PollFailure;
+use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use crate::store::StoreError;
 
 /// How often a commit is decided anew because the feed changed under it.
@@ -39,12 +39,12 @@ pub enum RoundError {
 
 impl RoundError {
     /// Who is to blame.
-    pub const fn blame(&self) -> Blame {
+    pub const fn blame(&self) -> FetchBlame {
         match self {
             Self::Fetch(error) => error.blame(),
-            Self::Judge(JudgeError::Unreadable(_)) => Blame::Upstream,
-            Self::Judge(JudgeError::Refused(_)) => Blame::Operator,
-            _ => Blame::Gateway,
+            Self::Judge(JudgeError::Unreadable(_)) => FetchBlame::Upstream,
+            Self::Judge(JudgeError::Refused(_)) => FetchBlame::Operator,
+            _ => FetchBlame::Gateway,
         }
     }
 
@@ -76,12 +76,12 @@ impl RoundError {
     }
 
     /// As it is told to the operator.
-    pub fn failure(&self) -> Failure {
+    pub fn failure(&self) -> PollFailure {
         let status = match self {
             Self::Fetch(error) => error.status(),
             _ => None,
         };
-        Failure { error: self.words(), blame: self.blame(), status }
+        PollFailure { error: self.words(), blame: self.blame(), status }
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         let words = long.words();
         assert!(words.len() <= MAX_ERROR_BYTES + '…'.len_utf8());
         assert!(words.starts_with("ää") && words.ends_with("ä…"));
-        assert_eq!(long.blame(), Blame::Upstream);
+        assert_eq!(long.blame(), FetchBlame::Upstream);
         assert_eq!(RoundError::Fenced.words(), "another node has taken over this feed");
     }
 }

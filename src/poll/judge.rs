@@ -1,13 +1,13 @@
 //! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
 //! scripted judgements.
 
-use super::walk::{self, Signpost};
-use crate::fetch::Document;
+use super::walk::{self, ArchiveLinks};
+use crate::fetch::FetchedDocument;
 use crate::judge::probe::{self, Replies};
 use crate::model::{Backfill, Completeness, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
-use crate::record::{self, BodyPrints, Issued, Peers, RecordError, Round, Verdict};
-use crate::websub::Links;
+use crate::record::{self, BodyPrints, Issued, Observation, ObservationError, Peers, Verdict};
+use crate::websub::HubLinks;
 use bytes::Bytes;
 use url::Url;
 
@@ -16,7 +16,7 @@ pub const MAX_WARNINGS: usize = 20;
 
 /// A document as it came, decompressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedDocument {
     /// Its bytes.
     pub bytes: Bytes,
     /// `Content-Type`, as sent.
@@ -29,20 +29,20 @@ pub struct Seen {
     pub delta: bool,
 }
 
-impl Seen {
+impl ReceivedDocument {
     /// A document that the address `url` answered with.
-    pub fn of(document: Document, url: String) -> Self {
-        let Document { bytes, content_type, prints, delta } = document;
+    pub fn of(document: FetchedDocument, url: String) -> Self {
+        let FetchedDocument { bytes, content_type, prints, delta } = document;
         Self { bytes, content_type, url, prints, delta }
     }
 }
 
 /// What a round has beside a document whose publisher shares its items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Beside {
+pub struct SharingContext {
     /// The complete feed that the document names, where it was asked for; else why it could not be
     /// had.
-    pub complete: Option<Result<Seen, String>>,
+    pub complete: Option<Result<ReceivedDocument, String>>,
     /// What other feeds know of items that bear this gateway's name, where that was asked.
     pub issued: Option<Issued>,
 }
@@ -76,7 +76,7 @@ pub struct Judged {
     /// Its link to a SUP document, fragment included.
     pub sup: Option<String>,
     /// Which hubs its elements name, and under which address.
-    pub hub: Links,
+    pub hub: HubLinks,
     /// Whether something that it leads to could not be had, so that it must be judged again even if
     /// it is the same.
     pub lacking: bool,
@@ -88,7 +88,7 @@ pub struct Judged {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walked {
     /// Where the walk goes from it.
-    pub signpost: Signpost,
+    pub signpost: ArchiveLinks,
     /// Items that were taken in.
     pub taken: u32,
     /// Entries that were known already.
@@ -105,7 +105,7 @@ pub enum JudgeError {
     Unreadable(String),
     /// It cannot be taken in.
     #[error(transparent)]
-    Refused(#[from] RecordError),
+    Refused(#[from] ObservationError),
 }
 
 /// Concludes from documents. Pure, and called where it may take its time.
@@ -113,21 +113,21 @@ pub trait Judge: Send + Sync + 'static {
     /// Takes in a document that differs from the last one.
     fn take_in(
         &self,
-        round: &Round<'_>,
-        seen: &Seen,
-        beside: &Beside,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        beside: &SharingContext,
     ) -> Result<Judged, JudgeError>;
 
     /// Looks at what is pending when the document is the same for the `same`th time since the last
     /// commit.
-    fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError>;
+    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 
     /// Takes in an older document of the publisher, and reads where the walk goes from it. Of the
     /// feed's own document only the latter.
     fn backfill(
         &self,
-        round: &Round<'_>,
-        seen: &Seen,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
         walk: &Backfill,
     ) -> Result<Judged, JudgeError>;
 
@@ -135,7 +135,7 @@ pub trait Judge: Send + Sync + 'static {
     /// times since the last commit. The warnings are what was heard.
     fn answered(
         &self,
-        round: &Round<'_>,
+        round: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError>;
@@ -151,9 +151,9 @@ pub struct ParseAndRecord {
 impl Judge for ParseAndRecord {
     fn take_in(
         &self,
-        round: &Round<'_>,
-        seen: &Seen,
-        beside: &Beside,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        beside: &SharingContext,
     ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let before = record::read_before(round.snapshot, seen.prints);
@@ -211,20 +211,20 @@ impl Judge for ParseAndRecord {
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
             wants: None,
             sup: document.head.links.sup,
-            hub: Links { hubs: document.head.links.hubs, own: document.head.links.own },
+            hub: HubLinks { hubs: document.head.links.hubs, own: document.head.links.own },
             hints: document.head.hints,
             walked: None,
         })
     }
 
-    fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError> {
+    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
         Ok(record::look_again(round, same)?)
     }
 
     fn backfill(
         &self,
-        round: &Round<'_>,
-        seen: &Seen,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
         walk: &Backfill,
     ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
@@ -233,7 +233,7 @@ impl Judge for ParseAndRecord {
         let url = Url::parse(&seen.url).ok();
         let document =
             parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
-        let signpost = Signpost::of(&document, &seen.url, walk.trail);
+        let signpost = ArchiveLinks::of(&document, &seen.url, walk.trail);
         if walk.next.is_none() {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
@@ -253,7 +253,7 @@ impl Judge for ParseAndRecord {
 
     fn answered(
         &self,
-        round: &Round<'_>,
+        round: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError> {
@@ -272,7 +272,7 @@ impl ParseAndRecord {
     /// The text of a complete feed, and where it came from.
     fn complete<'a>(
         &self,
-        complete: &'a Result<Seen, String>,
+        complete: &'a Result<ReceivedDocument, String>,
         before: Option<parse::Before<'_>>,
     ) -> Result<(parse::Decoded<'a>, Option<Url>), String> {
         let seen = complete.as_ref().map_err(Clone::clone)?;

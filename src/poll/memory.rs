@@ -1,7 +1,7 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
 use super::resume::{Saved, same_in_substance};
-use super::schedule::{Bounds, Next, Plan, Rhythm, phase};
+use super::schedule::{Bounds, FeedSchedule, ScheduledPoll, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, Validators};
 use crate::model::{
     FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time, UpdateHints,
@@ -31,12 +31,12 @@ struct Last {
 
 /// How often a document was seen unchanged since the commit that led to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sightings {
+pub struct UnchangedCount {
     since: Revision,
     same: u32,
 }
 
-impl Sightings {
+impl UnchangedCount {
     /// How often since this revision.
     pub fn of(self, revision: Option<Revision>) -> u32 {
         if revision == Some(self.since) { self.same } else { 0 }
@@ -51,7 +51,7 @@ pub struct Memory {
     /// What is written down.
     saved: PollState,
     /// How often it changes; `None` before the first poll.
-    rhythm: Option<Rhythm>,
+    rhythm: Option<UpdateRate>,
     /// What its document asks for.
     pub hints: UpdateHints,
     /// How long the last answer stays fresh.
@@ -103,7 +103,7 @@ impl Memory {
         let schedule = poll.schedule.as_ref();
         let hints = schedule.map(|schedule| schedule.hints.clone()).unwrap_or_default();
         Self {
-            rhythm: schedule.map(|kept| Rhythm::of(kept.last_change, kept.gap, now)),
+            rhythm: schedule.map(|kept| UpdateRate::of(kept.last_change, kept.gap, now)),
             freshness: schedule.and_then(|schedule| schedule.freshness),
             hints,
             poll,
@@ -203,8 +203,8 @@ impl Memory {
     }
 
     /// How often the document was seen unchanged since the last commit.
-    pub const fn sightings(&self) -> Sightings {
-        Sightings { since: self.same_since, same: self.same }
+    pub const fn sightings(&self) -> UnchangedCount {
+        UnchangedCount { since: self.same_since, same: self.same }
     }
 
     /// Takes in that answers of missing items' own addresses were committed, which leaves the
@@ -291,21 +291,21 @@ impl Memory {
             Some(_) => {}
             None => {
                 let last = state.map_or(now, |state| state.shown.min(now));
-                self.rhythm = Some(Rhythm::since(if changed { now } else { last }));
+                self.rhythm = Some(UpdateRate::since(if changed { now } else { last }));
             }
         }
     }
 
     /// What the schedule is made of.
-    pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> Plan<'a> {
-        let rhythm = self.rhythm.unwrap_or(Rhythm::since(now));
-        Plan { feed, bounds, rhythm, hints: &self.hints, freshness: self.freshness }
+    pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
+        let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));
+        FeedSchedule { feed, bounds, rhythm, hints: &self.hints, freshness: self.freshness }
     }
 
     /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
     /// then, where it failed.
     pub fn planned(&mut self, retry: Option<(Time, String)>, now: Time) {
-        let (last_change, gap) = self.rhythm.unwrap_or(Rhythm::since(now)).parts();
+        let (last_change, gap) = self.rhythm.unwrap_or(UpdateRate::since(now)).parts();
         self.poll.schedule = Some(PollSchedule {
             noted: now,
             polled: now,
@@ -325,7 +325,7 @@ impl Memory {
         bounds: Bounds,
         pending: Option<Time>,
         (alive, now): (Time, Time),
-    ) -> Option<Next> {
+    ) -> Option<ScheduledPoll> {
         let schedule = self.poll.schedule.as_ref()?;
         Some(Saved { feed, bounds, schedule, pending }.next(alive, now))
     }

@@ -3,7 +3,7 @@
 //! One feed that is told to wait speaks for all of its host, and two hosts of a domain speak for the
 //! domain: what limits requests stands before all of them.
 
-use super::politeness::Host;
+use super::politeness::PoliteHost;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub const MAX_HOST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 const MAX_PAUSED_HOSTS: usize = 10_000;
 
 #[derive(Debug)]
-struct Asked {
+struct DomainPause {
     domain: String,
     at: Instant,
     until: Instant,
@@ -29,13 +29,13 @@ pub type SharedPauses = Arc<Mutex<Pauses>>;
 /// Which hosts have asked for a pause, by their whole names.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    hosts: HashMap<String, Asked>,
+    hosts: HashMap<String, DomainPause>,
     domains: HashMap<String, Instant>,
 }
 
 impl Pauses {
     /// Takes in that a host asks to be left alone for so long.
-    pub fn ask(&mut self, host: &Host, wait: Duration, now: Instant) {
+    pub fn ask(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
         self.hosts.retain(|_, asked| {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
         });
@@ -52,12 +52,12 @@ impl Pauses {
             let domain = self.domains.entry(host.domain().to_owned()).or_insert(until);
             *domain = until.max(*domain);
         }
-        let asked = Asked { domain: host.domain().to_owned(), at: now, until };
+        let asked = DomainPause { domain: host.domain().to_owned(), at: now, until };
         self.hosts.insert(host.full().to_owned(), asked);
     }
 
     /// How long a host is still to be left alone.
-    pub fn left(&self, host: &Host, now: Instant) -> Option<Duration> {
+    pub fn left(&self, host: &PoliteHost, now: Instant) -> Option<Duration> {
         let own = self.hosts.get(host.full()).map(|asked| asked.until);
         let until = own.max(self.domains.get(host.domain()).copied())?;
         until.checked_duration_since(now).filter(|left| !left.is_zero())
@@ -69,8 +69,8 @@ mod tests {
     use super::*;
     use crate::fetch::AllowPrivate;
 
-    fn host(name: &str) -> Host {
-        Host::of(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))
+    fn host(name: &str) -> PoliteHost {
+        PoliteHost::of(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
 /// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Host {
+pub struct PoliteHost {
     name: String,
     /// Its registrable domain, also where it has a line of its own.
     domain: String,
@@ -44,7 +44,7 @@ pub struct Pace {
     pub parallel: usize,
 }
 
-impl Host {
+impl PoliteHost {
     /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn of(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
@@ -160,18 +160,18 @@ pub enum Dispatch {
 
 /// An errand in a line, and the host that it goes to: a line is of a whole domain.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedErrand {
     errand: Errand,
-    host: Host,
+    host: PoliteHost,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct DomainQueue {
     /// Requests in flight.
     running: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedErrand>,
     /// What an announcement lists, which goes first.
-    listed: VecDeque<Waiting>,
+    listed: VecDeque<QueuedErrand>,
     /// How many of these went in a row while others waited.
     in_a_row: u32,
     /// When a request last began or ended.
@@ -179,14 +179,14 @@ struct Line {
     /// Its place in `Politeness::free`, while there is room.
     place: Option<(Instant, u64)>,
     /// How its host is asked, as it was last said.
-    pace: Option<Host>,
+    pace: Option<PoliteHost>,
 }
 
 /// How many errands that an announcement lists go before one that waits longer: a publisher who always
 /// announces something must not keep all else from being asked.
 const LISTED_IN_A_ROW: u32 = 16;
 
-impl Line {
+impl DomainQueue {
     /// Whether the next one is what an announcement lists.
     fn takes_listed(&self) -> bool {
         let is_turn = self.waiting.is_empty() || self.in_a_row < LISTED_IN_A_ROW;
@@ -194,7 +194,7 @@ impl Line {
     }
 
     /// Takes the next one out of the line.
-    fn pop(&mut self) -> Option<Waiting> {
+    fn pop(&mut self) -> Option<QueuedErrand> {
         if self.takes_listed() {
             self.in_a_row = self.in_a_row.saturating_add(1);
             return self.listed.pop_front();
@@ -217,13 +217,13 @@ impl Line {
 pub struct Politeness {
     at_once: usize,
     running: usize,
-    lines: HashMap<String, Line>,
+    lines: HashMap<String, DomainQueue>,
     /// Hosts that are not busy, by the time from which they may be asked.
     free: BTreeMap<(Instant, u64), String>,
     placed: u64,
     pauses: SharedPauses,
     /// What is to be put off, for its host has asked for a pause.
-    put_off: VecDeque<Waiting>,
+    put_off: VecDeque<QueuedErrand>,
 }
 
 impl Politeness {
@@ -247,17 +247,17 @@ impl Politeness {
     }
 
     /// Puts an errand that is due at the end of its host's line.
-    pub fn enqueue(&mut self, errand: Errand, host: &Host, now: Instant) {
+    pub fn enqueue(&mut self, errand: Errand, host: &PoliteHost, now: Instant) {
         self.stand(errand, host, false, now);
     }
 
     /// Puts a poll in its host's line that an announcement lists: these go first, and closer.
-    pub fn enqueue_listed(&mut self, errand: Errand, host: &Host, now: Instant) {
+    pub fn enqueue_listed(&mut self, errand: Errand, host: &PoliteHost, now: Instant) {
         self.stand(errand, host, true, now);
     }
 
-    fn stand(&mut self, errand: Errand, host: &Host, listed: bool, now: Instant) {
-        let waiting = Waiting { errand, host: host.clone() };
+    fn stand(&mut self, errand: Errand, host: &PoliteHost, listed: bool, now: Instant) {
+        let waiting = QueuedErrand { errand, host: host.clone() };
         if self.paused(host, now).is_some() {
             return self.put_off.push_back(waiting);
         }
@@ -268,8 +268,8 @@ impl Politeness {
     }
 
     /// Takes an errand out of its host's line again.
-    pub fn forget(&mut self, errand: &Errand, host: &Host) {
-        let is_other = |waiting: &Waiting| waiting.errand != *errand;
+    pub fn forget(&mut self, errand: &Errand, host: &PoliteHost) {
+        let is_other = |waiting: &QueuedErrand| waiting.errand != *errand;
         if let Some(line) = self.lines.get_mut(&host.name) {
             line.waiting.retain(is_other);
             line.listed.retain(is_other);
@@ -278,14 +278,15 @@ impl Politeness {
     }
 
     /// Takes in that a host asks to be left alone for so long. What waits for it leaves its line.
-    pub fn pause(&mut self, host: &Host, wait: Duration, now: Instant) {
+    pub fn pause(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.ask(host, wait, now);
-        let of_domain =
-            |line: &&mut Line| line.pace.as_ref().is_some_and(|pace| pace.domain == host.domain);
+        let of_domain = |line: &&mut DomainQueue| {
+            line.pace.as_ref().is_some_and(|pace| pace.domain == host.domain)
+        };
         for line in self.lines.values_mut().filter(of_domain) {
             for queue in [&mut line.listed, &mut line.waiting] {
-                let is_paused = |waiting: &Waiting| pauses.left(&waiting.host, now).is_some();
+                let is_paused = |waiting: &QueuedErrand| pauses.left(&waiting.host, now).is_some();
                 let (leave, stay): (VecDeque<_>, _) =
                     std::mem::take(queue).into_iter().partition(is_paused);
                 *queue = stay;
@@ -295,13 +296,17 @@ impl Politeness {
     }
 
     /// How long a host is still to be left alone.
-    pub fn paused(&self, host: &Host, now: Instant) -> Option<Duration> {
+    pub fn paused(&self, host: &PoliteHost, now: Instant) -> Option<Duration> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner).left(host, now)
     }
 
     /// Puts what waits into the lines of other hosts, or of the same ones at another pace: hosts are
     /// asked in another way from now on. An errand without a host goes.
-    pub fn rearrange(&mut self, mut host_of: impl FnMut(&Errand) -> Option<Host>, now: Instant) {
+    pub fn rearrange(
+        &mut self,
+        mut host_of: impl FnMut(&Errand) -> Option<PoliteHost>,
+        now: Instant,
+    ) {
         let mut all = Vec::new();
         for line in self.lines.values_mut() {
             let last = line.last;
@@ -321,7 +326,7 @@ impl Politeness {
 
     /// The next errand that may be run now, or that is put off.
     pub fn next(&mut self, now: Instant) -> Option<Dispatch> {
-        if let Some(Waiting { errand, host }) = self.put_off.pop_front() {
+        if let Some(QueuedErrand { errand, host }) = self.put_off.pop_front() {
             let left = self.paused(&host, now).unwrap_or_default();
             return Some(Dispatch::PutOff(errand, left));
         }
@@ -339,7 +344,7 @@ impl Politeness {
                 continue;
             }
             match line.pop() {
-                Some(Waiting { errand, .. }) => {
+                Some(QueuedErrand { errand, .. }) => {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
@@ -355,7 +360,7 @@ impl Politeness {
     }
 
     /// An errand that was taken has ended.
-    pub fn finish(&mut self, host: &Host, now: Instant) {
+    pub fn finish(&mut self, host: &PoliteHost, now: Instant) {
         self.running = self.running.saturating_sub(1);
         if let Some(line) = self.lines.get_mut(&host.name) {
             line.running = line.running.saturating_sub(1);
@@ -366,14 +371,14 @@ impl Politeness {
 
     /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
     /// it must not be made, and this says for how long.
-    pub fn ask_out_of_turn(&mut self, host: &Host, now: Instant) -> Result<(), Duration> {
+    pub fn ask_out_of_turn(&mut self, host: &PoliteHost, now: Instant) -> Result<(), Duration> {
         self.paused(host, now).map_or(Ok(()), Err)?;
         self.asked(host, now);
         Ok(())
     }
 
     /// A request was made that an operator asked for: the spacing counts from here.
-    pub fn asked(&mut self, host: &Host, now: Instant) {
+    pub fn asked(&mut self, host: &PoliteHost, now: Instant) {
         let line = self.line(host);
         if line.running == 0 {
             line.last = Some(now);
@@ -387,7 +392,7 @@ impl Politeness {
         self.free.first_key_value().filter(|_| room).map(|((at, _), _)| *at)
     }
 
-    fn line(&mut self, host: &Host) -> &mut Line {
+    fn line(&mut self, host: &PoliteHost) -> &mut DomainQueue {
         let line = self.lines.entry(host.name.clone()).or_default();
         if line.pace.as_ref() != Some(host) {
             line.pace = Some(host.clone());

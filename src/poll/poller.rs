@@ -1,12 +1,12 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
 use super::attempts::Attempts;
-use super::callbacks::{Callbacks, Disbelieved};
-use super::desk::Desk;
+use super::callbacks::{Callbacks, RejectedPush};
+use super::desk::PollScheduler;
 use super::error::PollError;
 use super::judge::Judge;
-use super::report::{FeedStatus, PollReport, Totals};
-use super::round::Bench;
+use super::report::{PollResponse, PollStatus, PollTotals};
+use super::round::PollContext;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub const MAX_COMMANDS: usize = 256;
 
 /// What polling is made of.
-pub struct Parts {
+pub struct PollerConfig {
     /// How feeds are polled.
     pub settings: PollSettings,
     /// The store.
@@ -49,11 +49,11 @@ pub enum WalkOrder {
 }
 
 /// What the polling task is told.
-pub(super) enum Command {
+pub(super) enum PollCommand {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
     Remove(FeedName, oneshot::Sender<()>),
     Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
-    PollNow(FeedName, oneshot::Sender<Result<PollReport, PollError>>),
+    PollNow(FeedName, oneshot::Sender<Result<PollResponse, PollError>>),
     Called(String, Verification, oneshot::Sender<Option<String>>),
     Pushed(String),
     Reconfigure(Box<(PollSettings, Services)>),
@@ -61,18 +61,18 @@ pub(super) enum Command {
 
 /// How the feeds stand, shared with those who ask.
 #[derive(Default)]
-pub(super) struct Board {
-    feeds: RwLock<BTreeMap<FeedName, FeedStatus>>,
+pub(super) struct FeedBoard {
+    feeds: RwLock<BTreeMap<FeedName, PollStatus>>,
 }
 
-impl Board {
-    pub(super) fn change(&self, feed: &FeedName, change: impl FnOnce(&mut FeedStatus)) {
+impl FeedBoard {
+    pub(super) fn change(&self, feed: &FeedName, change: impl FnOnce(&mut PollStatus)) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         change(feeds.entry(feed.clone()).or_default());
     }
 
     /// Changes the status of a feed that has one.
-    fn note(&self, feed: &FeedName, change: impl FnOnce(&mut FeedStatus)) {
+    fn note(&self, feed: &FeedName, change: impl FnOnce(&mut PollStatus)) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         feeds.get_mut(feed).map(change);
     }
@@ -82,11 +82,11 @@ impl Board {
     }
 
     /// What a feed's status says; `false` where there is none.
-    pub(super) fn look(&self, feed: &FeedName, look: impl FnOnce(&FeedStatus) -> bool) -> bool {
+    pub(super) fn look(&self, feed: &FeedName, look: impl FnOnce(&PollStatus) -> bool) -> bool {
         self.read(|feeds| feeds.get(feed).is_some_and(look))
     }
 
-    fn read<T>(&self, read: impl FnOnce(&BTreeMap<FeedName, FeedStatus>) -> T) -> T {
+    fn read<T>(&self, read: impl FnOnce(&BTreeMap<FeedName, PollStatus>) -> T) -> T {
         read(&self.feeds.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -94,8 +94,8 @@ impl Board {
 /// The handle to polling.
 #[derive(Clone)]
 pub struct Poller {
-    commands: mpsc::Sender<Command>,
-    board: Arc<Board>,
+    commands: mpsc::Sender<PollCommand>,
+    board: Arc<FeedBoard>,
     claim: Arc<RwLock<Claim>>,
     callbacks: Arc<Callbacks>,
     clock: Arc<dyn Clock>,
@@ -103,7 +103,7 @@ pub struct Poller {
 
 /// What became of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pushed {
+pub enum PushResult {
     /// There is no such callback.
     Unknown,
     /// Its signature is not right: it is counted, and nothing else.
@@ -121,12 +121,12 @@ const CHECKED_IN_PASSING: usize = 64 * 1024;
 impl Poller {
     /// Reads what the store knows and begins to poll every active feed. The task ends some time
     /// after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
-    pub async fn start(parts: Parts) -> Result<(Self, JoinHandle<()>), RoundError> {
+    pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let board = Arc::new(Board::default());
+        let board = Arc::new(FeedBoard::default());
         let claim = super::desk::claim(&parts.store, parts.settings.node).await?;
         let claim = Arc::new(RwLock::new(claim));
-        let bench = Bench {
+        let bench = PollContext {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
             fetch: parts.services.fetch,
@@ -145,7 +145,7 @@ impl Poller {
         let callbacks = Arc::new(Callbacks::default());
         let clock = Arc::clone(&parts.clock);
         let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
-        let mut desk = Desk::new(
+        let mut desk = PollScheduler::new(
             parts.settings,
             bench,
             parts.clock,
@@ -161,9 +161,9 @@ impl Poller {
     /// Polls a feed right away and answers when what came of it is durable. The request begins
     /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
     /// already is waited for and does not answer this call.
-    pub async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, PollError> {
+    pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::PollNow(feed.clone(), reply)).await?;
+        self.send(PollCommand::PollNow(feed.clone(), reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
     }
 
@@ -171,7 +171,7 @@ impl Poller {
     /// that is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Walk(feed.clone(), order, reply)).await?;
+        self.send(PollCommand::Walk(feed.clone(), order, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
     }
 
@@ -189,15 +189,15 @@ impl Poller {
         said: Verification,
     ) -> Result<Option<String>, PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Called(token.to_owned(), said, reply)).await?;
+        self.send(PollCommand::Called(token.to_owned(), said, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
     }
 
     /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
     /// most one such poll of a feed waits, however many pushes there are. Where [`MAX_COMMANDS`] wait
     /// already it is turned away, not lost.
-    pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> Pushed {
-        let Some(callback) = self.callbacks.of(token) else { return Pushed::Unknown };
+    pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
+        let Some(callback) = self.callbacks.of(token) else { return PushResult::Unknown };
         let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
         let check = move || checked.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match long {
@@ -210,22 +210,22 @@ impl Poller {
             self.board.note(&callback.feed, |status| {
                 if let Some(hub) = &mut status.hub {
                     let count = hub.disbelieved.as_ref().map_or(0, |before| before.count);
-                    hub.disbelieved = Some(Disbelieved { count: count + 1, last, why });
+                    hub.disbelieved = Some(RejectedPush { count: count + 1, last, why });
                 }
             });
-            return Pushed::Disbelieved;
+            return PushResult::Disbelieved;
         }
         // The place is taken before the callback is marked, so that no other push takes the mark of
         // one that is turned away for the promise of a poll.
         match self.commands.try_reserve() {
             Ok(place) => {
                 if callback.tell() {
-                    place.send(Command::Pushed(token.to_owned()));
+                    place.send(PollCommand::Pushed(token.to_owned()));
                 }
-                Pushed::Taken
+                PushResult::Taken
             }
-            Err(_) if callback.is_to_be_told() => Pushed::Taken,
-            Err(_) => Pushed::Busy,
+            Err(_) if callback.is_to_be_told() => PushResult::Taken,
+            Err(_) => PushResult::Busy,
         }
     }
 
@@ -233,7 +233,7 @@ impl Poller {
     /// the feed. Answers when no round of the earlier record is in flight any more.
     pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Put(Arc::new(record), reply)).await?;
+        self.send(PollCommand::Put(Arc::new(record), reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
     }
 
@@ -241,7 +241,7 @@ impl Poller {
     /// can be removed.
     pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Remove(feed.clone(), reply)).await?;
+        self.send(PollCommand::Remove(feed.clone(), reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
     }
 
@@ -251,7 +251,7 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.send(Command::Reconfigure(Box::new((settings, services)))).await
+        self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
     }
 
     /// The right to commit that polling holds now.
@@ -260,25 +260,25 @@ impl Poller {
     }
 
     /// How a feed's polling stands.
-    pub fn status(&self, feed: &FeedName) -> Option<FeedStatus> {
+    pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
         self.board.read(|feeds| feeds.get(feed).cloned())
     }
 
     /// How all feeds' polling stands.
-    pub fn statuses(&self) -> BTreeMap<FeedName, FeedStatus> {
+    pub fn statuses(&self) -> BTreeMap<FeedName, PollStatus> {
         self.board.read(Clone::clone)
     }
 
     /// Sums over all feeds that are polled.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> PollTotals {
         self.board.read(|feeds| {
-            let mut sum = Totals::default();
+            let mut sum = PollTotals::default();
             feeds.values().for_each(|status| sum.join(&status.totals));
             sum
         })
     }
 
-    async fn send(&self, command: Command) -> Result<(), PollError> {
+    async fn send(&self, command: PollCommand) -> Result<(), PollError> {
         self.commands.send(command).await.map_err(|_| PollError::Stopped)
     }
 }

@@ -4,10 +4,10 @@
 //! after the other with the host's pause between them, and the answers are committed.
 
 use super::error::RoundError;
-use super::memory::Sightings;
-use super::round::{Bench, settle};
-use crate::fetch::{Ask, AskRequest, PauseRequest};
-use crate::judge::probe::{self, End, ProbePlan, Replies, Reply};
+use super::memory::UnchangedCount;
+use super::round::{PollContext, settle};
+use crate::fetch::{AskRequest, PageFetch, PauseRequest};
+use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Revision, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
 /// What a round of asking led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
+pub struct ProbeResult {
     /// When it was over.
     pub at: Time,
     /// Requests that were made.
@@ -43,7 +43,11 @@ pub struct Probed {
 }
 
 /// What is to be asked of a feed now; at most `room` items.
-pub(super) async fn plan(bench: &Bench, feed: &Arc<FeedRecord>, room: usize) -> Option<ProbePlan> {
+pub(super) async fn plan(
+    bench: &PollContext,
+    feed: &Arc<FeedRecord>,
+    room: usize,
+) -> Option<ProbePlan> {
     let snapshot = match bench.store.snapshot(&feed.name).await {
         Ok(snapshot) => snapshot?,
         Err(error) => {
@@ -64,13 +68,13 @@ pub(super) async fn plan(bench: &Bench, feed: &Arc<FeedRecord>, room: usize) -> 
 
 /// Asks what was planned and commits what it means.
 pub(super) async fn run(
-    bench: Arc<Bench>,
+    bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
     plan: ProbePlan,
     pause: Duration,
-    sightings: Sightings,
+    sightings: UnchangedCount,
     cancel: CancellationToken,
-) -> Result<Probed, RoundError> {
+) -> Result<ProbeResult, RoundError> {
     let begun = bench.clock.now();
     let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun);
     let replies = tokio::select! {
@@ -85,7 +89,7 @@ pub(super) async fn run(
         judge.answered(round, &replies, same)
     })
     .await?;
-    Ok(Probed {
+    Ok(ProbeResult {
         at: now,
         requests,
         refused,
@@ -104,7 +108,7 @@ fn token() -> u64 {
 
 /// A round while it is asking.
 struct Asking<'a> {
-    ask: Ask,
+    ask: PageFetch,
     plan: &'a ProbePlan,
     pause: Duration,
     /// When the next request may be made.
@@ -120,7 +124,7 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: Ask, plan: &'a ProbePlan, pause: Duration, begun: Time) -> Self {
+    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, begun: Time) -> Self {
         let now = Instant::now();
         let deadline = now + PROBE_TIME;
         let (get, requests, refused, asked_for) = (false, 0, false, None);
@@ -151,7 +155,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks for an item that is listed. There are servers that know no HEAD and answer 404 to it.
-    async fn listed(&mut self, page: &Url) -> Reply {
+    async fn listed(&mut self, page: &Url) -> ProbeReply {
         let reply = self.page(page).await;
         if self.get || self.refused || probe::is_alive(&reply) {
             return reply;
@@ -162,7 +166,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks for a made-up address. There are servers that answer 200 to every HEAD.
-    async fn made_up(&mut self, page: &Url) -> Reply {
+    async fn made_up(&mut self, page: &Url) -> ProbeReply {
         let reply = self.page(page).await;
         if self.get || self.refused || !probe::is_echo(&reply) {
             return reply;
@@ -172,7 +176,7 @@ impl<'a> Asking<'a> {
         again
     }
 
-    async fn page(&mut self, page: &Url) -> Reply {
+    async fn page(&mut self, page: &Url) -> ProbeReply {
         let reply = self.visit(page, self.get).await;
         if self.get || self.refused || !probe::wants_get(&reply) {
             return reply;
@@ -181,40 +185,42 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks for a page, wherever redirects within the feed's own domain lead.
-    async fn visit(&mut self, page: &Url, get: bool) -> Reply {
+    async fn visit(&mut self, page: &Url, get: bool) -> ProbeReply {
         sleep_until(self.next).await;
         let end = self.follow(page, get).await;
         self.next = Instant::now() + self.pause;
-        let reply = Reply { asked: page.clone(), end };
+        let reply = ProbeReply { asked: page.clone(), end };
         self.refused |= probe::is_refusal(&reply);
         reply
     }
 
-    async fn follow(&mut self, page: &Url, get: bool) -> End {
+    async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
         let mut url = page.clone();
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
             let request = AskRequest { url: url.clone(), get, now: self.begun };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
-                Err(error) => return End::Without(error.to_string()),
+                Err(error) => return ProbeEnd::Without(error.to_string()),
             };
             let code = asked.status;
             self.asked_for = PauseRequest::of(code, asked.retry_after, url.as_str());
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
-                return End::Status { code, at: url };
+                return ProbeEnd::Status { code, at: url };
             }
             let Some(to) = asked.location else {
-                return End::Without(format!("a redirect ({code}) leads nowhere"));
+                return ProbeEnd::Without(format!("a redirect ({code}) leads nowhere"));
             };
             if !self.plan.scope.admits(&to) {
                 let host = to.host_str().unwrap_or_default();
-                return End::Without(format!("a redirect ({code}) leads to another site, {host}"));
+                return ProbeEnd::Without(format!(
+                    "a redirect ({code}) leads to another site, {host}"
+                ));
             }
             url = to;
             url.set_fragment(None);
         }
-        End::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+        ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
-use super::callbacks::Disbelieved;
-use super::probe::Probed;
-use super::schedule::Next;
-use crate::fetch::Blame;
+use super::callbacks::RejectedPush;
+use super::probe::ProbeResult;
+use super::schedule::ScheduledPoll;
+use crate::fetch::FetchBlame;
 use crate::model::{Backfill, EventKind, HubSubscription, Tick, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub const POLLS_KEPT: usize = 20;
 
 /// What came of a poll (CONTRACT, Administration API).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum PollEnding {
     /// Something that is shown changed.
     Changed,
     /// The publisher sent a document, and nothing that is shown changed.
@@ -24,7 +24,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl PollEnding {
     /// The contract's word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,9 +38,9 @@ impl Outcome {
 
 /// The answer to "poll now" (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PollReport {
+pub struct PollResponse {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: PollEnding,
     /// How many events of each kind; kinds without any may be absent.
     pub counts: BTreeMap<EventKind, u32>,
     /// Why a document is held back, if one is.
@@ -53,18 +53,18 @@ pub struct PollReport {
 
 /// Something that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Failure {
+pub struct PollFailure {
     /// What, in one sentence.
     pub error: String,
     /// Who has to do something about it.
-    pub blame: Blame,
+    pub blame: FetchBlame,
     /// The HTTP status that came instead of a document.
     pub status: Option<u16>,
 }
 
 /// A document that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct DocumentNote {
+pub struct ParsedNote {
     /// When the poll that brought it began.
     pub at: Time,
     /// How many entries it has.
@@ -77,13 +77,13 @@ pub struct DocumentNote {
 
 /// A poll that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PollNote {
+pub struct FinishedPoll {
     /// When it began.
     pub at: Time,
     /// How long it took.
     pub took: Duration,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: PollEnding,
     /// Whether it was asked for rather than due.
     pub asked_for: bool,
     /// Bytes of the body as they came over the wire.
@@ -97,7 +97,7 @@ pub struct PollNote {
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
     /// What went wrong.
-    pub failure: Option<Failure>,
+    pub failure: Option<PollFailure>,
     /// What an operator may want to know: odd redirects. Kept of the newest poll only.
     pub notes: Vec<String>,
 }
@@ -107,7 +107,7 @@ pub const PROBES_KEPT: usize = 10;
 
 /// A round of asking for missing items that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeNote {
+pub struct FinishedProbe {
     /// When it was over.
     pub at: Time,
     /// Requests that were made.
@@ -118,17 +118,17 @@ pub struct ProbeNote {
     pub counts: BTreeMap<EventKind, u32>,
 }
 
-impl ProbeNote {
+impl FinishedProbe {
     /// The note of a round.
-    pub fn of(probed: Probed) -> Self {
-        let Probed { at, requests, said, counts, .. } = probed;
+    pub fn of(probed: ProbeResult) -> Self {
+        let ProbeResult { at, requests, said, counts, .. } = probed;
         Self { at, requests, said, counts }
     }
 }
 
 /// Sums over polls since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Totals {
+pub struct PollTotals {
     /// Polls that changed something.
     pub changed: u64,
     /// Polls that did not, with a document.
@@ -147,14 +147,14 @@ pub struct Totals {
     pub millis: u64,
 }
 
-impl Totals {
+impl PollTotals {
     /// Adds a poll.
-    pub fn add(&mut self, note: &PollNote) {
+    pub fn add(&mut self, note: &FinishedPoll) {
         let count = match note.outcome {
-            Outcome::Changed => &mut self.changed,
-            Outcome::Unchanged => &mut self.unchanged,
-            Outcome::NotModified => &mut self.not_modified,
-            Outcome::Failed => &mut self.failed,
+            PollEnding::Changed => &mut self.changed,
+            PollEnding::Unchanged => &mut self.unchanged,
+            PollEnding::NotModified => &mut self.not_modified,
+            PollEnding::Failed => &mut self.failed,
         };
         *count += 1;
         self.bytes = self.bytes.saturating_add(note.bytes);
@@ -184,24 +184,24 @@ impl Totals {
 
 /// How a feed's polling stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FeedStatus {
+pub struct PollStatus {
     /// The last polls, newest first, at most [`POLLS_KEPT`].
-    pub polls: VecDeque<PollNote>,
+    pub polls: VecDeque<FinishedPoll>,
     /// The last document that was looked at; later polls may have found it unchanged.
-    pub document: Option<DocumentNote>,
+    pub document: Option<ParsedNote>,
     /// Full observations since the last commit that found the document unchanged.
     pub same: u32,
     /// Sums since the start or since the feed was added.
-    pub totals: Totals,
+    pub totals: PollTotals,
     /// Whether a request is being made.
     pub in_flight: bool,
     /// The next poll and why; in the past while it waits for its host, `None` while one is in
     /// flight.
-    pub next: Option<Next>,
+    pub next: Option<ScheduledPoll>,
     /// Failures in a row.
     pub failures: u32,
     /// The last failure, if the last poll failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<PollFailure>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
     /// The address that last answered.
@@ -219,21 +219,21 @@ pub struct FeedStatus {
     /// Whether missing items are asked for, or wait to be.
     pub probing: bool,
     /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
-    pub probes: VecDeque<ProbeNote>,
+    pub probes: VecDeque<FinishedProbe>,
     /// The subscription to its hub, where there is one.
-    pub hub: Option<HubNote>,
+    pub hub: Option<HubReport>,
 }
 
 /// How the subscription to a hub stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HubNote {
+pub struct HubReport {
     /// The subscription.
     pub subscription: HubSubscription,
     /// Pushes that were not believed, since the start.
-    pub disbelieved: Option<Disbelieved>,
+    pub disbelieved: Option<RejectedPush>,
 }
 
-impl HubNote {
+impl HubReport {
     pub(super) const fn of(subscription: HubSubscription) -> Self {
         Self { subscription, disbelieved: None }
     }
@@ -245,14 +245,14 @@ impl HubNote {
     }
 }
 
-impl FeedStatus {
+impl PollStatus {
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()
     }
 
     /// Takes in a round of asking for missing items.
-    pub fn add_probe(&mut self, note: ProbeNote) {
+    pub fn add_probe(&mut self, note: FinishedProbe) {
         if note.counts.values().any(|count| *count > 0) {
             self.last_change = Some(note.at);
         }
@@ -261,13 +261,13 @@ impl FeedStatus {
     }
 
     /// Takes in a poll.
-    pub fn add(&mut self, note: PollNote) {
+    pub fn add(&mut self, note: FinishedPoll) {
         self.totals.add(&note);
         self.failure.clone_from(&note.failure);
         if note.failure.is_none() {
             self.last_read = Some(note.at);
         }
-        if note.outcome == Outcome::Changed {
+        if note.outcome == PollEnding::Changed {
             self.last_change = Some(note.at);
         }
         self.polls.truncate(POLLS_KEPT - 1);
@@ -285,12 +285,12 @@ mod tests {
 
     #[test]
     fn the_newest_polls_are_kept_and_all_are_counted() {
-        let mut status = FeedStatus::default();
+        let mut status = PollStatus::default();
         for n in 0..50u32 {
-            status.add(PollNote {
+            status.add(FinishedPoll {
                 at: Time::from_unix(i64::from(n)),
                 took: Duration::from_millis(3),
-                outcome: if n % 2 == 0 { Outcome::Changed } else { Outcome::NotModified },
+                outcome: if n % 2 == 0 { PollEnding::Changed } else { PollEnding::NotModified },
                 asked_for: false,
                 bytes: 10,
                 committed: false,

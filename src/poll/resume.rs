@@ -5,7 +5,9 @@
 //! changes. What has strayed from that is written together with others, now and then and when
 //! polling stops.
 
-use super::schedule::{After, Bounds, Next, Plan, Rhythm, SELDOM_EVERY, phase};
+use super::schedule::{
+    Bounds, FeedSchedule, LastResult, SELDOM_EVERY, ScheduledPoll, UpdateRate, phase,
+};
 use super::skip::allowed_from;
 use crate::model::{FeedName, PollSchedule, Time};
 use std::time::Duration;
@@ -36,9 +38,9 @@ pub struct Saved<'a> {
 impl Saved<'_> {
     /// The next poll. `alive`: until when the gateway was running for certain; what was due by then
     /// was polled then.
-    pub fn next(&self, alive: Time, now: Time) -> Next {
+    pub fn next(&self, alive: Time, now: Time) -> ScheduledPoll {
         let mut next = match &self.schedule.retry {
-            Some((at, reason)) => Next { at: *at, reason: reason.clone() },
+            Some((at, reason)) => ScheduledPoll { at: *at, reason: reason.clone() },
             None => self.follow(alive.min(now), now).0,
         };
         // A clock that was wrong when this was written must not stop the feed.
@@ -66,24 +68,24 @@ impl Saved<'_> {
     }
 
     /// The first poll after `alive`, and the interval that led to it.
-    fn follow(&self, alive: Time, now: Time) -> (Next, Duration) {
+    fn follow(&self, alive: Time, now: Time) -> (ScheduledPoll, Duration) {
         let schedule = self.schedule;
-        let plan = Plan {
+        let plan = FeedSchedule {
             feed: self.feed,
             bounds: self.bounds,
-            rhythm: Rhythm::of(schedule.last_change, schedule.gap, now),
+            rhythm: UpdateRate::of(schedule.last_change, schedule.gap, now),
             hints: &schedule.hints,
             freshness: schedule.freshness,
         };
         let mut last = schedule.polled.min(now);
-        let mut next = plan.next(After::Read(self.pending), last);
+        let mut next = plan.next(LastResult::Read(self.pending), last);
         for _ in 0..MAX_STEPS {
             if next.at > alive {
                 let interval = next.at.since(last);
                 return (next, interval);
             }
             last = next.at;
-            next = plan.next(After::Read(self.pending), last);
+            next = plan.next(LastResult::Read(self.pending), last);
         }
         let interval = next.at.since(last);
         let place = Duration::from_secs(phase(self.feed) % interval.as_secs().max(1));

@@ -2,24 +2,26 @@
 
 use super::attempts::Attempts;
 use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
-use super::judge::{Judge, JudgeError, Judged, Seen};
+use super::judge::{Judge, JudgeError, Judged, ReceivedDocument};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
-use super::politeness::Host;
-use super::report::Outcome;
+use super::politeness::PoliteHost;
+use super::report::PollEnding;
 use super::sharing;
-use super::turns::{Turn, Turns, Weight};
+use super::turns::{JudgeCost, JudgeTurn, Turns};
 use crate::archive;
 use crate::clock::Clock;
-use crate::fetch::{AllowPrivate, Answer, Ask, Call, Document, Fetch, Fetched, PauseRequest};
-use crate::judge::probe::Scope;
+use crate::fetch::{
+    AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
+};
+use crate::judge::probe::ProbeScope;
 use crate::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
 };
-use crate::record::Round;
+use crate::record::Observation;
 use crate::store::{Claim, CommitError, Store};
-use crate::sup::{Place, in_link};
-use crate::websub::{Discovery, Links};
+use crate::sup::{SupAnnouncement, in_link};
+use crate::websub::{Discovery, HubLinks};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -34,7 +36,7 @@ const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
 /// What all rounds share.
 #[derive(Clone)]
-pub struct Bench {
+pub struct PollContext {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The clock.
@@ -42,7 +44,7 @@ pub struct Bench {
     /// The client.
     pub fetch: Fetch,
     /// The client, for pages of missing items.
-    pub ask: Ask,
+    pub ask: PageFetch,
     /// The client, for hubs.
     pub call: Call,
     /// The judge.
@@ -65,10 +67,10 @@ pub struct Bench {
     pub archives: archive::Policy,
 }
 
-impl Bench {
+impl PollContext {
     /// How long the host of an address is still to be left alone.
     pub(super) fn paused(&self, address: &str) -> Option<Duration> {
-        let host = Host::of(address, &self.allow_private, Duration::ZERO);
+        let host = PoliteHost::of(address, &self.allow_private, Duration::ZERO);
         let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.left(&host, Instant::now())
     }
@@ -76,9 +78,9 @@ impl Bench {
 
 /// What came of a round that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PollResult {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: PollEnding,
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
     /// Why a document is held back, if one is.
@@ -92,14 +94,14 @@ pub struct Found {
     /// Bytes over the wire.
     pub bytes: u64,
     /// What the document is like, where one was read.
-    pub document: Option<Read>,
+    pub document: Option<ParsedDocument>,
     /// Items whose bytes changed in nothing that a reader would see.
     pub rewritten: u32,
     /// What an operator may want to know.
     pub notes: Vec<String>,
     /// Where the feed says that its changes are announced: nowhere (`Some(None)`), or nothing
     /// about it (`None`).
-    pub announced: Option<Option<Place>>,
+    pub announced: Option<Option<SupAnnouncement>>,
     /// Which hub tells of it, likewise.
     pub hub: Option<Option<Discovery>>,
     /// What a host asked for in answer to a further request.
@@ -108,7 +110,7 @@ pub struct Found {
 
 /// A document that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Read {
+pub struct ParsedDocument {
     /// How many entries it has.
     pub entries: usize,
     /// Why only a part of it counts, where that is so.
@@ -118,7 +120,7 @@ pub struct Read {
 }
 
 /// A commit as far as it went.
-pub(super) struct Settled {
+pub(super) struct CommitProgress {
     pub(super) judged: Judged,
     /// The feed's revision afterwards.
     pub(super) revision: Revision,
@@ -136,12 +138,12 @@ pub(super) struct Settled {
 
 /// Makes one round of a feed and leaves what it learned in `memory`.
 pub async fn round(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     asked_for: bool,
     cancel: &CancellationToken,
-) -> Result<Found, RoundError> {
+) -> Result<PollResult, RoundError> {
     let state = bench.store.state(&feed.name).await?;
     let request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
     // Only the fetch is given up: a commit that has begun is carried through.
@@ -155,15 +157,15 @@ pub async fn round(
     let known = memory.prints(state.as_ref()).map(|prints| prints.body);
     match (fetched.answer.clone(), state) {
         // Seeing a held document again is what confirms it, the same bytes above all.
-        (Answer::Document(document), state)
+        (FetchAnswer::Document(document), state)
             if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
             judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
-                Answer::Document(document) => Some(document.prints.wire),
-                Answer::NotModified | Answer::Same => None,
+                FetchAnswer::Document(document) => Some(document.prints.wire),
+                FetchAnswer::NotModified | FetchAnswer::Same => None,
             };
             unchanged(bench, feed, memory, &fetched, wire, &state, now).await
         }
@@ -180,31 +182,31 @@ fn is_held(state: Option<&FeedState>) -> bool {
 
 /// The publisher has nothing new; what is pending may be decided all the same.
 async fn unchanged(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     fetched: &Fetched,
     wire: Option<u128>,
     state: &FeedState,
     now: Time,
-) -> Result<Found, RoundError> {
+) -> Result<PollResult, RoundError> {
     let same = memory.seen_again(state, wire);
     memory.answered(fetched, memory.last_was_full());
     let quiet = match fetched.answer {
-        Answer::NotModified => Outcome::NotModified,
-        Answer::Same | Answer::Document(_) => Outcome::Unchanged,
+        FetchAnswer::NotModified => PollEnding::NotModified,
+        FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
-    let mut found = Found {
+    let mut found = PollResult {
         held: state.hold.as_ref().map(words),
         look_again: state.ripens,
         until: state.tick,
         announced: fetched.announced.clone().map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
-        hub: match hub(feed, fetched, &Links::default()) {
+        hub: match hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
             found => found.filter(|_| fetched.links.own.is_some()).map(Some),
         },
-        ..Found::nothing(quiet, fetched)
+        ..PollResult::nothing(quiet, fetched)
     };
     let ripe = state.ripens.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
@@ -218,22 +220,22 @@ async fn unchanged(
         }
         found.take(settled, quiet);
     }
-    memory.observed(found.outcome == Outcome::Changed, Some(state), now);
+    memory.observed(found.outcome == PollEnding::Changed, Some(state), now);
     Ok(found)
 }
 
 /// The publisher has a document that was not judged yet.
 async fn judged(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     fetched: &Fetched,
-    document: Document,
+    document: FetchedDocument,
     state: Option<&FeedState>,
     now: Time,
-) -> Result<Found, RoundError> {
+) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let seen = Seen::of(document, fetched.final_url.clone());
+    let seen = ReceivedDocument::of(document, fetched.final_url.clone());
     let mut settled = sharing::settle(bench, feed, now, seen).await?;
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);
@@ -244,19 +246,19 @@ async fn judged(
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
     let place = fetched.announced.clone().or_else(element);
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
-    let mut found = Found {
-        document: Some(Read {
+    let mut found = PollResult {
+        document: Some(ParsedDocument {
             entries: settled.judged.entries,
             partial: settled.judged.partial.take(),
             warnings: std::mem::take(&mut settled.judged.warnings),
         }),
         announced: if full || place.is_some() { Some(place) } else { None },
         hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
-        ..Found::nothing(Outcome::Unchanged, fetched)
+        ..PollResult::nothing(PollEnding::Unchanged, fetched)
     };
     found.pause = settled.pause.take();
-    found.take(settled, Outcome::Unchanged);
-    memory.observed(found.outcome == Outcome::Changed, state, now);
+    found.take(settled, PollEnding::Unchanged);
+    memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
 }
 
@@ -268,8 +270,8 @@ fn is_secret(feed: &FeedRecord) -> bool {
 /// Which hub tells of the feed; none where it would have to be told a secret address, or that of a
 /// feed that is secret. Its own address is believed within the part of the web that belongs to its
 /// configured address, or to the one that answered.
-fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discovery> {
-    let scopes = [Scope::of(&feed.url), Scope::of(&fetched.final_url)];
+fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+    let scopes = [ProbeScope::of(&feed.url), ProbeScope::of(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
     let found = Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)?;
     // A topic is told to the hub, which is somebody else's as a rule.
@@ -277,9 +279,9 @@ fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &Links) -> Option<Discove
     (!is_secret(feed) && !is_masked).then_some(found)
 }
 
-impl Found {
+impl PollResult {
     /// A round in which nothing was found out but what stands around the answer.
-    fn nothing(outcome: Outcome, fetched: &Fetched) -> Self {
+    fn nothing(outcome: PollEnding, fetched: &Fetched) -> Self {
         Self {
             outcome,
             counts: BTreeMap::new(),
@@ -302,8 +304,8 @@ impl Found {
         self.look_again.is_some() && self.held.is_none()
     }
 
-    fn take(&mut self, settled: Settled, quiet: Outcome) {
-        self.outcome = if settled.shown { Outcome::Changed } else { quiet };
+    fn take(&mut self, settled: CommitProgress, quiet: PollEnding) {
+        self.outcome = if settled.shown { PollEnding::Changed } else { quiet };
         self.held = settled.judged.verdict.held.or(settled.held);
         self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
         self.until = settled.until;
@@ -314,21 +316,21 @@ impl Found {
 }
 
 /// What is decided over a snapshot.
-type Decide = dyn Fn(&dyn Judge, &Round<'_>) -> Result<Judged, JudgeError> + Send + Sync;
+type Decide = dyn Fn(&dyn Judge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
 /// `document`: the bytes of what is decided on, where there are such.
 pub(super) async fn settle(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     document: Bytes,
-    decide: impl Fn(&dyn Judge, &Round<'_>) -> Result<Judged, JudgeError> + Send + Sync + 'static,
-) -> Result<Settled, RoundError> {
+    decide: impl Fn(&dyn Judge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync + 'static,
+) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
     let state = bench.store.state(&feed.name).await?;
     let weight = weigh(state, document).await?;
-    let Weight::Large(entries) = weight else {
+    let JudgeCost::Large(entries) = weight else {
         return decided(bench, feed, now, None, decide).await;
     };
     let turn = bench.turns.take(weight).await.map_err(|_| RoundError::Cancelled)?;
@@ -339,9 +341,9 @@ pub(super) async fn settle(
 }
 
 /// What judging takes. Where that takes its time, it is found out aside.
-async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<Weight, RoundError> {
+async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, RoundError> {
     let is_long = document.len() > WEIGHED_IN_PASSING;
-    let weigh = move || Weight::of(state.as_ref(), &document);
+    let weigh = move || JudgeCost::of(state.as_ref(), &document);
     if !is_long {
         return Ok(weigh());
     }
@@ -351,18 +353,18 @@ async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<Weight, Roun
 
 /// The same in a turn that is held until the commit, or, without one, in one for each judgement.
 async fn decided(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    mut turn: Option<Turn>,
+    mut turn: Option<JudgeTurn>,
     decide: Arc<Decide>,
-) -> Result<Settled, RoundError> {
+) -> Result<CommitProgress, RoundError> {
     for _ in 0..MAX_COMMIT_ATTEMPTS {
         let snapshot = bench.store.snapshot(&feed.name).await?;
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
         let before = before.as_ref();
-        let mut settled = Settled::before(judged, before);
+        let mut settled = CommitProgress::before(judged, before);
         let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
@@ -396,7 +398,7 @@ async fn decided(
     Err(RoundError::Contended)
 }
 
-impl Settled {
+impl CommitProgress {
     /// Nothing was committed.
     fn before(judged: Judged, state: Option<&FeedState>) -> Self {
         Self {
@@ -432,22 +434,22 @@ fn words(hold: &Hold) -> String {
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
 /// judge that panics costs one poll. A large ledger is let go of there as well.
 async fn judge(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     snapshot: Option<Snapshot>,
-    turn: Option<&mut Turn>,
+    turn: Option<&mut JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<Judged, RoundError> {
     let turns = Arc::clone(&bench.turns);
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
-        None => own.insert(turns.take(Weight::Usual).await.map_err(|_| RoundError::Cancelled)?),
+        None => own.insert(turns.take(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?),
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let work = move || {
-        let round = Round {
+        let round = Observation {
             feed: &feed.name,
             url: &feed.url,
             endpoint: bench.store.endpoint(),

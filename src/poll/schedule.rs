@@ -73,19 +73,19 @@ impl Bounds {
 
 /// How often a feed was seen to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Rhythm {
+pub struct UpdateRate {
     last_change: Time,
     /// The usual time between two changes, recent ones counting most.
     gap: Option<Duration>,
 }
 
-impl Rhythm {
+impl UpdateRate {
     /// The rhythm of a feed that last changed at `time`: one that is new changes now.
     pub const fn since(time: Time) -> Self {
         Self { last_change: time, gap: None }
     }
 
-    /// The rhythm that was written down ([`Rhythm::parts`]); a time that has still to come is now.
+    /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
     pub fn of(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
         Self { last_change: last_change.min(now), gap }
     }
@@ -110,14 +110,14 @@ impl Rhythm {
 
 /// Who tells of a feed's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Herald {
+pub enum PushSource {
     /// Its SUP document lists them.
     Sup,
     /// Its WebSub hub pushes them.
     Hub,
 }
 
-impl Herald {
+impl PushSource {
     const fn words(self) -> &'static str {
         match self {
             Self::Sup => "its SUP document tells of changes",
@@ -128,11 +128,11 @@ impl Herald {
 
 /// How the last poll went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum After {
+pub enum LastResult {
     /// The feed was read; by then something that is pending can be decided.
     Read(Option<Time>),
     /// It was, and what changes will be told of.
-    Announced(Herald, Option<Time>),
+    Announced(PushSource, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
     /// It is gone for good (410).
@@ -146,7 +146,7 @@ pub enum After {
 
 /// The next poll.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Next {
+pub struct ScheduledPoll {
     /// When.
     pub at: Time,
     /// Why then, in words.
@@ -155,32 +155,32 @@ pub struct Next {
 
 /// What the schedule of a feed is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct FeedSchedule<'a> {
     /// The feed.
     pub feed: &'a FeedName,
     /// Its bounds.
     pub bounds: Bounds,
     /// Its rhythm.
-    pub rhythm: Rhythm,
+    pub rhythm: UpdateRate,
     /// What its document asks for.
     pub hints: &'a UpdateHints,
     /// How long the last answer stays fresh (`Cache-Control`, `Expires`).
     pub freshness: Option<Duration>,
 }
 
-impl Plan<'_> {
+impl FeedSchedule<'_> {
     /// The poll after one that ended at `now`.
-    pub fn next(&self, after: After, now: Time) -> Next {
+    pub fn next(&self, after: LastResult, now: Time) -> ScheduledPoll {
         match after {
-            After::Read(look_again) => self.after_reading(look_again, None, now),
-            After::Announced(by, look_again) => {
+            LastResult::Read(look_again) => self.after_reading(look_again, None, now),
+            LastResult::Announced(by, look_again) => {
                 let safety = Some((by, self.bounds.hold(SAFETY_EVERY)));
                 self.after_reading(look_again, safety, now)
             }
-            After::Failed(failures, retry) => {
+            LastResult::Failed(failures, retry) => {
                 self.after_failing(failures, retry, self.bounds.max, now)
             }
-            After::Gone { failures, row } => {
+            LastResult::Gone { failures, row } => {
                 let gone = self.bounds.max.saturating_mul(row);
                 let seldom = if gone > SELDOM_AFTER { SELDOM_EVERY } else { Duration::ZERO };
                 self.after_failing(failures, Retry::Seldom, self.bounds.max.max(seldom), now)
@@ -192,9 +192,9 @@ impl Plan<'_> {
     fn after_reading(
         &self,
         look_again: Option<Time>,
-        safety: Option<(Herald, Duration)>,
+        safety: Option<(PushSource, Duration)>,
         now: Time,
-    ) -> Next {
+    ) -> ScheduledPoll {
         let pace = self.rhythm.pace(now);
         let own = self.bounds.hold(pace / POLLS_PER_CHANGE);
         let (wish, word) = self.wish();
@@ -247,7 +247,7 @@ impl Plan<'_> {
                 "something pending can be decided then".clone_into(&mut reason);
             }
         }
-        Next { at, reason }
+        ScheduledPoll { at, reason }
     }
 
     /// The longest pause that the publisher asks for, and where.
@@ -262,7 +262,13 @@ impl Plan<'_> {
     }
 
     /// `most`: the longest pause.
-    fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> Next {
+    fn after_failing(
+        &self,
+        failures: u32,
+        retry: Retry,
+        most: Duration,
+        now: Time,
+    ) -> ScheduledPoll {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
             let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
@@ -278,7 +284,7 @@ impl Plan<'_> {
         let interval = self.spread(interval).min(most);
         let times =
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
-        Next {
+        ScheduledPoll {
             at: now.plus(interval),
             reason: format!("it failed {times}; {why}: again in {}", words(interval)),
         }
@@ -298,13 +304,13 @@ impl Plan<'_> {
 pub fn replay_interval(
     feed: &FeedName,
     bounds: Bounds,
-    rhythm: Rhythm,
+    rhythm: UpdateRate,
     hints: &UpdateHints,
     look_again: Option<Time>,
     now: Time,
 ) -> Duration {
-    let plan = Plan { feed, bounds, rhythm, hints, freshness: None };
-    plan.next(After::Read(look_again), now).at.since(now)
+    let plan = FeedSchedule { feed, bounds, rhythm, hints, freshness: None };
+    plan.next(LastResult::Read(look_again), now).at.since(now)
 }
 
 /// When to look next at what can be decided at `by`.

@@ -3,12 +3,12 @@
 
 use super::backfill::with_credentials;
 use super::error::RoundError;
-use super::judge::{Beside, Judge, Seen, Wants};
-use super::round::{self, Bench, Settled};
+use super::judge::{Judge, ReceivedDocument, SharingContext, Wants};
+use super::round::{self, CommitProgress, PollContext};
 use super::schedule::words;
-use crate::fetch::{Answer, FetchRequest, PauseRequest};
+use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time, Update};
-use crate::record::{Issued, Round};
+use crate::record::{Issued, Observation};
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
@@ -21,13 +21,13 @@ const MAX_KEPT: usize = 1000;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn settle(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    seen: Seen,
-) -> Result<Settled, RoundError> {
+    seen: ReceivedDocument,
+) -> Result<CommitProgress, RoundError> {
     let seen = Arc::new(seen);
-    let mut beside = Beside::default();
+    let mut beside = SharingContext::default();
     let mut asked_for = None;
     for _ in 0..MAX_WAITS {
         let mut settled = judged(bench, feed, now, &seen, &beside).await?;
@@ -48,12 +48,12 @@ pub(super) async fn settle(
 }
 
 async fn judged(
-    bench: &Arc<Bench>,
+    bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    seen: &Arc<Seen>,
-    beside: &Beside,
-) -> Result<Settled, RoundError> {
+    seen: &Arc<ReceivedDocument>,
+    beside: &SharingContext,
+) -> Result<CommitProgress, RoundError> {
     let (seen, beside) = (Arc::clone(seen), beside.clone());
     // The complete feed that is read beside it may be the larger one.
     let complete = beside.complete.as_ref().and_then(|complete| complete.as_ref().ok());
@@ -61,17 +61,18 @@ async fn judged(
     if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
         document = complete.bytes.clone();
     }
-    let decide = move |judge: &dyn Judge, round: &Round<'_>| judge.take_in(round, &seen, &beside);
+    let decide =
+        move |judge: &dyn Judge, round: &Observation<'_>| judge.take_in(round, &seen, &beside);
     round::settle(bench, feed, now, document, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
 async fn complete(
-    bench: &Bench,
+    bench: &PollContext,
     feed: &FeedRecord,
     url: &str,
     pause: &mut Option<PauseRequest>,
-) -> Result<Seen, String> {
+) -> Result<ReceivedDocument, String> {
     if let Some(left) = bench.paused(url) {
         let left = words(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
@@ -82,17 +83,21 @@ async fn complete(
         *pause = error.pause(url);
         error.to_string()
     })?;
-    let Answer::Document(document) = fetched.answer else {
+    let FetchAnswer::Document(document) = fetched.answer else {
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
-    Ok(Seen::of(document, fetched.final_url))
+    Ok(ReceivedDocument::of(document, fetched.final_url))
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own
 /// updates. Other feeds know of it, and the kept versions of this one: an update of ours that lost is
 /// in no history here where the item has `noconflicts`, or where another endpoint cut it off
 /// (section 3.2), and comes back all the same with a version that was made upon it.
-async fn issued(bench: &Bench, feed: &FeedRecord, ids: &[SyncId]) -> Result<Issued, RoundError> {
+async fn issued(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    ids: &[SyncId],
+) -> Result<Issued, RoundError> {
     let own = bench.store.endpoint().clone();
     // A purged feed of this name left how often items were updated in it at most.
     let state = bench.store.state(&feed.name).await?;

@@ -1,9 +1,9 @@
 //! Asking the hub of an upstream: one POST, and redirects to another hub.
 
-use crate::fetch::{Call, CallRequest, Called, FetchError, PauseRequest, Sent, read_url};
+use crate::fetch::{Call, CallBody, CallRequest, Called, FetchError, PauseRequest, read_url};
 use crate::model::{HubSubscription, SubscriptionKeys, Time};
 use crate::websub::subscriber::LEASE_ASKED;
-use crate::websub::{FORM_TYPE, Request, Secret};
+use crate::websub::{FORM_TYPE, HubRequest, Secret};
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, header};
@@ -47,25 +47,25 @@ pub fn mint() -> Option<SubscriptionKeys> {
 }
 
 /// The request to subscribe, or to end it.
-pub fn request(subscription: &HubSubscription, begin: bool) -> Option<Request> {
+pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest> {
     let keys = &subscription.keys;
     let callback = Url::parse(&format!("{}/{}", subscription.callbacks, keys.token)).ok()?;
     let topic = subscription.topic.clone();
     if !begin {
-        return Some(Request::Unsubscribe { topic, callback });
+        return Some(HubRequest::Unsubscribe { topic, callback });
     }
     let secret = Secret::new(&keys.secret).ok();
-    Some(Request::Subscribe { topic, callback, lease: Some(LEASE_ASKED.as_secs()), secret })
+    Some(HubRequest::Subscribe { topic, callback, lease: Some(LEASE_ASKED.as_secs()), secret })
 }
 
 /// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
 /// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
 /// guard.
-pub async fn ask(call: Call, hub: String, request: Request, now: Time) -> Result<(), Failed> {
+pub async fn ask(call: Call, hub: String, request: HubRequest, now: Time) -> Result<(), Failed> {
     let mut url = read_url(&hub).map_err(|refusal| FetchError::Refused { hop: 0, refusal })?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
-    let sent = Sent { headers, body: Bytes::from(request.write()) };
+    let sent = CallBody { headers, body: Bytes::from(request.write()) };
     for _ in 0..=MAX_HUB_REDIRECTS {
         let send = Some(sent.clone());
         let asked = CallRequest { url: url.clone(), send, answer: ANSWER_LIMIT, now };
@@ -131,7 +131,7 @@ mod tests {
             assert_eq!(&sent.body[..], b"hub.mode=publish");
             async move { Ok(called) }
         }));
-        let result = ask(call, "https://hub.example/a".to_owned(), Request::Publish, NOW).await;
+        let result = ask(call, "https://hub.example/a".to_owned(), HubRequest::Publish, NOW).await;
         let calls = calls.lock().unwrap().clone();
         (result, calls)
     }
@@ -181,9 +181,9 @@ mod tests {
         let callbacks = "https://gateway.example/websub/callback";
         let subscription = subscriber::begin(&found, one.clone(), callbacks, None, NOW);
         let text = request(&subscription, true).unwrap().write();
-        assert_eq!(Request::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
+        assert_eq!(HubRequest::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
         let end = request(&subscription, false).unwrap();
-        assert!(matches!(end, Request::Unsubscribe { .. }));
+        assert!(matches!(end, HubRequest::Unsubscribe { .. }));
     }
 }

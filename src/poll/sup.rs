@@ -1,8 +1,8 @@
 //! Reading the SUP documents of publishers: one request that asks for all their feeds.
 
-use crate::fetch::{Answer, Fetch, FetchError, FetchRequest, Validators};
+use crate::fetch::{Fetch, FetchAnswer, FetchError, FetchRequest, Validators};
 use crate::model::{SupId, Time};
-use crate::sup::{Document, ReadError, read_of};
+use crate::sup::{ReadError, SupDocument, read_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -53,7 +53,7 @@ impl Question {
     }
 
     /// Asks; `None` where nothing has changed since the last answer.
-    pub async fn ask(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Document>, SupError> {
+    pub async fn ask(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupDocument>, SupError> {
         let request = FetchRequest {
             url: self.address.clone(),
             start: None,
@@ -64,8 +64,8 @@ impl Question {
         };
         let fetched = fetch.clone().oneshot(request).await?;
         let document = match fetched.answer {
-            Answer::NotModified | Answer::Same => return Ok(None),
-            Answer::Document(document) => document,
+            FetchAnswer::NotModified | FetchAnswer::Same => return Ok(None),
+            FetchAnswer::Document(document) => document,
         };
         let (bytes, only) = (document.bytes, self.only.clone());
         // One of a million feeds takes a while.

@@ -8,7 +8,7 @@ mod probes;
 mod restart;
 
 use super::*;
-use crate::fetch::{Blame, FetchError};
+use crate::fetch::{FetchBlame, FetchError};
 use crate::model::{EventKind, FeedStanding, Time};
 use double::*;
 use gateway::*;
@@ -23,7 +23,7 @@ fn later(seconds: u64) -> Time {
 async fn a_new_feed_is_polled_at_once_and_its_change_committed() {
     let gateway = Gateway::with_news("one").await;
     let status = gateway.status();
-    assert_eq!(status.polls[0].outcome, Outcome::Changed);
+    assert_eq!(status.polls[0].outcome, PollEnding::Changed);
     assert_eq!(status.polls[0].counts.get(&EventKind::Created), Some(&1));
     assert_eq!(gateway.store.writes().0, 1);
     let next = status.next.unwrap();
@@ -34,15 +34,15 @@ async fn a_new_feed_is_polled_at_once_and_its_change_committed() {
 #[tokio::test]
 async fn unchanged_polls_write_nothing() {
     let gateway = Gateway::with_news("one").await;
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     // Another validator, the same bytes.
     gateway.publisher.says("one", "2");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     // Other bytes over the wire, the same once decompressed.
     gateway.publisher.says("one ", "3");
     let report = gateway.poll().await;
-    assert_eq!(report.outcome, Outcome::Unchanged);
+    assert_eq!(report.outcome, PollEnding::Unchanged);
     assert_eq!(report.until, gateway.store.state_of("news").tick);
     let status = gateway.status();
     assert_eq!((status.totals.polls(), status.totals.not_modified), (5, 2));
@@ -56,7 +56,7 @@ async fn unchanged_polls_write_nothing() {
 async fn a_document_that_changes_nothing_is_not_judged_twice() {
     let gateway = Gateway::with_news("one").await;
     gateway.publisher.says("one, trivial", "2");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     gateway.publisher.says("one, trivial", "3");
     gateway.poll().await;
     let asked = gateway.publisher.asked.lock().unwrap();
@@ -67,7 +67,7 @@ async fn a_document_that_changes_nothing_is_not_judged_twice() {
 #[tokio::test]
 async fn what_is_pending_is_decided_when_it_is_ripe_and_not_before() {
     let gateway = Gateway::with_news("something missing").await;
-    assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
+    assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
     assert_eq!(gateway.status().next.unwrap().at, later(600));
     gateway.poll().await;
     assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0]);
@@ -86,7 +86,7 @@ async fn what_is_pending_is_decided_when_it_is_ripe_and_not_before() {
 async fn a_salvaged_document_confirms_nothing_and_leaves_no_validators() {
     let gateway = Gateway::with_news("missing, salvaged").await;
     gateway.clock.set(later(601));
-    assert_eq!(gateway.poll().await.outcome, Outcome::Unchanged);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0]);
     assert!(gateway.publisher.asked.lock().unwrap().iter().all(|r| r.validators.is_empty()));
 }
@@ -104,7 +104,7 @@ async fn a_held_document_is_told() {
     gateway.publisher.says("empty", "2");
     let report = gateway.poll().await;
     let held = Some("empty: it is empty");
-    assert_eq!((report.outcome, report.held.as_deref()), (Outcome::Unchanged, held));
+    assert_eq!((report.outcome, report.held.as_deref()), (PollEnding::Unchanged, held));
     // A poll that finds the same tells it too.
     assert_eq!(gateway.poll().await.held.as_deref(), held);
     let status = gateway.status();
@@ -122,7 +122,7 @@ async fn a_held_document_is_asked_for_whole_and_judged_again() {
     let before = gateway.store.writes().0;
     for polls in 1..=2 {
         let report = gateway.poll().await;
-        assert_eq!(report.outcome, Outcome::Unchanged);
+        assert_eq!(report.outcome, PollEnding::Unchanged);
         assert_eq!(gateway.store.writes().0, before + polls);
     }
     {
@@ -133,9 +133,9 @@ async fn a_held_document_is_asked_for_whole_and_judged_again() {
     // The last good document heals it, though the state has its fingerprint.
     gateway.publisher.says("one", "1");
     let report = gateway.poll().await;
-    assert_eq!((report.outcome, report.held), (Outcome::Changed, None));
+    assert_eq!((report.outcome, report.held), (PollEnding::Changed, None));
     // From then on the gate is shut again.
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
 }
 
 /// After a restart nothing but the store tells that the last document was only a part.
@@ -175,7 +175,7 @@ async fn a_held_document_is_judged_again_though_it_is_the_same() {
     // Once it has healed, the unchanged gate is there again.
     gateway.publisher.says("one", "3");
     assert_eq!(gateway.poll().await.held, None);
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
 }
 
 #[tokio::test]
@@ -196,9 +196,9 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
     ] {
         gateway.publisher.fails(error.clone());
         let report = gateway.poll().await;
-        assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(error.to_string())));
+        assert_eq!((report.outcome, report.error), (PollEnding::Failed, Some(error.to_string())));
         let status = gateway.status();
-        assert_eq!(status.failure.as_ref().map(|f| f.blame), Some(Blame::Upstream));
+        assert_eq!(status.failure.as_ref().map(|f| f.blame), Some(FetchBlame::Upstream));
         assert_eq!(status.failure.unwrap().status, error.status());
         let wait = status.next.unwrap().at.since(NOW).as_secs();
         assert!(wait >= seconds && wait <= seconds * 11 / 10, "{error}: {wait}");
@@ -207,7 +207,7 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
     assert_eq!(gateway.store.state_of("news"), before);
 
     gateway.publisher.says("one", "1");
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     let status = gateway.status();
     assert_eq!((status.failures, status.failure), (0, None));
 }
@@ -215,9 +215,9 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
 #[tokio::test]
 async fn a_web_page_is_a_failure_and_its_validators_are_not_kept() {
     let gateway = Gateway::with_news("login").await;
-    assert_eq!(gateway.status().polls[0].outcome, Outcome::Failed);
+    assert_eq!(gateway.status().polls[0].outcome, PollEnding::Failed);
     gateway.publisher.says("one", "1");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
 #[tokio::test]
@@ -225,10 +225,10 @@ async fn a_judge_that_panics_costs_one_poll() {
     let gateway = Gateway::with_news("one").await;
     gateway.publisher.says("panic", "2");
     let report = gateway.poll().await;
-    assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(gateway.status().failure.unwrap().blame, Blame::Gateway);
+    assert_eq!(report.outcome, PollEnding::Failed);
+    assert_eq!(gateway.status().failure.unwrap().blame, FetchBlame::Gateway);
     gateway.publisher.says("two", "3");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
 #[tokio::test]
@@ -236,14 +236,14 @@ async fn a_conflict_is_decided_anew() {
     let gateway = Gateway::with_news("one").await;
     gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; 2];
     gateway.publisher.says("two", "2");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     assert_eq!(gateway.store.state_of("news").revision.0, 4);
 
     let attempts = usize::try_from(MAX_COMMIT_ATTEMPTS).unwrap();
     gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; attempts];
     gateway.publisher.says("three", "3");
     let report = gateway.poll().await;
-    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.outcome, PollEnding::Failed);
     assert!(report.error.unwrap().contains("5 times"));
 }
 
@@ -255,7 +255,7 @@ async fn a_commit_of_unknown_fate_is_looked_up() {
         gateway.store.shelf.lock().unwrap().trouble = vec![trouble];
         gateway.publisher.says(text, text);
         let report = gateway.poll().await;
-        assert_eq!(report.outcome, Outcome::Changed);
+        assert_eq!(report.outcome, PollEnding::Changed);
         assert_eq!(report.counts.get(&EventKind::Created), Some(&1));
         assert_eq!(gateway.store.writes().0, before + 1, "{text}");
         assert_eq!(report.until, gateway.store.state_of("news").tick);
@@ -281,7 +281,7 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     publisher.gate.as_ref().unwrap().add_permits(2);
     for answer in [first, second] {
         let report = answer.await.unwrap().unwrap();
-        assert_ne!(report.outcome, Outcome::Failed);
+        assert_ne!(report.outcome, PollEnding::Failed);
         assert_eq!(Some(gateway.store.state_of("news").tick), Some(report.until));
     }
     assert_eq!(gateway.store.state_of("news").body, xxhash_rust::xxh3::xxh3_128(b"new"));
@@ -298,7 +298,7 @@ async fn poll_now_does_not_wait_for_backoff_or_for_the_host() {
     let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
     gateway.polls("news", 1).await;
     publisher.says("one", "1");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     assert_eq!(gateway.poller.poll_now(&name("other")).await, Err(PollError::Unknown));
 }
 
@@ -449,12 +449,12 @@ async fn a_round_over_the_network() {
         gateway.polls("news", 1).await;
         if !expected {
             let failure = gateway.status().failure.unwrap();
-            assert_eq!(failure.blame, Blame::Operator);
+            assert_eq!(failure.blame, FetchBlame::Operator);
             assert!(failure.error.contains("polling.allow_private"), "{}", failure.error);
             continue;
         }
-        assert_eq!(gateway.status().polls[0].outcome, Outcome::Changed);
-        assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+        assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
+        assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
         let next = gateway.status().next.unwrap();
         assert!(next.at >= later(3600) && next.reason.contains("Cache-Control"), "{next:?}");
     }

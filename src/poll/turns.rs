@@ -28,14 +28,14 @@ const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<ou
 
 /// What judging a document takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
+pub enum JudgeCost {
     /// Little.
     Usual,
     /// Much of everything; so many entries in the document, about.
     Large(usize),
 }
 
-impl Weight {
+impl JudgeCost {
     /// Of a document and of the feed that it is compared with.
     pub fn of(state: Option<&FeedState>, document: &[u8]) -> Self {
         let entries = entries(document);
@@ -76,22 +76,22 @@ impl Default for Turns {
 
 /// A turn, until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct JudgeTurn {
     place: OwnedSemaphorePermit,
     is_large: bool,
 }
 
 impl Turns {
     /// Waits for a turn.
-    pub async fn take(&self, weight: Weight) -> Result<Turn, AcquireError> {
-        let is_large = weight != Weight::Usual;
+    pub async fn take(&self, weight: JudgeCost) -> Result<JudgeTurn, AcquireError> {
+        let is_large = weight != JudgeCost::Usual;
         let turns = if is_large { &self.large } else { &self.usual };
-        Ok(Turn { place: Arc::clone(turns).acquire_owned().await?, is_large })
+        Ok(JudgeTurn { place: Arc::clone(turns).acquire_owned().await?, is_large })
     }
 
     /// Waits for work that is done in a turn. A usual turn is lent to others after [`PATIENCE`], as far
     /// as [`MAX_OVERDUE`] allows.
-    pub async fn wait<T>(&self, turn: &mut Turn, work: impl Future<Output = T>) -> T {
+    pub async fn wait<T>(&self, turn: &mut JudgeTurn, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         if !turn.is_large {
             tokio::select! {
@@ -120,13 +120,13 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let large = Weight::of(None, entry.repeat(many).as_bytes());
-            assert!(matches!(large, Weight::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(Weight::of(None, entry.repeat(many / 2).as_bytes()), Weight::Usual);
+            let large = JudgeCost::of(None, entry.repeat(many).as_bytes());
+            assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
+            assert_eq!(JudgeCost::of(None, entry.repeat(many / 2).as_bytes()), JudgeCost::Usual);
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(Weight::of(None, &wide), Weight::Large(_)));
-        assert!(matches!(Weight::of(None, &[b' '; LARGE_BYTES + 1]), Weight::Large(0)));
+        assert!(matches!(JudgeCost::of(None, &wide), JudgeCost::Large(_)));
+        assert!(matches!(JudgeCost::of(None, &[b' '; LARGE_BYTES + 1]), JudgeCost::Large(0)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -135,13 +135,13 @@ mod tests {
         for _ in 0..MAX_OVERDUE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let mut turn = turns.take(Weight::Usual).await.unwrap();
+                let mut turn = turns.take(JudgeCost::Usual).await.unwrap();
                 turns.wait(&mut turn, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
         for _ in 0..3 {
-            let turn = timeout(2 * PATIENCE, turns.take(Weight::Usual)).await;
+            let turn = timeout(2 * PATIENCE, turns.take(JudgeCost::Usual)).await;
             let mut turn = turn.expect("a turn was lent").unwrap();
             turns.wait(&mut turn, async {}).await;
         }
@@ -149,24 +149,25 @@ mod tests {
         for _ in 0..MAX_JUDGED_AT_ONCE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let mut turn = turns.take(Weight::Usual).await.unwrap();
+                let mut turn = turns.take(JudgeCost::Usual).await.unwrap();
                 turns.wait(&mut turn, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
-        assert!(timeout(LONG, turns.take(Weight::Usual)).await.is_err());
+        assert!(timeout(LONG, turns.take(JudgeCost::Usual)).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_documents_take_one_turn_after_another_and_no_other() {
         let turns = Turns::default();
-        let mut first = turns.take(Weight::Large(20_000)).await.unwrap();
+        let mut first = turns.take(JudgeCost::Large(20_000)).await.unwrap();
         assert!(timeout(LONG, turns.wait(&mut first, pending::<()>())).await.is_err());
-        assert!(turns.take(Weight::Large(20_000)).now_or_never().is_none(), "it is not lent");
-        let usual = |_| turns.take(Weight::Usual).now_or_never().expect("a turn is free").unwrap();
-        let all: Vec<Turn> = (0..MAX_JUDGED_AT_ONCE).map(usual).collect();
-        assert!(turns.take(Weight::Usual).now_or_never().is_none());
+        assert!(turns.take(JudgeCost::Large(20_000)).now_or_never().is_none(), "it is not lent");
+        let usual =
+            |_| turns.take(JudgeCost::Usual).now_or_never().expect("a turn is free").unwrap();
+        let all: Vec<JudgeTurn> = (0..MAX_JUDGED_AT_ONCE).map(usual).collect();
+        assert!(turns.take(JudgeCost::Usual).now_or_never().is_none());
         drop((first, all));
-        assert!(turns.take(Weight::Large(0)).now_or_never().is_some());
+        assert!(turns.take(JudgeCost::Large(0)).now_or_never().is_some());
     }
 }

@@ -4,7 +4,7 @@
 //! document to the next until there is none, until they repeat, or until a limit.
 
 use crate::fetch::Retry;
-use crate::model::{Backfill, FeedDocument, Older, Time, Trail, WalkStanding};
+use crate::model::{ArchiveLayout, Backfill, FeedDocument, Older, Time, WalkStanding};
 use std::time::Duration;
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -38,9 +38,9 @@ const SECOND: u32 = 2;
 
 /// What a document says of those before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Signpost {
+pub struct ArchiveLinks {
     /// The next older one.
-    pub older: Option<(Trail, String)>,
+    pub older: Option<(ArchiveLayout, String)>,
     /// A fingerprint of what it lists.
     pub lists: u64,
     /// Whether it lists anything.
@@ -49,10 +49,10 @@ pub struct Signpost {
     pub gone: Vec<u64>,
 }
 
-impl Signpost {
+impl ArchiveLinks {
     /// What a document says. `url`: the address that was asked for it; `trail`: how its neighbours
     /// are laid out, where that is known.
-    pub fn of(document: &FeedDocument<'_>, url: &str, trail: Option<Trail>) -> Self {
+    pub fn of(document: &FeedDocument<'_>, url: &str, trail: Option<ArchiveLayout>) -> Self {
         let mut hash = Xxh3::new();
         for entry in &document.entries {
             let name = entry.native_id.as_deref().or(entry.link.as_deref());
@@ -60,19 +60,19 @@ impl Signpost {
             hash.update(&[0]);
         }
         let walked = match trail {
-            Some(Trail::Archives) => Some(Older::Archives),
-            Some(Trail::Pages) => Some(Older::Pages),
-            Some(Trail::Numbered) | None => None,
+            Some(ArchiveLayout::Archives) => Some(Older::Archives),
+            Some(ArchiveLayout::Pages) => Some(Older::Pages),
+            Some(ArchiveLayout::Numbered) | None => None,
         };
         let linked = document.head.links.older(walked).map(|(layout, at)| match layout {
-            Older::Archives => (Trail::Archives, at.to_owned()),
-            Older::Pages => (Trail::Pages, at.to_owned()),
+            Older::Archives => (ArchiveLayout::Archives, at.to_owned()),
+            Older::Pages => (ArchiveLayout::Pages, at.to_owned()),
         });
         let generator = document.head.generator.as_deref().unwrap_or_default();
         let is_word_press = generator.to_ascii_lowercase().contains("wordpress");
-        let numbered = || Some((Trail::Numbered, next_number(url)?));
+        let numbered = || Some((ArchiveLayout::Numbered, next_number(url)?));
         let older = match trail {
-            Some(Trail::Numbered) => numbered(),
+            Some(ArchiveLayout::Numbered) => numbered(),
             Some(_) => linked,
             None => linked.or_else(|| numbered().filter(|_| is_word_press)),
         };
@@ -109,7 +109,7 @@ pub fn mark(text: &str) -> u64 {
 }
 
 /// The feed's own document was read: where the walk goes from there.
-pub fn set_out(walk: &mut Backfill, signpost: Signpost, now: Time) {
+pub fn set_out(walk: &mut Backfill, signpost: ArchiveLinks, now: Time) {
     walk.failures = 0;
     walk.note = None;
     remember(walk, signpost.lists);
@@ -121,7 +121,7 @@ pub fn set_out(walk: &mut Backfill, signpost: Signpost, now: Time) {
 }
 
 /// An older document was read and taken in.
-pub fn go_on(walk: &mut Backfill, signpost: Signpost, (taken, known): (u32, u32), now: Time) {
+pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, (taken, known): (u32, u32), now: Time) {
     walk.failures = 0;
     walk.note = None;
     walk.documents = walk.documents.saturating_add(1);
@@ -131,7 +131,7 @@ pub fn go_on(walk: &mut Backfill, signpost: Signpost, (taken, known): (u32, u32)
     let repeats = walk.marks.contains(&signpost.lists);
     remember(walk, signpost.lists);
     // There are sites that answer any page with the first or the last one.
-    let pages = walk.trail != Some(Trail::Archives);
+    let pages = walk.trail != Some(ArchiveLayout::Archives);
     if pages && (repeats || !signpost.has_entries) {
         return end(walk, WalkStanding::Done, "the pages came to their end", now);
     }
@@ -141,7 +141,7 @@ pub fn go_on(walk: &mut Backfill, signpost: Signpost, (taken, known): (u32, u32)
     }
 }
 
-fn go_to(walk: &mut Backfill, trail: Trail, next: String, now: Time) {
+fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     if next.len() > MAX_ADDRESS {
         let note = format!(
             "the next older document has an address of {} bytes, the limit is {MAX_ADDRESS}",
@@ -187,7 +187,7 @@ pub fn fail(
 ) -> Option<Duration> {
     walk.failures = walk.failures.saturating_add(1);
     let is_absent = matches!(status, Some(404 | 410));
-    if is_absent && walk.trail == Some(Trail::Numbered) && walk.next.is_some() {
+    if is_absent && walk.trail == Some(ArchiveLayout::Numbered) && walk.next.is_some() {
         end(walk, WalkStanding::Done, "the pages came to their end", now);
         return None;
     }

@@ -1,13 +1,13 @@
 //! What becomes of an item that is missing.
 
-use super::draft::{Draft, Said};
+use super::draft::{ChangeDraft, EventDetails};
 use super::waiting;
-use crate::judge::{self, Conclusion, Scene};
-use crate::model::{Absence, Doubts, EventKind, Evidence, Known, Markup, Standing, Time};
+use crate::judge::{self, Conclusion, JudgeInput};
+use crate::model::{Absence, Doubts, EventKind, Evidence, ItemStatus, LedgerEntry, Markup, Time};
 
 /// Concludes from an item's absence; false where it is too early.
 pub(super) fn conclude(
-    draft: &mut Draft<'_>,
+    draft: &mut ChangeDraft<'_>,
     at: usize,
     absence: &Absence,
     observations: u32,
@@ -32,15 +32,17 @@ pub(super) fn conclude(
                 draft.come_out(at, said);
             }
             draft.change(at, |item| {
-                item.standing = Standing::Retired { since: now };
+                item.standing = ItemStatus::Retired { since: now };
                 item.absence = None;
             });
-            draft.event(at, Said::new(EventKind::Retired, words));
+            draft.event(at, EventDetails::new(EventKind::Retired, words));
         }
         Conclusion::Delete => {
-            let said =
-                Said { seen_gone: Some(absence.since), ..Said::new(EventKind::Deleted, words) };
-            draft.update(at, Standing::Deleted { since: now }, None, said);
+            let said = EventDetails {
+                seen_gone: Some(absence.since),
+                ..EventDetails::new(EventKind::Deleted, words)
+            };
+            draft.update(at, ItemStatus::Deleted { since: now }, None, said);
         }
     }
     true
@@ -50,9 +52,9 @@ pub(super) fn conclude(
 /// that ended the hold. It slid off meanwhile: it is retired at once. Where the document lists every
 /// item it was taken away, which is confirmed as always, or not told at all.
 pub(super) fn seen_while_held(
-    draft: &mut Draft<'_>,
-    scene: &Scene<'_>,
-    known: Known,
+    draft: &mut ChangeDraft<'_>,
+    scene: &JudgeInput<'_>,
+    known: LedgerEntry,
     markup: Markup,
     since: Time,
 ) {
@@ -75,15 +77,15 @@ pub(super) fn seen_while_held(
     };
     let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, now);
     let (standing, absence) = match conclusion {
-        Conclusion::Wait => (Standing::Current, Some(absence)),
-        Conclusion::Retire => (Standing::Retired { since: now }, None),
+        Conclusion::Wait => (ItemStatus::Current, Some(absence)),
+        Conclusion::Retire => (ItemStatus::Retired { since: now }, None),
         Conclusion::Delete => return,
     };
     let retired = absence.is_none();
     let reason = format!("seen at {since} while the feed was held, and gone from it since");
-    let known = Known { standing, absence, ..known };
-    let at = draft.create(known, markup, Said::new(EventKind::Created, reason));
+    let known = LedgerEntry { standing, absence, ..known };
+    let at = draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
     if retired {
-        draft.event(at, Said::new(EventKind::Retired, gone));
+        draft.event(at, EventDetails::new(EventKind::Retired, gone));
     }
 }

@@ -1,21 +1,21 @@
 //! What missing items' own addresses answered, to one commit.
 
-use super::draft::Draft;
-use super::{Round, Verdict, absent};
-use crate::judge::probe::{Answer, Replies, answers, taken};
-use crate::model::{Absence, Standing};
+use super::draft::ChangeDraft;
+use super::{Observation, Verdict, absent};
+use crate::judge::probe::{ProbeVerdict, Replies, answers, taken};
+use crate::model::{Absence, ItemStatus};
 use std::collections::HashMap;
 
 /// Takes in what a round of asking heard: `same` full observations were made since the last commit.
 /// Those who were asked about keep them; the others begin a new count. Answers about items that are not missing any more are dropped. While a document is held,
 /// answers are kept and nothing is concluded.
-pub fn answered(round: &Round<'_>, replies: &Replies, same: u32) -> Verdict {
+pub fn answered(round: &Observation<'_>, replies: &Replies, same: u32) -> Verdict {
     let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let heard: HashMap<_, Answer> = answers(snapshot, replies).into_iter().collect();
-    let missing = |absence: &Option<Absence>, standing: &Standing| {
-        absence.clone().filter(|_| *standing == Standing::Current)
+    let heard: HashMap<_, ProbeVerdict> = answers(snapshot, replies).into_iter().collect();
+    let missing = |absence: &Option<Absence>, standing: &ItemStatus| {
+        absence.clone().filter(|_| *standing == ItemStatus::Current)
     };
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     let mut news = false;
     for (at, known) in snapshot.known.iter().enumerate() {
         let Some(mut absence) = missing(&known.absence, &known.standing) else { continue };

@@ -6,11 +6,11 @@
 //! reader view. Nothing else is concluded from such a document: what is known is newer, no absence
 //! is judged, and nothing is held.
 
-use super::draft::{Draft, Said};
+use super::draft::{ChangeDraft, EventDetails};
 use super::newcomer::newcomer;
-use super::{ITEMS_LIMIT, RecordError, Round, Verdict, kept_out, mint};
+use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, kept_out, mint};
 use crate::identity::{self, hostless, plain_link};
-use crate::model::{EventKind, FeedDocument, Known, Standing, SyncId};
+use crate::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// What an older document brought.
@@ -27,10 +27,10 @@ pub struct Backfilled {
 /// Takes in an older document. `is_gone`: whether a newer document said that the entry of this id
 /// was deleted.
 pub fn backfill(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     document: &FeedDocument<'_>,
     is_gone: impl Fn(&str) -> bool,
-) -> Result<Backfilled, RecordError> {
+) -> Result<Backfilled, ObservationError> {
     let Some(snapshot) = round.snapshot else { return Ok(Backfilled::default()) };
     // What was redacted stands in older documents as well.
     let rest = kept_out::without(snapshot, document);
@@ -54,9 +54,9 @@ pub fn backfill(
     }
     let total = snapshot.known.len() + fresh.len();
     if total > ITEMS_LIMIT {
-        return Err(RecordError::TooManyItems { found: total, limit: ITEMS_LIMIT });
+        return Err(ObservationError::TooManyItems { found: total, limit: ITEMS_LIMIT });
     }
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     draft.seals_now = !fresh.is_empty();
     let mut keys = identity::Keys::new(snapshot.known.iter().map(|k| k.native.clone()));
     let mut used: HashSet<SyncId> = snapshot.known.iter().map(|k| k.id.clone()).collect();
@@ -68,13 +68,13 @@ pub fn backfill(
         let key = keys.take(entry, native);
         let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
         used.insert(id.clone());
-        let known = Known {
-            standing: Standing::Retired { since: round.now },
+        let known = LedgerEntry {
+            standing: ItemStatus::Retired { since: round.now },
             ..newcomer(entry, native, &key, id, |taken| left.contains(taken), &draft)
         };
         let markup = crate::parse::own(document, entry);
         let reason = "in an older document of its publisher";
-        draft.create(known, markup, Said::new(EventKind::Backfilled, reason));
+        draft.create(known, markup, EventDetails::new(EventKind::Backfilled, reason));
         taken = taken.saturating_add(1);
     }
     Ok(Backfilled { verdict: draft.into_verdict(None), taken, known: found })
@@ -89,7 +89,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(known: &'a [Known]) -> Self {
+    fn of(known: &'a [LedgerEntry]) -> Self {
         let mut index =
             Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
         for item in known {

@@ -1,10 +1,10 @@
 //! What a document adds to what has been learned of its feed.
 
-use crate::judge::{Scene, Window};
+use crate::judge::{JudgeInput, WindowShift};
 use crate::model::{Character, Evidence};
 
 /// Learns from a full document.
-pub(super) fn learn(character: &mut Character, scene: &Scene<'_>, window: &Window) {
+pub(super) fn learn(character: &mut Character, scene: &JudgeInput<'_>, window: &WindowShift) {
     let found = u32::try_from(scene.document.entries.len()).unwrap_or(u32::MAX);
     character.documents = character.documents.saturating_add(1);
     character.largest = character.largest.max(found);

@@ -1,12 +1,12 @@
 //! A document's entries beside the items that they are.
 
-use super::Round;
+use super::Observation;
 use super::moved::PARENT;
-use crate::diff::{self, Lesson, Look, Portrait, References, Swept, Varied};
-use crate::identity::Pair;
+use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, ReferenceRules, Swept, Varied};
+use crate::identity::MatchedEntry;
 use crate::model::{
-    Entry, FeedDocument, FeedNoise, Ignore, Known, NoiseClass, NoiseClasses, Restless, Snapshot,
-    Time, Unseen, WaitCause, Waiting,
+    Entry, FeedDocument, FeedNoise, Ignore, LedgerEntry, NoiseClass, NoiseClasses, Restless,
+    Snapshot, Time, Unseen, WaitCause, WaitingChange,
 };
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -14,13 +14,13 @@ use xxhash_rust::xxh3::Xxh3;
 /// Every pair compared, and what was learned of the feed.
 pub(super) struct Comparison {
     /// Of each pair what differs; `None` where its bytes are the same.
-    pub(super) pairs: Vec<Option<Compared>>,
+    pub(super) pairs: Vec<Option<ChangedEntry>>,
     /// What is known of the feed's noise from now on.
     pub(super) noise: FeedNoise,
 }
 
 /// An entry that differs from its item.
-pub(super) struct Compared {
+pub(super) struct ChangedEntry {
     /// Whether its bytes are the same after all, and only how it is looked at is not.
     pub(super) same_bytes: bool,
     prints: Vec<(u64, u64)>,
@@ -46,7 +46,7 @@ pub(super) struct Compared {
     pub(super) is_elsewhere: bool,
 }
 
-impl Compared {
+impl ChangedEntry {
     /// Whether a reader sees a change.
     pub(super) fn is_change(&self) -> bool {
         !self.names.is_empty()
@@ -76,7 +76,7 @@ impl Compared {
     }
 
     /// Makes the item what the entry is now.
-    pub(super) fn settle(self, item: &mut Known, now: Time) {
+    pub(super) fn settle(self, item: &mut LedgerEntry, now: Time) {
         let is_change = self.is_change();
         item.prints = self.prints;
         item.bytes = self.bytes;
@@ -103,7 +103,7 @@ impl Compared {
         let fields = self.masked.join(", ");
         let Some(due) = self.due else {
             // What turned out to be noise in all items has not to come out of this one.
-            let is_it = |waiting: &mut Waiting| {
+            let is_it = |waiting: &mut WaitingChange| {
                 waiting.cause == WaitCause::Mask && waiting.fields == fields
             };
             noise.waiting.take_if(is_it);
@@ -114,7 +114,7 @@ impl Compared {
             Some(_) => {}
             None => {
                 let cause = WaitCause::Mask;
-                noise.waiting = Some(Waiting { cause, since: now, due, fields });
+                noise.waiting = Some(WaitingChange { cause, since: now, due, fields });
             }
         }
     }
@@ -122,16 +122,16 @@ impl Compared {
 
 /// Compares every entry with its item.
 pub(super) fn compare(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
-    pairs: &[Pair],
+    pairs: &[MatchedEntry],
 ) -> Comparison {
     let old = &snapshot.state.noise;
     let ignore = Ignored::new(&round.options.ignore, old);
     let same_family = snapshot.state.format.family() == document.format.family();
-    let seen: Vec<Option<Beside<'_>>> =
-        pairs.iter().map(|pair| Beside::new(snapshot, document, *pair, &ignore)).collect();
+    let seen: Vec<Option<ItemComparison<'_>>> =
+        pairs.iter().map(|pair| ItemComparison::new(snapshot, document, *pair, &ignore)).collect();
     let mut noise = old.clone();
     noise.ignored = ignore.print;
     if same_family {
@@ -147,12 +147,12 @@ pub(super) fn compare(
         }
         diff::sweep(&mut noise, &swept, pairs.len(), round.now);
     }
-    let is_stamped = |beside: &Beside<'_>| beside.entry.updated != beside.known.updated;
+    let is_stamped = |beside: &ItemComparison<'_>| beside.entry.updated != beside.known.updated;
     let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
-    let learn = |noise: &FeedNoise| -> Vec<Option<Lesson>> {
+    let learn = |noise: &FeedNoise| -> Vec<Option<MaskUpdate>> {
         let volatile = diff::volatile(noise);
-        let learn = |beside: &Beside<'_>| {
-            diff::learn(&Look {
+        let learn = |beside: &ItemComparison<'_>| {
+            diff::learn(&MaskInput {
                 portrait: &beside.portrait,
                 few: beside.few.as_ref(),
                 known: beside.known,
@@ -203,7 +203,12 @@ impl<'a> Ignored<'a> {
 
     /// Leaves out of what changed what the operator ignores, and what only appears because the
     /// operator ignores it no more.
-    fn settle(&self, portrait: &Portrait<'_>, beside: (&Entry<'_>, &Known), changed: &mut Changed) {
+    fn settle(
+        &self,
+        portrait: &Fingerprint<'_>,
+        beside: (&Entry<'_>, &LedgerEntry),
+        changed: &mut Changed,
+    ) {
         let (entry, known) = beside;
         let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
         for field in &entry.fields {
@@ -222,7 +227,7 @@ type Changed = BTreeSet<u64>;
 
 /// Leaves out of what changed the shape of an item that was known before items of collections had one,
 /// and the members that the shape stands in for.
-fn unless_shaped(portrait: &Portrait<'_>, known: &Known, changed: &mut Changed) {
+fn unless_shaped(portrait: &Fingerprint<'_>, known: &LedgerEntry, changed: &mut Changed) {
     let had = |path: u64| known.prints.iter().any(|print| print.0 == path);
     let shapes = portrait.seen.iter().filter(|seen| diff::is_of_shape(seen.path));
     let new: Vec<u64> = shapes.map(|seen| seen.print.0).filter(|path| !had(*path)).collect();
@@ -235,21 +240,21 @@ fn unless_shaped(portrait: &Portrait<'_>, known: &Known, changed: &mut Changed) 
 }
 
 /// An entry beside its item.
-struct Beside<'a> {
+struct ItemComparison<'a> {
     entry: &'a Entry<'a>,
-    known: &'a Known,
-    portrait: Portrait<'a>,
+    known: &'a LedgerEntry,
+    portrait: Fingerprint<'a>,
     /// How it looks with few references by name resolved, where something may be known so.
-    few: Option<Portrait<'a>>,
+    few: Option<Fingerprint<'a>>,
     bytes: u64,
     changed: BTreeSet<u64>,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> ItemComparison<'a> {
     fn new(
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
-        pair: Pair,
+        pair: MatchedEntry,
         ignore: &Ignored<'_>,
     ) -> Option<Self> {
         let entry = document.entries.get(pair.entry)?;
@@ -260,7 +265,7 @@ impl<'a> Beside<'a> {
             return None;
         }
         let same_family = snapshot.state.format.family() == document.format.family();
-        let changed = |portrait: &Portrait<'_>| {
+        let changed = |portrait: &Fingerprint<'_>| {
             let mut changed = if same_family {
                 diff::changed(&known.prints, &portrait.prints)
             } else {
@@ -276,7 +281,7 @@ impl<'a> Beside<'a> {
         let is_old = known.noise.few_references;
         let may_be_few = is_old || diff::has_few_references(&snapshot.state.noise);
         let few = (portrait.has_more && may_be_few)
-            .then(|| diff::portrait_by(References::Few, entry, ignore.list));
+            .then(|| diff::portrait_by(ReferenceRules::Few, entry, ignore.list));
         let mut differs = changed(&portrait);
         if let Some(few) = few.as_ref().filter(|_| is_old && !differs.is_empty()) {
             // What is as it was in either way of reading was not changed by its publisher.
@@ -290,12 +295,12 @@ impl<'a> Beside<'a> {
     }
 
     /// What differs, as it was taken.
-    fn compared(self, lesson: Lesson) -> Compared {
+    fn compared(self, lesson: MaskUpdate) -> ChangedEntry {
         let is_elsewhere = self.changed.contains(&diff::path_print(PARENT));
         let masked = self.changed.difference(&lesson.loud).copied().collect();
         let mut classes = lesson.classes;
         classes.join(self.traced(!lesson.classes.is_empty()));
-        Compared {
+        ChangedEntry {
             same_bytes: self.bytes == self.known.bytes,
             names: diff::names(self.entry, lesson.loud),
             masked: diff::names(self.entry, masked),

@@ -6,15 +6,15 @@
 //! before; a document that says nothing else of what is known is like any other. What its entries share
 //! is merged by the same rule, and so is what an ill-formed complete feed lists.
 
-use super::compare::Compared;
-use super::draft::Draft;
+use super::compare::ChangedEntry;
+use super::draft::ChangeDraft;
 use super::head;
-use super::shared::{self, Parts, Peers};
-use super::{BodyPrints, Round};
+use super::shared::{self, Peers, SharedSplit};
+use super::{BodyPrints, Observation};
 use crate::diff;
-use crate::identity::{self, Matching, Native, Pair};
+use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::model::{
-    Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, Known, Markup, Snapshot,
+    Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry, Markup, Snapshot,
     SyncId, Version,
 };
 use crate::parse::Before;
@@ -26,7 +26,7 @@ const REPLACED: char = '\u{FFFD}';
 
 /// Which changes of a document wait to be seen again.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct DoubtfulChanges {
     /// Of each pair of the matching, whether it waits.
     pairs: Vec<bool>,
     /// The entries that wait.
@@ -60,14 +60,14 @@ fn short(prints: BodyPrints) -> u64 {
     (prints.body as u64).max(1)
 }
 
-impl Doubt {
+impl DoubtfulChanges {
     /// What of a document waits; `None` where nothing does.
     pub(super) fn of(
-        round: &Round<'_>,
+        round: &Observation<'_>,
         document: &FeedDocument<'_>,
         prints: BodyPrints,
         names: &[Native],
-        (matching, compared): (&Matching, &[Option<Compared>]),
+        (matching, compared): (&Matching, &[Option<ChangedEntry>]),
         shared: Vec<u64>,
     ) -> Option<Self> {
         let state = &round.snapshot?.state;
@@ -120,8 +120,8 @@ impl Doubt {
     pub(super) fn rest(
         &self,
         matching: &Matching,
-        compared: Vec<Option<Compared>>,
-    ) -> (Matching, Vec<Option<Compared>>) {
+        compared: Vec<Option<ChangedEntry>>,
+    ) -> (Matching, Vec<Option<ChangedEntry>>) {
         let waits = || self.pairs.iter().copied().chain(std::iter::repeat(false));
         let pairs = matching.pairs.iter().zip(waits()).filter(|(_, waits)| !waits);
         let fresh = matching.fresh.iter().filter(|at| !self.fresh.contains(*at));
@@ -148,7 +148,7 @@ impl Doubt {
 /// The flaws that are known of the feed, where a document has others. `prints`: its fingerprints, where
 /// it is believed when it is seen again as it was.
 fn doubted<'a>(
-    round: &Round<'a>,
+    round: &Observation<'a>,
     document: &FeedDocument<'_>,
     prints: Option<BodyPrints>,
 ) -> Option<&'a FlawHistory> {
@@ -161,8 +161,8 @@ fn doubted<'a>(
 impl SharedDoubt {
     /// What of the shared entries waits.
     pub(super) fn of(
-        round: &Round<'_>,
-        parts: &Parts<'_>,
+        round: &Observation<'_>,
+        parts: &SharedSplit<'_>,
         document: &FeedDocument<'_>,
         peers: &Peers<'_>,
         prints: BodyPrints,
@@ -183,7 +183,7 @@ impl SharedDoubt {
     fn waiting(
         &mut self,
         flaws: &FlawHistory,
-        parts: &Parts<'_>,
+        parts: &SharedSplit<'_>,
         document: &FeedDocument<'_>,
     ) -> HashSet<SyncId> {
         self.is_doubted = true;
@@ -220,7 +220,7 @@ impl SharedDoubt {
 }
 
 /// Whether a merge of what an entry shares may change anything of its item.
-fn differs(whole: &Snapshot, known: &Known, entry: &Entry<'_>, said: &Incoming) -> bool {
+fn differs(whole: &Snapshot, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
     let conflicts: &[Version<Markup>] = whole.conflicts.get(&known.id).map_or(&[], Vec::as_slice);
     let is_kept =
         |version: &Version<Markup>| conflicts.iter().any(|kept| kept.history == version.history);
@@ -250,10 +250,10 @@ fn offered_print(entry: &Entry<'_>, said: &Incoming) -> u64 {
 
 /// Takes in how a document was formed, and what of it waits.
 pub(super) fn note(
-    draft: &mut Draft<'_>,
+    draft: &mut ChangeDraft<'_>,
     document: &FeedDocument<'_>,
     prints: BodyPrints,
-    doubt: Option<&Doubt>,
+    doubt: Option<&DoubtfulChanges>,
 ) {
     let Some(charset) = document.charset else { return };
     let before = draft.state.flaws.clone();
@@ -284,7 +284,11 @@ impl Wait for Vec<u64> {
 }
 
 /// The fingerprint of what an entry says beside its item, where that is another thing.
-fn changed_print(pair: Pair, names: &[Native], compared: Option<&Compared>) -> Option<u64> {
+fn changed_print(
+    pair: MatchedEntry,
+    names: &[Native],
+    compared: Option<&ChangedEntry>,
+) -> Option<u64> {
     let compared = compared.filter(|compared| !compared.same_bytes)?;
     let mut hash = Xxh3::new();
     hash.update(names.get(pair.entry)?.shown.as_bytes());

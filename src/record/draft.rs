@@ -1,22 +1,23 @@
 //! A commit while it is being made.
 
-use super::{Round, Verdict, head, shown, waiting, window};
+use super::{Observation, Verdict, head, shown, waiting, window};
 use crate::model::{
-    Change, Conflicting, Count, Entry, Event, EventKind, FeedState, History, Kept, Known, Markup,
-    NewVersion, Shared, Skeleton, Snapshot, Stamp, Standing, SyncId, Tick, Time, Update, Version,
+    Change, Conflicting, Count, Entry, Event, EventKind, FeedState, HeldEntry, History, ItemStatus,
+    LedgerEntry, Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Update,
+    Version,
 };
 use crate::sync;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 /// Collects what changes; knows the tick that a version would get.
-pub(super) struct Draft<'a> {
-    pub(super) round: &'a Round<'a>,
+pub(super) struct ChangeDraft<'a> {
+    pub(super) round: &'a Observation<'a>,
     pub(super) snapshot: &'a Snapshot,
     pub(super) state: FeedState,
     tick: Tick,
     /// Changed ledger entries by their index; new ones follow behind the old.
-    known: BTreeMap<usize, Known>,
+    known: BTreeMap<usize, LedgerEntry>,
     next_index: usize,
     versions: Vec<NewVersion>,
     /// Where the version of an item stands among them.
@@ -29,7 +30,7 @@ pub(super) struct Draft<'a> {
     pub(super) order: Option<Vec<SyncId>>,
     pub(super) skeleton: Option<Skeleton>,
     /// What is kept of held documents, where it changes.
-    pub(super) kept: Option<Vec<Kept>>,
+    pub(super) kept: Option<Vec<HeldEntry>>,
     /// Whether something that is shown changes.
     pub(super) shown_changed: bool,
     /// Whether the state changes in something that must be kept.
@@ -44,7 +45,7 @@ pub(super) struct Draft<'a> {
 }
 
 /// The words of an event that are not known from its item.
-pub(super) struct Said {
+pub(super) struct EventDetails {
     pub(super) kind: EventKind,
     pub(super) reason: String,
     pub(super) old_native_id: Option<String>,
@@ -53,7 +54,7 @@ pub(super) struct Said {
     pub(super) makes_version: bool,
 }
 
-impl Said {
+impl EventDetails {
     pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
         let makes_version = matches!(
             kind,
@@ -67,8 +68,8 @@ impl Said {
     }
 }
 
-impl<'a> Draft<'a> {
-    pub(super) fn new(round: &'a Round<'a>, snapshot: &'a Snapshot) -> Self {
+impl<'a> ChangeDraft<'a> {
+    pub(super) fn new(round: &'a Observation<'a>, snapshot: &'a Snapshot) -> Self {
         Self {
             round,
             snapshot,
@@ -94,12 +95,12 @@ impl<'a> Draft<'a> {
     }
 
     /// The item as it stands in this draft.
-    pub(super) fn item(&self, index: usize) -> Option<&Known> {
+    pub(super) fn item(&self, index: usize) -> Option<&LedgerEntry> {
         self.known.get(&index).or_else(|| self.snapshot.known.get(index))
     }
 
     /// Changes an item of the ledger.
-    pub(super) fn change(&mut self, index: usize, how: impl FnOnce(&mut Known)) {
+    pub(super) fn change(&mut self, index: usize, how: impl FnOnce(&mut LedgerEntry)) {
         if let Some(mut known) = self.item(index).cloned() {
             how(&mut known);
             self.known.insert(index, known);
@@ -108,11 +109,16 @@ impl<'a> Draft<'a> {
 
     /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1). Answers its
     /// index.
-    pub(super) fn create(&mut self, known: Known, markup: Markup, said: Said) -> usize {
+    pub(super) fn create(
+        &mut self,
+        known: LedgerEntry,
+        markup: Markup,
+        said: EventDetails,
+    ) -> usize {
         let index = self.next_index;
         self.next_index += 1;
         let id = known.id.clone();
-        self.known.insert(index, Known { tick: self.tick, ..known });
+        self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
         self.state.minted = self.state.minted.saturating_add(1);
         self.version(id, Some(markup), &said.reason);
         self.event(index, said);
@@ -124,9 +130,9 @@ impl<'a> Draft<'a> {
     pub(super) fn update(
         &mut self,
         index: usize,
-        standing: Standing,
+        standing: ItemStatus,
         markup: Option<Markup>,
-        said: Said,
+        said: EventDetails,
     ) -> bool {
         self.next_version(index, markup, said, |known| {
             known.standing = standing;
@@ -140,10 +146,10 @@ impl<'a> Draft<'a> {
     pub(super) fn incorporate(
         &mut self,
         index: Option<usize>,
-        known: Known,
+        known: LedgerEntry,
         markup: Option<Markup>,
         conflicts: Vec<Version<Option<Markup>>>,
-        said: Said,
+        said: EventDetails,
     ) -> usize {
         let index = index.unwrap_or_else(|| {
             self.next_index += 1;
@@ -156,8 +162,8 @@ impl<'a> Draft<'a> {
             self.conflicts.insert(id.clone(), conflicts);
         }
         // The reader view never shows it.
-        self.seals_now |= matches!(known.standing, Standing::Retired { .. });
-        self.known.insert(index, Known { tick: self.tick, conflicts: count, ..known });
+        self.seals_now |= matches!(known.standing, ItemStatus::Retired { .. });
+        self.known.insert(index, LedgerEntry { tick: self.tick, conflicts: count, ..known });
         self.version(id, markup, &said.reason);
         self.event(index, said);
         index
@@ -178,13 +184,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Where the items stand for which `wanted` holds.
-    pub(super) fn positions(&self, wanted: impl Fn(&Known) -> bool) -> Vec<usize> {
+    pub(super) fn positions(&self, wanted: impl Fn(&LedgerEntry) -> bool) -> Vec<usize> {
         let all = 0..self.next_index;
         all.filter(|at| self.item(*at).is_some_and(&wanted)).collect()
     }
 
     /// Makes a new version of an item of what its newest bytes are already, as a change that waited.
-    pub(super) fn come_out(&mut self, index: usize, said: Said) -> bool {
+    pub(super) fn come_out(&mut self, index: usize, said: EventDetails) -> bool {
         self.next_version(index, None, said, |_| {})
     }
 
@@ -192,8 +198,8 @@ impl<'a> Draft<'a> {
         &mut self,
         index: usize,
         markup: Option<Markup>,
-        said: Said,
-        how: impl FnOnce(&mut Known),
+        said: EventDetails,
+        how: impl FnOnce(&mut LedgerEntry),
     ) -> bool {
         let stamp = self.stamp();
         let tick = self.tick;
@@ -221,8 +227,8 @@ impl<'a> Draft<'a> {
         &mut self,
         index: usize,
         item: Shared<Option<Markup>>,
-        standing: Standing,
-        said: Said,
+        standing: ItemStatus,
+        said: EventDetails,
     ) {
         let tick = self.tick;
         let Some(mut known) = self.item(index).cloned() else { return };
@@ -278,7 +284,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes what happened to an item.
-    pub(super) fn event(&mut self, index: usize, said: Said) {
+    pub(super) fn event(&mut self, index: usize, said: EventDetails) {
         let Some(known) = self.item(index) else { return };
         let event = Event {
             kind: said.kind,
@@ -304,7 +310,7 @@ impl<'a> Draft<'a> {
 
     /// How often an item may have been updated after the copy was made that the store was brought back
     /// from. Those who know these updates take in only what comes after them.
-    fn lost(&self, known: &Known) -> u32 {
+    fn lost(&self, known: &LedgerEntry) -> u32 {
         let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.until);
         gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
     }
@@ -349,7 +355,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Every item of the ledger as it stands in this draft.
-    pub(super) fn ledger(&self) -> impl Iterator<Item = &Known> {
+    pub(super) fn ledger(&self) -> impl Iterator<Item = &LedgerEntry> {
         let old = self.snapshot.known.iter().enumerate();
         let new = self.known.range(self.snapshot.known.len()..).map(|(_, known)| known);
         old.map(|(at, known)| self.known.get(&at).unwrap_or(known)).chain(new)
@@ -366,7 +372,7 @@ impl<'a> Draft<'a> {
     pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
         let deletions = self.round.options.deletions;
         let now = self.round.now;
-        let pending = self.ledger().filter(|k| k.standing == Standing::Current);
+        let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
             .map(|absence| crate::judge::ripens_from(absence, deletions, now))
@@ -467,7 +473,7 @@ pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, H
 }
 
 /// Counts its newest update, which is this gateway's own, `lost` further on.
-fn count_on(known: &mut Known, lost: u32) {
+fn count_on(known: &mut LedgerEntry, lost: u32) {
     let on = |count: Count| Count::new(count.value().saturating_add(lost));
     let mut updates: Vec<Update> = known.history.iter().cloned().collect();
     let Some(topmost) = updates.first_mut().filter(|_| lost > 0) else { return };
@@ -481,7 +487,7 @@ fn count_on(known: &mut Known, lost: u32) {
 
 /// The next update of an item (SSE 1.0 section 3.2), after `lost` ones that are not known any more;
 /// `None` at the end of the numbers.
-fn updated(known: &Known, stamp: Stamp, lost: u32) -> Option<(Count, History)> {
+fn updated(known: &LedgerEntry, stamp: Stamp, lost: u32) -> Option<(Count, History)> {
     let mut version = known.version(());
     version.updates = Count::new(version.updates.value().saturating_add(lost)).ok()?;
     let mut shared = Shared::new(version);

@@ -1,11 +1,13 @@
 //! One feed out of several: an aggregate takes over the items of its sources, merged by sync id
 //! (SSE 1.0 sections 2.2.1 and 3.3). Ids and histories stay what they are.
 
-use super::draft::{Draft, Said};
+use super::draft::{ChangeDraft, EventDetails};
 use super::redact::forget_in;
-use super::shared::{self, Body, Merging, Offer, by_update};
-use super::{Round, Verdict, local};
-use crate::model::{EventKind, FeedName, Format, Incoming, Item, Known, Origin, Standing, SyncId};
+use super::shared::{self, Merging, Offer, OfferedBody, by_update};
+use super::{Observation, Verdict, local};
+use crate::model::{
+    EventKind, FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, SyncId,
+};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +17,7 @@ pub use credit::Credit;
 
 /// A feed that an aggregate is made of, as it stands.
 #[derive(Debug)]
-pub struct Source<'a> {
+pub struct AggregateSource<'a> {
     /// Its name.
     pub name: &'a FeedName,
     /// What it is called, and its address: what `atom:source` says of it.
@@ -36,7 +38,7 @@ pub struct Source<'a> {
     pub format: Format,
 }
 
-impl Source<'_> {
+impl AggregateSource<'_> {
     /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
     /// claimed it before.
     fn mints(&self, item: &Item) -> bool {
@@ -59,15 +61,15 @@ pub struct LeftOut {
 /// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at
 /// most as much as a merge notes.
 pub fn gather(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     all: &[FeedName],
-    sources: &[Source<'_>],
+    sources: &[AggregateSource<'_>],
 ) -> (Verdict, Vec<LeftOut>) {
     let first = local::nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     let mut merging = Merging::new(&mut draft, snapshot, &places);
     merging.is_ours = true;
     let mut left_out = Vec::new();
@@ -109,11 +111,16 @@ pub fn gather(
 }
 
 const fn is_redacted(item: &Item) -> bool {
-    matches!(item.standing, Standing::Redacted { .. })
+    matches!(item.standing, ItemStatus::Redacted { .. })
 }
 
 /// Offers an item, where its source may change it: an item's first source owns its id.
-fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, item: &Item) {
+fn offer(
+    merging: &mut Merging<'_, '_>,
+    all: &[FeedName],
+    source: &AggregateSource<'_>,
+    item: &Item,
+) {
     if is_redacted(item) {
         return;
     }
@@ -149,23 +156,27 @@ fn offer(merging: &mut Merging<'_, '_>, all: &[FeedName], source: &Source<'_>, i
     let markup = credited(&winner.data, &source.credit);
     merging.take(&Offer {
         said: &said,
-        body: Body::Item(&markup),
+        body: OfferedBody::Item(&markup),
         published_id: Some(&item.published_id),
         origin,
-        is_listed: item.standing == Standing::Current,
+        is_listed: item.standing == ItemStatus::Current,
         takes_over,
     });
 }
 
 /// What was redacted at its source leaves no text here either.
-fn redact(draft: &mut Draft<'_>, source: &Source<'_>, at: usize) {
+fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource<'_>, at: usize) {
     if draft.item(at).is_some_and(|known| !known.is_redacted()) {
         forget_in(draft, at, &format!("its text was removed in the feed {}", source.name));
     }
 }
 
 /// What the first source of an item discarded goes here too, unless another one shows it.
-fn discard(draft: &mut Draft<'_>, places: &HashMap<SyncId, usize>, sources: &[Source<'_>]) {
+fn discard(
+    draft: &mut ChangeDraft<'_>,
+    places: &HashMap<SyncId, usize>,
+    sources: &[AggregateSource<'_>],
+) {
     let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
     for source in sources {
         let gone = source.discarded.iter().filter(|id| !shown.contains(*id));
@@ -180,31 +191,34 @@ fn discard(draft: &mut Draft<'_>, places: &HashMap<SyncId, usize>, sources: &[So
 }
 
 /// What no source shows any more leaves the reader view.
-fn retire(draft: &mut Draft<'_>, all: &[FeedName], sources: &[Source<'_>]) {
+fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSource<'_>]) {
     let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| source.current).collect();
-    let left = |known: &Known| match &known.origin {
+    let left = |known: &LedgerEntry| match &known.origin {
         Origin::Feed(owner) => {
-            known.standing == Standing::Current
+            known.standing == ItemStatus::Current
                 && (!all.contains(owner) || !shown.contains(&known.id))
         }
         _ => false,
     };
     let since = draft.round.now;
     for at in draft.positions(left) {
-        draft.change(at, |item| item.standing = Standing::Retired { since });
-        draft.event(at, Said::new(EventKind::Retired, "its source does not show it any more"));
+        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
+        draft.event(
+            at,
+            EventDetails::new(EventKind::Retired, "its source does not show it any more"),
+        );
     }
 }
 
 /// The order of the reader view: by update, the newest first.
-fn arrange(draft: &mut Draft<'_>) {
+fn arrange(draft: &mut ChangeDraft<'_>) {
     let order = by_update(draft).into_iter().map(|known| known.id.clone()).collect();
     draft.set_order(order);
 }
 
 /// That of a list made of lists: one behind the other, each in its own order, so that everything
 /// stands where it stood.
-fn arrange_lists(draft: &mut Draft<'_>, sources: &[Source<'_>]) {
+fn arrange_lists(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource<'_>]) {
     let newest = by_update(draft).into_iter().map(|known| known.id.clone());
     let newest: Vec<SyncId> = newest.collect();
     let mut left: HashSet<&SyncId> = newest.iter().collect();

@@ -1,6 +1,6 @@
 //! What a feed's head says to a reader, and when a change of that is told to those who follow changes.
 
-use super::draft::Draft;
+use super::draft::ChangeDraft;
 use super::waiting::{DAY, admits, count};
 use crate::diff;
 use crate::model::{Head, Time};
@@ -43,7 +43,7 @@ fn joined(head: &Head, title: impl Fn(&str) -> u64) -> u64 {
 }
 
 /// Takes in the head of a document, and tells a change of it where that may be told now.
-pub(super) fn take_in(draft: &mut Draft<'_>, head: &Head) {
+pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
     let now = draft.round.now;
     let (print, shape) = (print(head), shape(head));
     let told = &mut draft.state.told;
@@ -71,7 +71,7 @@ pub(super) fn take_in(draft: &mut Draft<'_>, head: &Head) {
 
 /// Tells what the head says where that is not told yet and the day has not had as many changes as a
 /// day may have.
-pub(super) fn tell(draft: &mut Draft<'_>) {
+pub(super) fn tell(draft: &mut ChangeDraft<'_>) {
     let (now, limit) = (draft.round.now, draft.round.versions_per_day);
     let told = &mut draft.state.told;
     if told.told == told.latest || !admits(told.made, now, limit) {
@@ -84,7 +84,7 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
 }
 
 /// When a change of the head that waits is told.
-pub(super) fn due(draft: &Draft<'_>) -> Option<Time> {
+pub(super) fn due(draft: &ChangeDraft<'_>) -> Option<Time> {
     let told = &draft.state.told;
     told.made.filter(|_| told.told != told.latest).map(|made| made.since.plus(DAY))
 }

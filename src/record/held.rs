@@ -1,26 +1,26 @@
 //! The brake applied: what is held, for how long, and what ends it.
 
 use super::BodyPrints;
-use super::compare::Compared;
-use super::draft::Draft;
-use crate::identity::Pair;
-use crate::judge::{self, Braked, Scene, Window};
+use super::compare::ChangedEntry;
+use super::draft::ChangeDraft;
+use crate::identity::MatchedEntry;
+use crate::judge::{self, Braked, JudgeInput, WindowShift};
 use crate::model::{Completeness, Decision, Hold, Noise};
 
 /// What the brake makes of a document.
-pub(super) enum Passage {
+pub(super) enum HoldDecision {
     /// It goes through, and nothing was held.
     Free,
     /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
     /// was held as another feed's is its own.
     Ends { theirs: bool },
     /// It is held, for this reason, and what is new in it is kept where it says so.
-    Held { reason: String, keep: Option<Keep> },
+    Held { reason: String, keep: Option<HeldKnowledge> },
 }
 
 /// What is known of the entries of a held document.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keep {
+pub(super) struct HeldKnowledge {
     /// It is held for being another feed's.
     pub(super) foreign: bool,
     /// What was held before came from another address.
@@ -40,12 +40,12 @@ fn words(hold: &Hold) -> String {
 
 /// Applies the brake. `beside`: what there is to say against what the document led to.
 pub(super) fn hold(
-    scene: &Scene<'_>,
-    window: &Window,
+    scene: &JudgeInput<'_>,
+    window: &WindowShift,
     prints: BodyPrints,
-    draft: &mut Draft<'_>,
+    draft: &mut ChangeDraft<'_>,
     beside: Option<Braked>,
-) -> Passage {
+) -> HoldDecision {
     let body = short(prints.body);
     let source = draft.round.source();
     let is_foreign = |kind: &str| kind == judge::OTHER_FEED;
@@ -55,15 +55,18 @@ pub(super) fn hold(
     // A part says nothing of what a whole document is held for, and does not go around it.
     if let (Some(before), false) = (before, full) {
         let foreign = is_foreign(&before.kind);
-        return Passage::Held { reason: words(before), keep: Some(Keep { foreign, moved }) };
+        return HoldDecision::Held {
+            reason: words(before),
+            keep: Some(HeldKnowledge { foreign, moved }),
+        };
     }
     let Some(braked) = judge::brake(scene, window).or(beside) else {
         if before.is_none() {
-            return Passage::Free;
+            return HoldDecision::Free;
         }
         draft.state.hold = None;
         draft.state_changed = true;
-        return Passage::Ends { theirs: false };
+        return HoldDecision::Ends { theirs: false };
     };
     // What another address sent, and what was decided about it, says nothing of this document.
     let before = before.filter(|_| !moved);
@@ -72,11 +75,11 @@ pub(super) fn hold(
         Some((_, Decision::Release)) => {
             draft.state.hold = None;
             draft.state_changed = true;
-            return Passage::Ends { theirs: foreign };
+            return HoldDecision::Ends { theirs: foreign };
         }
         Some((dropped, Decision::Drop)) if dropped.body == body => {
             let reason = format!("{} (dropped by the operator)", words(dropped));
-            return Passage::Held { reason, keep: None };
+            return HoldDecision::Held { reason, keep: None };
         }
         _ => {}
     }
@@ -101,15 +104,19 @@ pub(super) fn hold(
     draft.state_changed = true;
     if judge::hold_is_ripe(&hold, scene.now) {
         draft.state.hold = None;
-        return Passage::Ends { theirs: foreign };
+        return HoldDecision::Ends { theirs: foreign };
     }
     let reason = words(&hold);
     draft.state.hold = Some(hold);
-    Passage::Held { reason, keep: Some(Keep { foreign, moved }) }
+    HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
 }
 
 /// Notes what a document that stays held teaches of how items change.
-pub(super) fn learn(draft: &mut Draft<'_>, pairs: &[Pair], compared: &[Option<Compared>]) {
+pub(super) fn learn(
+    draft: &mut ChangeDraft<'_>,
+    pairs: &[MatchedEntry],
+    compared: &[Option<ChangedEntry>],
+) {
     for (pair, compared) in pairs.iter().zip(compared) {
         let Some(compared) = compared else { continue };
         let teaches =

@@ -1,24 +1,24 @@
 //! Entries that were seen only in held documents: kept while the hold stands, and what becomes of
 //! them when it ends (JUDGEMENT, Brakes).
 
-use super::draft::Draft;
-use super::held::Keep;
+use super::draft::ChangeDraft;
+use super::held::HeldKnowledge;
 use super::newcomer::newcomer;
 use crate::identity::{self, Native};
-use crate::judge::Scene;
-use crate::model::{Completeness, FeedDocument, Format, Kept, Snapshot, SyncId};
+use crate::judge::JudgeInput;
+use crate::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
-pub(super) struct Left {
+pub(super) struct ReleasedEntry {
     /// The entry.
-    pub(super) kept: Kept,
+    pub(super) kept: HeldEntry,
     /// What it calls itself.
     pub(super) native: Native,
 }
 
 /// Keeps what is new in a held document.
-pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
-    let Keep { foreign, moved } = how;
+pub(super) fn keep(scene: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, how: HeldKnowledge) {
+    let HeldKnowledge { foreign, moved } = how;
     let before = &scene.snapshot.kept;
     let mut kept = before.clone();
     if moved {
@@ -40,17 +40,21 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
             kept.format = document.format;
         }
     }
-    let mut room = Kept::BYTES_LIMIT.saturating_sub(kept.iter().map(Kept::size).sum());
+    let mut room = HeldEntry::BYTES_LIMIT.saturating_sub(kept.iter().map(HeldEntry::size).sum());
     // From the last, which mostly is the first to go from the document.
     for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
         let Some(entry) = document.entries.get(*at) else { continue };
         if is_damaged(scene, *at) {
             continue;
         }
-        let new =
-            Kept { entry: entry.detached(), format: document.format, since: scene.now, foreign };
+        let new = HeldEntry {
+            entry: entry.detached(),
+            format: document.format,
+            since: scene.now,
+            foreign,
+        };
         let size = new.size();
-        if kept.len() < Kept::ENTRIES_LIMIT && size <= room {
+        if kept.len() < HeldEntry::ENTRIES_LIMIT && size <= room {
             room -= size;
             kept.push(new);
         }
@@ -65,7 +69,7 @@ pub(super) fn keep(scene: &Scene<'_>, draft: &mut Draft<'_>, how: Keep) {
 }
 
 /// Whether an entry of a broken document has lost its id there, unlike the others.
-fn is_damaged(scene: &Scene<'_>, at: usize) -> bool {
+fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
     let made_up = |native: &Native| identity::is_made_up(&native.shown);
     matches!(scene.document.completeness, Completeness::Salvaged(_))
         && scene.names.get(at).is_some_and(made_up)
@@ -79,9 +83,9 @@ pub(super) fn left(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     names: &[Native],
-    draft: &Draft<'_>,
+    draft: &ChangeDraft<'_>,
     theirs: bool,
-) -> Vec<Left> {
+) -> Vec<ReleasedEntry> {
     let mut kept = snapshot.kept.clone();
     kept.retain(|kept| theirs || !kept.foreign);
     if kept.is_empty() {
@@ -102,14 +106,14 @@ pub(super) fn left(
     let new = found.fresh.into_iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();
         let native = natives.get(at)?.clone();
-        (!said(&native)).then_some(Left { kept, native })
+        (!said(&native)).then_some(ReleasedEntry { kept, native })
     });
     new.collect()
 }
 
 /// What is kept, as if it were items, so that the rules of identity can be asked about it. No order
 /// says where they stood: they come from several documents.
-fn ledger(kept: &[Kept], draft: &Draft<'_>) -> Snapshot {
+fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
     let names = kept.iter().enumerate().map(|(at, kept)| (format!("kept.{at:05}"), &kept.entry));
     let known = names.filter_map(|(id, entry)| {
         let id = SyncId::new(&id).ok()?;

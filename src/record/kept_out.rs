@@ -3,7 +3,7 @@
 
 use crate::diff;
 use crate::identity;
-use crate::model::{FeedDocument, Incoming, Known, Markup, Snapshot, Without};
+use crate::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -28,12 +28,12 @@ pub(super) fn without<'a>(
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
 ) -> Option<FeedDocument<'a>> {
-    if !snapshot.known.iter().any(Known::is_redacted) {
+    if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names, &Without::default());
-    let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(Known::is_redacted);
+    let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
     let links = links(snapshot, document);
@@ -78,8 +78,8 @@ pub(super) struct KeptOut {
 impl KeptOut {
     /// The items of a ledger for which `wanted` holds.
     pub(super) fn of<'a>(
-        ledger: impl Iterator<Item = &'a Known> + Clone,
-        wanted: impl Fn(&Known) -> bool,
+        ledger: impl Iterator<Item = &'a LedgerEntry> + Clone,
+        wanted: impl Fn(&LedgerEntry) -> bool,
     ) -> Self {
         let mut all = Self::default();
         for known in ledger.clone().filter(|known| wanted(known)) {

@@ -13,17 +13,17 @@ mod written;
 
 pub use open::open;
 pub(super) use open::{begin, nothing};
-pub use policy::{Settled, TURNS, settle_by_policy};
-pub use written::{EntryError, Fields, Written};
+pub use policy::{PolicyResult, TURNS, settle_by_policy};
+pub use written::{CheckedEntry, EntryError, EntryFields};
 
-use super::draft::{Draft, Said};
+use super::draft::{ChangeDraft, EventDetails};
 use super::newcomer::{describe, newcomer};
-use super::{ITEMS_LIMIT, Round, Verdict, mint};
+use super::{ITEMS_LIMIT, Observation, Verdict, mint};
 use crate::diff;
 use crate::identity::{self, Keys};
 use crate::model::{
-    Count, EventKind, FeedName, IdError, Known, Markup, Origin, Shared, Snapshot, Standing, SyncId,
-    Tick, Version,
+    Count, EventKind, FeedName, IdError, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
+    SyncId, Tick, Version,
 };
 use crate::parse::Amendment;
 use crate::sync::{self, Choice, SyncError};
@@ -36,7 +36,7 @@ pub enum Act {
     /// A new item (section 3.1). `noconflicts` is said now or never (section 2.4).
     Create {
         /// What it says.
-        entry: Written,
+        entry: CheckedEntry,
         /// Whether its conflicts are dropped by everybody.
         noconflicts: Option<bool>,
     },
@@ -45,7 +45,7 @@ pub enum Act {
         /// The item.
         id: SyncId,
         /// What it says now.
-        entry: Written,
+        entry: CheckedEntry,
         /// How often it was updated, as far as the author knows.
         expected: Option<Count>,
     },
@@ -61,7 +61,7 @@ pub enum Act {
         /// The item.
         id: SyncId,
         /// What it says now, where that is new.
-        entry: Option<Written>,
+        entry: Option<CheckedEntry>,
         /// How often it was updated, as far as the author knows.
         expected: Option<Count>,
     },
@@ -70,7 +70,7 @@ pub enum Act {
         /// The item.
         id: SyncId,
         /// What is kept.
-        keep: Keep,
+        keep: Resolution,
         /// The conflicts that this is about, counted from 0; all of them where nothing is said.
         conflicts: Option<Vec<usize>>,
         /// The [`tag`] of what was looked at.
@@ -80,13 +80,13 @@ pub enum Act {
 
 /// What an item shall say when its conflicts are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keep {
+pub enum Resolution {
     /// What it says now.
     Winner,
     /// What the conflict of this number says, counted from 0.
     Conflict(usize),
     /// Something new.
-    New(Written),
+    New(CheckedEntry),
 }
 
 impl Act {
@@ -175,7 +175,7 @@ pub enum ActError {
 type Own = Shared<Option<Markup>>;
 
 /// Does what is asked, or says why not. The verdict has a change in it.
-pub fn act(round: &Round<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
+pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
     if let Act::Create { entry, noconflicts } = act {
         return create(round, entry, *noconflicts);
     }
@@ -201,10 +201,10 @@ pub fn act(round: &Round<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
         }
         Act::Restore { entry: None, expected, .. } => {
             at.tombstone(*expected)?;
-            let mut draft = Draft::new(round, snapshot);
+            let mut draft = ChangeDraft::new(round, snapshot);
             let mut item = at.shared();
             sync::restore(&mut item, None, draft.stamp())?;
-            let said = Said::new(EventKind::Undeleted, "restored here");
+            let said = EventDetails::new(EventKind::Undeleted, "restored here");
             at.commit(&mut draft, item, said);
             at.done(draft)
         }
@@ -213,10 +213,10 @@ pub fn act(round: &Round<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
             if known.is_deleted() {
                 return Err(ActError::Deleted);
             }
-            let mut draft = Draft::new(round, snapshot);
+            let mut draft = ChangeDraft::new(round, snapshot);
             let mut item = at.shared();
             sync::delete(&mut item, draft.stamp())?;
-            at.commit(&mut draft, item, Said::new(EventKind::Deleted, "deleted here"));
+            at.commit(&mut draft, item, EventDetails::new(EventKind::Deleted, "deleted here"));
             at.done(draft)
         }
         Act::Resolve { keep, conflicts, expected, .. } => {
@@ -245,8 +245,8 @@ pub fn tag<D>(item: &Shared<D>) -> String {
 }
 
 fn create(
-    round: &Round<'_>,
-    entry: &Written,
+    round: &Observation<'_>,
+    entry: &CheckedEntry,
     noconflicts: Option<bool>,
 ) -> Result<(Verdict, Acted), ActError> {
     if !round.options.sharing.local {
@@ -257,13 +257,13 @@ fn create(
     if snapshot.known.len() >= ITEMS_LIMIT {
         return Err(ActError::Full);
     }
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     if round.snapshot.is_none() {
         open::begin(&mut draft);
     }
     let (known, markup) = entry.read(round.now, |document, entry| {
         if let Some(id) = entry.native_id.as_deref() {
-            let bears = |known: &&Known| known.native_shown == id || known.published_id == id;
+            let bears = |known: &&LedgerEntry| known.native_shown == id || known.published_id == id;
             if let Some(other) = snapshot.known.iter().find(bears) {
                 return Err(ActError::Taken { id: id.to_owned(), item: other.id.clone() });
             }
@@ -276,19 +276,19 @@ fn create(
         let known = newcomer(entry, &native, &key, id, |_| false, &draft);
         Ok((known, crate::parse::own(document, entry)))
     })??;
-    let known = Known { noconflicts, origin: Origin::Local, ..known };
+    let known = LedgerEntry { noconflicts, origin: Origin::Local, ..known };
     let id = known.id.clone();
-    let index = draft.create(known, markup, Said::new(EventKind::Created, "made here"));
+    let index = draft.create(known, markup, EventDetails::new(EventKind::Created, "made here"));
     on_top(&mut draft, &id);
     done(draft, index)
 }
 
 /// An item that something is to be done about.
 struct At<'a> {
-    round: &'a Round<'a>,
+    round: &'a Observation<'a>,
     snapshot: &'a Snapshot,
     index: usize,
-    known: &'a Known,
+    known: &'a LedgerEntry,
 }
 
 impl At<'_> {
@@ -325,10 +325,10 @@ impl At<'_> {
     /// A version with a new text.
     fn write(
         &self,
-        entry: &Written,
+        entry: &CheckedEntry,
         how: impl FnOnce(&mut Own, Markup, crate::model::Stamp) -> Result<(), SyncError>,
     ) -> Result<(Verdict, Acted), ActError> {
-        let mut draft = Draft::new(self.round, self.snapshot);
+        let mut draft = ChangeDraft::new(self.round, self.snapshot);
         let mut item = self.shared();
         let markup = self.take(&mut draft, entry)?;
         how(&mut item, markup, draft.stamp())?;
@@ -337,12 +337,12 @@ impl At<'_> {
         } else {
             (EventKind::Updated, "changed here")
         };
-        self.commit(&mut draft, item, Said::new(kind, reason));
+        self.commit(&mut draft, item, EventDetails::new(kind, reason));
         self.done(draft)
     }
 
     /// Notes in the ledger what an entry says, and answers its bytes.
-    fn take(&self, draft: &mut Draft<'_>, entry: &Written) -> Result<Markup, ActError> {
+    fn take(&self, draft: &mut ChangeDraft<'_>, entry: &CheckedEntry) -> Result<Markup, ActError> {
         let ignore = &self.round.options.ignore;
         let markup = entry.read(self.round.now, |document, entry| {
             // What a publisher's document is compared with stays what that document said.
@@ -361,7 +361,7 @@ impl At<'_> {
 
     fn resolve(
         &self,
-        keep: &Keep,
+        keep: &Resolution,
         meant: Option<&[usize]>,
         expected: Option<&str>,
     ) -> Result<(Verdict, Acted), ActError> {
@@ -375,15 +375,15 @@ impl At<'_> {
         }
         let all: Vec<usize> = (0..item.conflicts.len()).collect();
         let meant = meant.unwrap_or(&all);
-        let mut draft = Draft::new(self.round, self.snapshot);
+        let mut draft = ChangeDraft::new(self.round, self.snapshot);
         let (before, was_deleted) = (item.conflicts.clone(), item.winner.deleted);
         let choice = match keep {
-            Keep::Winner => Choice::Winner,
-            Keep::Conflict(number) => Choice::Conflict(*number),
-            Keep::New(entry) => Choice::New(Some(self.take(&mut draft, entry)?)),
+            Resolution::Winner => Choice::Winner,
+            Resolution::Conflict(number) => Choice::Conflict(*number),
+            Resolution::New(entry) => Choice::New(Some(self.take(&mut draft, entry)?)),
         };
         sync::resolve(&mut item, choice, meant, draft.stamp())?;
-        if let Keep::Conflict(number) = keep
+        if let Resolution::Conflict(number) = keep
             && let Some(markup) = before.get(*number).and_then(|version| version.data.as_ref())
         {
             // It says something else from now on, and says so where it has a date for that.
@@ -403,20 +403,20 @@ impl At<'_> {
             _ => EventKind::Updated,
         };
         let reason = resolution(keep, &before, item.conflicts.len());
-        self.commit(&mut draft, item, Said::new(kind, reason));
+        self.commit(&mut draft, item, EventDetails::new(kind, reason));
         self.done(draft)
     }
 
     /// Makes a version of what the algebra made of the item.
-    fn commit(&self, draft: &mut Draft<'_>, item: Own, said: Said) {
+    fn commit(&self, draft: &mut ChangeDraft<'_>, item: Own, said: EventDetails) {
         let is_deleted = item.winner.deleted;
         let standing = match (&self.known.standing, is_deleted) {
-            (Standing::Retired { .. }, false) => self.known.standing.clone(),
-            (_, false) => Standing::Current,
+            (ItemStatus::Retired { .. }, false) => self.known.standing.clone(),
+            (_, false) => ItemStatus::Current,
             (_, true) if self.known.is_deleted() => self.known.standing.clone(),
-            (_, true) => Standing::Deleted { since: self.round.now },
+            (_, true) => ItemStatus::Deleted { since: self.round.now },
         };
-        let comes = standing == Standing::Current && self.known.is_deleted();
+        let comes = standing == ItemStatus::Current && self.known.is_deleted();
         draft.share(self.index, item, standing, said);
         if is_deleted {
             out_of_view(draft, &self.known.id);
@@ -426,12 +426,12 @@ impl At<'_> {
         }
     }
 
-    fn done(&self, draft: Draft<'_>) -> Result<(Verdict, Acted), ActError> {
+    fn done(&self, draft: ChangeDraft<'_>) -> Result<(Verdict, Acted), ActError> {
         done(draft, self.index)
     }
 }
 
-fn done(draft: Draft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
+fn done(draft: ChangeDraft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
     let unknown = || ActError::Unknown(draft.round.feed.clone());
     let known = draft.item(index).ok_or_else(unknown)?;
     let acted = Acted {
@@ -447,7 +447,7 @@ fn done(draft: Draft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
 }
 
 /// Notes in the ledger what a version that was in conflict says.
-fn say(item: &mut Known, markup: &Markup) {
+fn say(item: &mut LedgerEntry, markup: &Markup) {
     let card = &markup.card;
     if item.origin.is_shared() {
         item.bytes = diff::markup_print(markup);
@@ -458,7 +458,7 @@ fn say(item: &mut Known, markup: &Markup) {
 }
 
 /// Why a version was made, for people.
-fn resolution(keep: &Keep, before: &[Version<Option<Markup>>], left: usize) -> String {
+fn resolution(keep: &Resolution, before: &[Version<Option<Markup>>], left: usize) -> String {
     let by = |version: &Version<Option<Markup>>| {
         version.history.topmost().stamp.by().map_or_else(String::new, |by| format!(" by {by}"))
     };
@@ -469,31 +469,31 @@ fn resolution(keep: &Keep, before: &[Version<Option<Markup>>], left: usize) -> S
         left => format!("; {left} more stay in conflict"),
     };
     let kept = match keep {
-        Keep::Winner => "the winner was kept".to_owned(),
-        Keep::Conflict(number) => {
+        Resolution::Winner => "the winner was kept".to_owned(),
+        Resolution::Conflict(number) => {
             let by = before.get(*number).map(by).unwrap_or_default();
             format!("a version{by} that had lost was taken")
         }
-        Keep::New(_) => "a new text was written".to_owned(),
+        Resolution::New(_) => "a new text was written".to_owned(),
     };
     format!("a conflict with {of} was resolved: {kept}{rest}")
 }
 
 /// Puts an item on top of the reader view.
-fn on_top(draft: &mut Draft<'_>, id: &SyncId) {
+fn on_top(draft: &mut ChangeDraft<'_>, id: &SyncId) {
     let rest = draft.old_order().iter().filter(|other| *other != id).cloned();
     let order: Vec<SyncId> = std::iter::once(id.clone()).chain(rest).collect();
     reorder(draft, order);
 }
 
-fn out_of_view(draft: &mut Draft<'_>, id: &SyncId) {
+fn out_of_view(draft: &mut ChangeDraft<'_>, id: &SyncId) {
     if draft.old_order().contains(id) {
         let order = draft.old_order().iter().filter(|other| *other != id).cloned().collect();
         reorder(draft, order);
     }
 }
 
-fn reorder(draft: &mut Draft<'_>, order: Vec<SyncId>) {
+fn reorder(draft: &mut ChangeDraft<'_>, order: Vec<SyncId>) {
     draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
     draft.order = Some(order);
 }

@@ -5,8 +5,8 @@
 //! stood together before and still do, as few as can be have moved: all but a longest run that kept
 //! its order.
 
-use super::compare::Compared;
-use crate::identity::Pair;
+use super::compare::ChangedEntry;
+use crate::identity::MatchedEntry;
 use crate::model::{Entry, FeedDocument, Format, Snapshot};
 use std::collections::{HashMap, HashSet};
 
@@ -27,14 +27,15 @@ pub(super) fn is_list(document: &FeedDocument<'_>) -> bool {
 pub(super) fn moved(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
-    pairs: &[Pair],
-    compared: &[Option<Compared>],
+    pairs: &[MatchedEntry],
+    compared: &[Option<ChangedEntry>],
 ) -> HashSet<usize> {
     if document.format != Format::Opml || snapshot.state.format != Format::Opml {
         return HashSet::new();
     }
     let places: HashMap<_, usize> = snapshot.order.iter().zip(0..).collect();
-    let mut pairs: Vec<(&Pair, &Option<Compared>)> = pairs.iter().zip(compared).collect();
+    let mut pairs: Vec<(&MatchedEntry, &Option<ChangedEntry>)> =
+        pairs.iter().zip(compared).collect();
     pairs.sort_by_key(|(pair, _)| pair.entry);
     // By what they stand in, in the order of the document: the entry and its old place.
     let mut together: HashMap<Option<&str>, Vec<(usize, usize)>> = HashMap::new();

@@ -1,10 +1,10 @@
 //! An entry that becomes an item.
 
-use super::draft::{Draft, first_history};
+use super::draft::{ChangeDraft, first_history};
 use super::mint;
 use crate::diff;
 use crate::identity::Native;
-use crate::model::{Entry, Known, Noise, Standing, SyncId, Tick};
+use crate::model::{Entry, ItemStatus, LedgerEntry, Noise, SyncId, Tick};
 
 /// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
 pub(super) fn newcomer(
@@ -13,8 +13,8 @@ pub(super) fn newcomer(
     key: &str,
     id: SyncId,
     taken: impl Fn(&str) -> bool,
-    draft: &Draft<'_>,
-) -> Known {
+    draft: &ChangeDraft<'_>,
+) -> LedgerEntry {
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let now = draft.round.now;
     let portrait = diff::portrait(entry, &draft.round.options.ignore);
@@ -26,7 +26,7 @@ pub(super) fn newcomer(
         left: portrait.left,
         ..Noise::default()
     };
-    let mut known = Known {
+    let mut known = LedgerEntry {
         native: key.to_owned(),
         native_shown: native.shown.clone(),
         published_id: mint::published_id(entry, &id, taken),
@@ -47,7 +47,7 @@ pub(super) fn newcomer(
         origin: crate::model::Origin::default(),
         first_seen: now,
         came: now,
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: portrait.prints,
         bytes: diff::bytes_print(entry),
@@ -60,7 +60,7 @@ pub(super) fn newcomer(
 }
 
 /// Notes what an entry says of itself.
-pub(super) fn describe(known: &mut Known, entry: &Entry<'_>) {
+pub(super) fn describe(known: &mut LedgerEntry, entry: &Entry<'_>) {
     known.title = entry.title.as_deref().unwrap_or_default().to_owned();
     known.link = entry.link.as_deref().map(str::to_owned);
     known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());

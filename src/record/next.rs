@@ -1,40 +1,41 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
-use super::compare::{self, Compared, Comparison};
-use super::doubt::{self, Doubt, SharedDoubt};
-use super::draft::{Draft, Said};
-use super::held::Passage;
-use super::kept::{self, Left};
+use super::compare::{self, ChangedEntry, Comparison};
+use super::doubt::{self, DoubtfulChanges, SharedDoubt};
+use super::draft::{ChangeDraft, EventDetails};
+use super::held::HoldDecision;
+use super::kept::{self, ReleasedEntry};
 use super::moved::is_list;
 use super::newcomer::{describe, newcomer};
-use super::shared::{self, Discard, Listed, Parts, Peers};
+use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
 use super::{
-    BodyPrints, ITEMS_LIMIT, RecordError, Round, Verdict, absent, character, head, held, kept_out,
-    mint, waiting,
+    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, absent, character, head, held,
+    kept_out, mint, waiting,
 };
-use crate::identity::{self, Matching, Native, Pair};
-use crate::judge::{self, Scene, Window};
+use crate::identity::{self, MatchedEntry, Matching, Native};
+use crate::judge::{self, JudgeInput, WindowShift};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, Known, Markup, Origin, Snapshot, Standing, SyncId,
+    Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup, Origin,
+    Snapshot, SyncId,
 };
 use std::collections::{HashMap, HashSet};
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     document: &FeedDocument<'_>,
     prints: BodyPrints,
-) -> Result<Verdict, RecordError> {
+) -> Result<Verdict, ObservationError> {
     take_in_shared(round, document, &Peers::default(), prints)
 }
 
 /// The same with what the round has beside a document whose publisher shares its items.
 pub fn take_in_shared(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
     prints: BodyPrints,
-) -> Result<Verdict, RecordError> {
+) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let rest = kept_out::without(snapshot, document);
@@ -48,7 +49,7 @@ pub fn take_in_shared(
     let Some(parts) = &parts else {
         return judge_plain(round, (snapshot, snapshot), document, prints, None);
     };
-    let mut draft = Draft::new(round, &parts.whole);
+    let mut draft = ChangeDraft::new(round, &parts.whole);
     let doubt = SharedDoubt::of(round, parts, document, peers, prints);
     let mut merged = shared::merge(&mut draft, parts, document, peers, &doubt);
     if !merged.refused.is_empty() {
@@ -69,7 +70,8 @@ pub fn take_in_shared(
     }
     let discard =
         if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
-    let shared = Some(Merged { parts, draft, document, discard, waits: doubt.into_prints() });
+    let shared =
+        Some(MergedDocument { parts, draft, document, discard, waits: doubt.into_prints() });
     let verdict =
         judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
@@ -78,14 +80,15 @@ pub fn take_in_shared(
 /// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
 /// held like that of a plain feed (a login page's feed, a parked address, an accident).
 fn held_whole(
-    round: &Round<'_>,
+    round: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     prints: BodyPrints,
 ) -> Option<Verdict> {
     let shares = document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some());
-    let shared =
-        |known: &Known| known.origin == Origin::Upstream && known.standing == Standing::Current;
+    let shared = |known: &LedgerEntry| {
+        known.origin == Origin::Upstream && known.standing == ItemStatus::Current
+    };
     if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
         return None;
     }
@@ -94,7 +97,7 @@ fn held_whole(
     if !matching.pairs.is_empty() {
         return None;
     }
-    let scene = Scene {
+    let scene = JudgeInput {
         snapshot,
         document,
         names: &names,
@@ -104,22 +107,21 @@ fn held_whole(
         moved: super::has_moved(&snapshot.state, round.url),
         now: round.now,
     };
-    let window = Window::new(&scene);
-    let mut draft = Draft::new(round, snapshot);
+    let window = WindowShift::new(&scene);
+    let mut draft = ChangeDraft::new(round, snapshot);
     match held::hold(&scene, &window, prints, &mut draft, None) {
-        Passage::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
-        Passage::Free | Passage::Ends { .. } => None,
+        HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
+        HoldDecision::Free | HoldDecision::Ends { .. } => None,
     }
 }
 
 /// A document that shares items, taken apart.
-struct Merged<'a> {
-    parts: &'a Parts<'a>,
+struct MergedDocument<'a> {
+    parts: &'a SharedSplit<'a>,
     /// What of it was merged.
-    draft: Draft<'a>,
+    draft: ChangeDraft<'a>,
     /// The whole of it.
     document: &'a FeedDocument<'a>,
-    /// What is to be discarded.
     discard: Discard,
     /// The fingerprints of what waits to be seen again.
     waits: Vec<u64>,
@@ -128,27 +130,27 @@ struct Merged<'a> {
 /// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
 /// are that of everything, which `merged` is a change of, and that of what is judged.
 fn judge_plain<'a>(
-    round: &'a Round<'a>,
+    round: &'a Observation<'a>,
     (whole, snapshot): (&'a Snapshot, &'a Snapshot),
     document: &FeedDocument<'_>,
     prints: BodyPrints,
-    mut merged: Option<Merged<'a>>,
-) -> Result<Verdict, RecordError> {
+    mut merged: Option<MergedDocument<'a>>,
+) -> Result<Verdict, ObservationError> {
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names, &round.options.without);
     let found = whole.known.len() + matching.fresh.len();
     if found > ITEMS_LIMIT {
-        return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
+        return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
     let waits = merged.as_mut().map(|merged| std::mem::take(&mut merged.waits)).unwrap_or_default();
-    let doubt = Doubt::of(round, document, prints, &names, (&matching, &compared), waits);
+    let doubt = DoubtfulChanges::of(round, document, prints, &names, (&matching, &compared), waits);
     let believed = doubt.as_ref().map(|doubt| doubt.believed(document));
     let document = believed.as_ref().unwrap_or(document);
     let is_changed: Vec<bool> =
-        compared.iter().map(|c| c.as_ref().is_some_and(Compared::is_edit)).collect();
-    let scene = Scene {
+        compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
+    let scene = JudgeInput {
         snapshot,
         document,
         names: &names,
@@ -158,12 +160,12 @@ fn judge_plain<'a>(
         moved: super::has_moved(&snapshot.state, round.url),
         now: round.now,
     };
-    let window = Window::new(&scene);
+    let window = WindowShift::new(&scene);
     let (shared, mut draft, mut discard) = match merged {
-        Some(Merged { parts, draft, document, discard, .. }) => {
+        Some(MergedDocument { parts, draft, document, discard, .. }) => {
             (Some((parts, document)), draft, discard)
         }
-        None => (None, Draft::new(round, whole), Discard::default()),
+        None => (None, ChangeDraft::new(round, whole), Discard::default()),
     };
     if doubt.as_ref().is_none_or(|doubt| !doubt.is_of_document) {
         draft.state.noise = noise;
@@ -171,7 +173,7 @@ fn judge_plain<'a>(
     doubt::note(&mut draft, document, prints, doubt.as_ref());
     let beside = discard.braked.take();
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
-        Passage::Held { reason, keep } => {
+        HoldDecision::Held { reason, keep } => {
             held::learn(&mut draft, &matching.pairs, &compared);
             if let Some(keep) = keep {
                 kept::keep(&scene, &mut draft, keep);
@@ -181,14 +183,14 @@ fn judge_plain<'a>(
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
             if let Some((parts, _)) = shared {
-                let listed = Listed::of(parts, &HashMap::new());
+                let listed = DocumentOrder::of(parts, &HashMap::new());
                 let order = shared::order(&mut draft, &listed, false, false);
                 draft.set_order(order);
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
-        Passage::Ends { theirs } => kept::left(snapshot, document, &names, &draft, theirs),
-        Passage::Free => Vec::new(),
+        HoldDecision::Ends { theirs } => kept::left(snapshot, document, &names, &draft, theirs),
+        HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
     let (rest, compared) = match &doubt {
@@ -197,9 +199,9 @@ fn judge_plain<'a>(
     };
     let found = found + left.len();
     if found > ITEMS_LIMIT {
-        return Err(RecordError::TooManyItems { found, limit: ITEMS_LIMIT });
+        return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let mut taken = Taken {
+    let mut taken = DocumentIntake {
         draft,
         scene,
         names: &names,
@@ -227,11 +229,11 @@ fn judge_plain<'a>(
 
 /// Looks again at what is pending when a poll found the document unchanged: `same` such full
 /// observations were made since the last commit, this one included.
-pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> {
+pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, ObservationError> {
     let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     for (at, known) in snapshot.known.iter().enumerate() {
-        if let (Standing::Current, Some(absence)) = (&known.standing, &known.absence) {
+        if let (ItemStatus::Current, Some(absence)) = (&known.standing, &known.absence) {
             let observations = absence.observations.saturating_add(same);
             absent::conclude(&mut draft, at, absence, observations);
         }
@@ -245,11 +247,10 @@ pub fn look_again(round: &Round<'_>, same: u32) -> Result<Verdict, RecordError> 
 }
 
 /// A document that is being taken in.
-struct Taken<'a> {
-    draft: Draft<'a>,
-    scene: Scene<'a>,
+struct DocumentIntake<'a> {
+    draft: ChangeDraft<'a>,
+    scene: JudgeInput<'a>,
     names: &'a [Native],
-    /// The sync id of each entry.
     ids: HashMap<usize, SyncId>,
     /// The ledger keys in use; gathered when the first new one is needed.
     keys: Option<identity::Keys>,
@@ -258,17 +259,17 @@ struct Taken<'a> {
     /// The entries that were moved within a list.
     moved: HashSet<usize>,
     /// The whole document, taken apart, where it shares items.
-    shared: Option<(&'a Parts<'a>, &'a FeedDocument<'a>)>,
+    shared: Option<(&'a SharedSplit<'a>, &'a FeedDocument<'a>)>,
 }
 
-impl Taken<'_> {
-    fn pairs(&mut self, pairs: &[Pair], compared: Vec<Option<Compared>>) {
+impl DocumentIntake<'_> {
+    fn pairs(&mut self, pairs: &[MatchedEntry], compared: Vec<Option<ChangedEntry>>) {
         for (pair, compared) in pairs.iter().zip(compared) {
             self.pair(*pair, compared);
         }
     }
 
-    fn pair(&mut self, pair: Pair, compared: Option<Compared>) {
+    fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry>) {
         let (document, round) = (self.scene.document, self.draft.round);
         let (Some(entry), Some(known)) =
             (document.entries.get(pair.entry), self.scene.snapshot.known.get(pair.known))
@@ -284,7 +285,7 @@ impl Taken<'_> {
             self.rename(pair, entry, known);
         }
         let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
-        let mut changes = compared.as_ref().map(Compared::words).unwrap_or_default();
+        let mut changes = compared.as_ref().map(ChangedEntry::words).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
             changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });
         }
@@ -297,15 +298,15 @@ impl Taken<'_> {
             self.draft.change(pair.known, |item| item.noise.held = false);
         }
         // What is missing and slides off before it is there again has gone as well.
-        if known.absence.is_some() || known.standing != Standing::Current {
+        if known.absence.is_some() || known.standing != ItemStatus::Current {
             self.draft.change(pair.known, |item| item.came = round.now);
         }
         let said = match (&known.standing, changes.is_empty()) {
-            (Standing::Deleted { .. }, _) => Some(Said::new(
+            (ItemStatus::Deleted { .. }, _) => Some(EventDetails::new(
                 EventKind::Undeleted,
                 "it is in the document again after it was deleted",
             )),
-            (Standing::Discarded { .. }, _) => Some(Said::new(
+            (ItemStatus::Discarded { .. }, _) => Some(EventDetails::new(
                 EventKind::Undeleted,
                 "it is in the document again after it was discarded",
             )),
@@ -314,18 +315,19 @@ impl Taken<'_> {
         };
         if let Some(said) = said {
             let markup = crate::parse::own(document, entry);
-            if self.draft.update(pair.known, Standing::Current, Some(markup), said) {
+            if self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {
                 return;
             }
         }
-        if known.absence.is_some() || known.standing != Standing::Current {
+        if known.absence.is_some() || known.standing != ItemStatus::Current {
             self.draft.change(pair.known, |item| {
                 item.absence = None;
-                item.standing = Standing::Current;
+                item.standing = ItemStatus::Current;
             });
         }
-        if matches!(known.standing, Standing::Retired { .. }) {
-            let said = Said::new(EventKind::Returned, "it is in the document again, unchanged");
+        if matches!(known.standing, ItemStatus::Retired { .. }) {
+            let said =
+                EventDetails::new(EventKind::Returned, "it is in the document again, unchanged");
             self.draft.event(pair.known, said);
         }
         if has_new_bytes {
@@ -334,19 +336,22 @@ impl Taken<'_> {
         }
     }
 
-    fn rename(&mut self, pair: Pair, entry: &Entry<'_>, known: &Known) {
+    fn rename(&mut self, pair: MatchedEntry, entry: &Entry<'_>, known: &LedgerEntry) {
         let Some(native) = self.names.get(pair.entry) else { return };
         let key = self.new_key(entry, native);
         let old = known.native_shown.clone();
         self.draft.change(pair.known, |item| {
             item.aliases.retain(|alias| *alias != item.native_shown && *alias != native.shown);
             item.aliases.insert(0, item.native_shown.clone());
-            item.aliases.truncate(Known::ALIAS_LIMIT);
+            item.aliases.truncate(LedgerEntry::ALIAS_LIMIT);
             item.native = key;
             item.native_shown = native.shown.clone();
         });
         let reason = format!("known by {}", pair.basis.words());
-        let said = Said { old_native_id: Some(old), ..Said::new(EventKind::Rekeyed, reason) };
+        let said = EventDetails {
+            old_native_id: Some(old),
+            ..EventDetails::new(EventKind::Rekeyed, reason)
+        };
         self.draft.event(pair.known, said);
     }
 
@@ -357,7 +362,7 @@ impl Taken<'_> {
     }
 
     /// Makes items of what is new, and of what was seen only while the feed was held.
-    fn fresh(&mut self, matching: &Matching, left: Vec<Left>) {
+    fn fresh(&mut self, matching: &Matching, left: Vec<ReleasedEntry>) {
         if matching.fresh.is_empty() && left.is_empty() {
             return;
         }
@@ -377,9 +382,9 @@ impl Taken<'_> {
             let Some(known) = self.new_item(entry, native, &mut used) else { continue };
             let markup = crate::parse::own(document, entry);
             self.ids.insert(*at, known.id.clone());
-            self.draft.create(known, markup, Said::new(EventKind::Created, reason));
+            self.draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
         }
-        for Left { kept, native } in left {
+        for ReleasedEntry { kept, native } in left {
             let Some(known) = self.new_item(&kept.entry, &native, &mut used) else { continue };
             let markup = crate::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
@@ -392,7 +397,7 @@ impl Taken<'_> {
         entry: &Entry<'_>,
         native: &Native,
         used: &mut HashSet<SyncId>,
-    ) -> Option<Known> {
+    ) -> Option<LedgerEntry> {
         let key = self.new_key(entry, native);
         let round = self.draft.round;
         let id = mint::sync_id(round.endpoint, round.feed, &key, used).ok()?;
@@ -401,7 +406,7 @@ impl Taken<'_> {
         Some(newcomer(entry, native, &key, id, taken, &self.draft))
     }
 
-    fn missing(&mut self, window: &Window) {
+    fn missing(&mut self, window: &WindowShift) {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
@@ -413,14 +418,14 @@ impl Taken<'_> {
     }
 
     /// The order, the skeleton and the feed's state.
-    fn document(&mut self, window: &Window, prints: BodyPrints) {
+    fn document(&mut self, window: &WindowShift, prints: BodyPrints) {
         let document = self.scene.document;
         // That of everything, whatever part of it is judged.
         let old = self.draft.old_order();
         let full = document.completeness == Completeness::Full;
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
-            let listed = Listed::of(parts, &self.ids);
+            let listed = DocumentOrder::of(parts, &self.ids);
             if document.lists_changes() && full && !self.draft.round.options.sharing.local {
                 shared::by_changes(&mut self.draft, &listed, is_list(document))
             } else {

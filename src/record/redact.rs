@@ -1,10 +1,10 @@
 //! The operator's word that an item's text must go: a tombstone without a text, and no way back.
 
-use super::draft::{Draft, Said};
+use super::draft::{ChangeDraft, EventDetails};
 use super::kept_out::{KeptOut, veiled};
-use super::{Round, Verdict};
+use super::{Observation, Verdict};
 use crate::model::{
-    Card, Context, EventKind, Family, Format, Known, Markup, Slots, Standing, SyncId,
+    Card, Context, EventKind, Family, Format, ItemStatus, LedgerEntry, Markup, Slots, SyncId,
 };
 
 /// What came of the wish to redact an item.
@@ -21,26 +21,26 @@ pub enum Redaction {
 /// Redacts an item: what lives becomes a tombstone (SSE 1.0 section 3.2), what is one already stays
 /// one, and the ledger forgets what the item said. It remembers the ids and the link, by which the
 /// item is kept out while its publisher still lists it. `why` is the reason to be shown.
-pub fn redact(round: &Round<'_>, id: &SyncId, why: &str) -> Redaction {
+pub fn redact(round: &Observation<'_>, id: &SyncId, why: &str) -> Redaction {
     let Some(snapshot) = round.snapshot else { return Redaction::Unknown };
     let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
     let Some((at, known)) = found else { return Redaction::Unknown };
     if known.is_redacted() {
         return Redaction::Before;
     }
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     forget_in(&mut draft, at, why);
     Redaction::Commit(Box::new(draft.into_verdict(None)))
 }
 
 /// Redacts the item that stands at `at`.
-pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
+pub(super) fn forget_in(draft: &mut ChangeDraft<'_>, at: usize, why: &str) {
     let Some(known) = draft.item(at).cloned() else { return };
     let id = &known.id;
     draft.change(at, forget);
-    let standing = Standing::Redacted { since: draft.round.now };
+    let standing = ItemStatus::Redacted { since: draft.round.now };
     let stand_in = nothing(draft.state.format);
-    let said = Said::new(EventKind::Deleted, why);
+    let said = EventDetails::new(EventKind::Deleted, why);
     let is_version =
         !known.is_tombstone() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
     if !is_version {
@@ -62,12 +62,12 @@ pub(super) fn forget_in(draft: &mut Draft<'_>, at: usize, why: &str) {
 
 /// Drops what is in conflict with other items and is a redacted one under another sync id: whoever
 /// resolves such a conflict would bring its text back.
-fn forget_in_conflicts(draft: &mut Draft<'_>, redacted: &Known) {
+fn forget_in_conflicts(draft: &mut ChangeDraft<'_>, redacted: &LedgerEntry) {
     let contested = draft.positions(|known| known.conflicts > 0 && known.id != redacted.id);
     if contested.is_empty() {
         return;
     }
-    let others: Vec<&Known> = draft.ledger().filter(|k| k.id != redacted.id).collect();
+    let others: Vec<&LedgerEntry> = draft.ledger().filter(|k| k.id != redacted.id).collect();
     let all = others.into_iter().chain([redacted]);
     let kept_out = KeptOut::of(all, |known| known.id == redacted.id);
     for at in contested {
@@ -84,7 +84,7 @@ fn forget_in_conflicts(draft: &mut Draft<'_>, redacted: &Known) {
 }
 
 /// Takes out of a ledger entry what the item said.
-fn forget(item: &mut Known) {
+fn forget(item: &mut LedgerEntry) {
     item.native = veiled(&item.native);
     for name in item.aliases.iter_mut().chain([&mut item.native_shown]) {
         // The identity of an item without id and link is made of its title.

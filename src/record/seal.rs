@@ -1,11 +1,11 @@
 //! Sealing: no entry leaves the reader view but with the archive that it is in from then on.
 
-use super::draft::Draft;
+use super::draft::ChangeDraft;
 use crate::archive::{self, Unsealed};
-use crate::model::{Chain, Known, Seal, SyncId, Tick};
+use crate::model::{Chain, LedgerEntry, Seal, SyncId, Tick};
 use std::collections::HashSet;
 
-impl<'a> Draft<'a> {
+impl<'a> ChangeDraft<'a> {
     /// Seals what must be sealed with this commit, which makes `made` versions, and drops archives
     /// that need not be kept.
     pub(super) fn seal(&mut self, made: u32) -> Vec<Seal> {
@@ -70,21 +70,21 @@ impl<'a> Draft<'a> {
     }
 
     /// What `chain` has of the items as they stand in this draft.
-    fn sealed(&self, chain: &Chain, end: u64) -> archive::Sealed<'a> {
-        let lives = |known: &&Known| !known.is_deleted() && chain.is_sealed(known.tick);
+    fn sealed(&self, chain: &Chain, end: u64) -> archive::SealedArchives<'a> {
+        let lives = |known: &&LedgerEntry| !known.is_deleted() && chain.is_sealed(known.tick);
         let (mut living, mut lowest) = (0_u64, None::<Tick>);
         for known in self.ledger().filter(lives) {
             living = living.saturating_add(1);
             lowest = Some(lowest.map_or(known.tick, |lowest| lowest.min(known.tick)));
         }
-        archive::Sealed { oldest: &self.snapshot.archives, lowest, living, end }
+        archive::SealedArchives { oldest: &self.snapshot.archives, lowest, living, end }
     }
 
     /// The living items in no archive that the reader view does not show after this commit: those
     /// that leave it, and what came out of one that had left.
-    fn left(&self, chain: &Chain) -> Vec<&Known> {
-        let is_open = |known: &&Known| !known.is_deleted() && !chain.is_sealed(known.tick);
-        let mut open: Vec<&Known> = self.ledger().filter(is_open).collect();
+    fn left(&self, chain: &Chain) -> Vec<&LedgerEntry> {
+        let is_open = |known: &&LedgerEntry| !known.is_deleted() && !chain.is_sealed(known.tick);
+        let mut open: Vec<&LedgerEntry> = self.ledger().filter(is_open).collect();
         if !open.is_empty() {
             let order = self.order.as_deref().unwrap_or(&self.snapshot.order);
             let there: HashSet<&SyncId> = order.iter().collect();

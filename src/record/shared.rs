@@ -15,12 +15,12 @@ mod parts;
 pub(super) use datum::extras_of;
 pub(super) use discard::{Discard, discard, discarded};
 pub(super) use merge::{Merging, merge};
-pub(super) use offer::{Body, Offer};
-pub(super) use order::{Listed, by_changes, by_update, order};
-pub(super) use parts::{Parts, Slot, parts, without};
+pub(super) use offer::{Offer, OfferedBody};
+pub(super) use order::{DocumentOrder, by_changes, by_update, order};
+pub(super) use parts::{EntryOwner, SharedSplit, parts, without};
 
 use crate::model::{
-    Count, Entry, FeedDocument, FeedState, Known, Origin, Snapshot, Standing, SyncId,
+    Count, Entry, FeedDocument, FeedState, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -66,13 +66,13 @@ fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
     let shared = document.entries.iter().filter_map(Entry::shared);
     let listed: HashSet<&SyncId> = shared.map(|said| said.id()).collect();
     let said: HashSet<&str> = document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
-    let is_missing = |known: &Known| {
-        known.standing == Standing::Current && !listed.contains(&known.id)
+    let is_missing = |known: &LedgerEntry| {
+        known.standing == ItemStatus::Current && !listed.contains(&known.id)
             || !known.is_deleted()
                 && (said.contains(known.published_id.as_str())
                     || said.contains(known.native_shown.as_str()))
     };
-    let is_theirs = |known: &&Known| matches!(known.origin, Origin::Upstream | Origin::Local);
+    let is_theirs = |known: &&LedgerEntry| matches!(known.origin, Origin::Upstream | Origin::Local);
     snapshot.known.iter().filter(is_theirs).any(is_missing)
 }
 

@@ -1,13 +1,13 @@
 //! Since when each item is shown as it is, and what no list of entries can say: what a reader who
 //! comes back with an earlier document has to be told (RFC 3229 with the manipulation `feed`).
 
-use super::draft::Draft;
+use super::draft::ChangeDraft;
 use crate::model::{Family, Order, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// Notes the render revision of the commit in every item that is shown anew by it, and in the state
 /// where a delta cannot tell of something.
-pub(super) fn note(draft: &mut Draft<'_>) {
+pub(super) fn note(draft: &mut ChangeDraft<'_>) {
     let render = draft.state.render;
     let mut anew = arrivals(draft);
     anew.extend(draft.brought().cloned());
@@ -20,7 +20,7 @@ pub(super) fn note(draft: &mut Draft<'_>) {
 }
 
 /// The items that come into the reader view, for the first time or again.
-fn arrivals(draft: &Draft<'_>) -> HashSet<SyncId> {
+fn arrivals(draft: &ChangeDraft<'_>) -> HashSet<SyncId> {
     let Some(order) = &draft.order else { return HashSet::new() };
     let there: HashSet<&SyncId> = draft.old_order().iter().collect();
     order.iter().filter(|id| !there.contains(id)).cloned().collect()
@@ -28,7 +28,7 @@ fn arrivals(draft: &Draft<'_>) -> HashSet<SyncId> {
 
 /// Whether items that stay as they were stand in another order now: where order means something,
 /// as in a ranking, a reader must see it.
-fn is_rearranged(draft: &Draft<'_>, anew: &HashSet<SyncId>) -> bool {
+fn is_rearranged(draft: &ChangeDraft<'_>, anew: &HashSet<SyncId>) -> bool {
     let Some(order) = &draft.order else { return false };
     if !matches!(draft.round.options.order, Order::Auto | Order::None) {
         // Whoever has the items has their order: it is that of their dates.
@@ -41,6 +41,6 @@ fn is_rearranged(draft: &Draft<'_>, anew: &HashSet<SyncId>) -> bool {
 }
 
 /// RSS has no element that says that an item is gone.
-fn has_no_tombstones(draft: &Draft<'_>) -> bool {
+fn has_no_tombstones(draft: &ChangeDraft<'_>) -> bool {
     draft.state.format.family() == Family::Rss
 }

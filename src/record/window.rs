@@ -1,15 +1,15 @@
 //! The sync view's window: which changes have been in it long enough (SSE 1.0 section 4.2.4).
 
-use super::draft::Draft;
-use super::{Round, Verdict};
-use crate::model::{FeedState, Known, Tick};
+use super::draft::ChangeDraft;
+use super::{Observation, Verdict};
+use crate::model::{FeedState, LedgerEntry, Tick};
 use std::time::Duration;
 
 /// Moves the window's start to the greatest tick that has left it; says whether it moved. The
 /// last tick never leaves, so that `since` never passes `until`.
 pub(super) fn advance<'a>(
     state: &mut FeedState,
-    known: impl Iterator<Item = &'a Known>,
+    known: impl Iterator<Item = &'a LedgerEntry>,
     now: crate::model::Time,
     window: Duration,
 ) -> bool {
@@ -26,9 +26,9 @@ pub(super) fn advance<'a>(
 
 /// Lets items leave the window and drops archives of a feed that did not change otherwise; a change
 /// without a tick.
-pub fn age(round: &Round<'_>) -> Verdict {
+pub fn age(round: &Observation<'_>) -> Verdict {
     let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     draft.shown_changed = draft.advance_window();
     // Archives grow old too.
     draft.state_changed = draft.drop_archives(snapshot.state.archives.next);

@@ -9,7 +9,7 @@ use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
 use super::shape::Shape;
 use super::{Page, tombstone};
-use crate::model::{Family, Item, Markup, Standing, SyncExtras, Version};
+use crate::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
 use crate::sync_markup::sx;
 use crate::xml::tree::{self, Attribute, Element, Node};
 use crate::xml::{self, push_attribute};
@@ -88,7 +88,7 @@ impl<'a> Shown<'a> {
             version: &item.shared.winner,
             published_id: &item.published_id,
             conflicts: page.conflicts(item),
-            is_redacted: matches!(item.standing, Standing::Redacted { .. }),
+            is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
             extras: item.extras.as_deref(),
         }

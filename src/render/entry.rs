@@ -4,7 +4,7 @@ use super::base::{self, Bases};
 use super::convert::{self, Neutral, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, tombstone};
-use crate::model::{Family, Item, Markup, Shared, Standing, SyncExtras, Version};
+use crate::model::{Family, Item, ItemStatus, Markup, Shared, SyncExtras, Version};
 use crate::sync::to_091;
 use crate::sync_markup::{sx, sx091};
 use crate::xml::{self, push_attribute, tag};
@@ -86,7 +86,7 @@ impl Entries<'_> {
             version: &item.shared.winner,
             published_id: &item.published_id,
             conflicts,
-            is_redacted: matches!(item.standing, Standing::Redacted { .. }),
+            is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
             extras: item.extras.as_deref(),
         };

@@ -13,7 +13,9 @@ use crate::model::{
     Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
     SyncId, Version,
 };
-use crate::sync::{Item091, Node, Outlines, Placed, break_cycles, in_order, to_091};
+use crate::sync::{
+    Item091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, to_091,
+};
 use crate::sync_markup::sx091;
 use crate::xml::tree::{self, Attribute, Element};
 use crate::xml::{self, push_attribute};
@@ -44,7 +46,7 @@ impl Said {
     }
 }
 
-type Outline<'a> = Node<Said, &'a Version<Markup>>;
+type Outline<'a> = OutlineItem091<Said, &'a Version<Markup>>;
 
 /// Renders a page. There is one dialect of sync markup for lists.
 pub fn document(page: &Page<'_>) -> String {
@@ -126,7 +128,7 @@ fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
         let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } =
             to_091(shared, |lost| lost.data);
         let conflict = conflict || is_contested(item);
-        let data = Placed { parent, position, data: data.clone() };
+        let data = PlacedOutline { parent, position, data: data.clone() };
         let node =
             Item091 { id: id.clone(), version, deleted, conflict, last, updates, conflicts, data };
         outlines.insert(id, node);

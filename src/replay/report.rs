@@ -1,6 +1,6 @@
 //! What replay prints (CONTRACT, Command line).
 
-use crate::judge::Pending;
+use crate::judge::PendingAbsence;
 use crate::model::counted;
 use crate::model::{Event, EventKind};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What came of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum DocumentOutcome {
     /// Something happened while it was in force.
     Changed,
     /// Nothing did.
@@ -18,7 +18,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl DocumentOutcome {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ pub struct PrintedPending {
 
 impl PrintedPending {
     /// Prints what is pending; `seen_gone` is the first document without the item.
-    pub fn new(pending: &Pending, seen_gone: Option<u64>) -> Self {
+    pub fn new(pending: &PendingAbsence, seen_gone: Option<u64>) -> Self {
         Self {
             sync_id: pending.id.to_string(),
             native_id: pending.native_id.clone(),
@@ -111,13 +111,13 @@ impl PrintedPending {
 
 /// The line of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct DocumentReport {
     /// The document's number.
     pub n: u64,
     /// Its file.
     pub file: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: DocumentOutcome,
     /// What happened while it was in force.
     pub events: Vec<PrintedEvent>,
     /// Why it was held, where it was still held when the next document came.
@@ -136,7 +136,7 @@ pub struct Line {
 /// The most notes of a document.
 pub const NOTES_SHOWN: usize = 10;
 
-impl Line {
+impl DocumentReport {
     /// Adds a note while there is room.
     pub fn note(&mut self, note: String) {
         if self.notes.len() < NOTES_SHOWN && !self.notes.contains(&note) {
@@ -166,12 +166,12 @@ impl Default for Summary {
 
 impl Summary {
     /// Counts a line.
-    pub fn add(&mut self, line: &Line) {
+    pub fn add(&mut self, line: &DocumentReport) {
         self.documents += 1;
         match line.outcome {
-            Outcome::Changed => self.changed += 1,
-            Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Failed => self.failed += 1,
+            DocumentOutcome::Changed => self.changed += 1,
+            DocumentOutcome::Unchanged => self.unchanged += 1,
+            DocumentOutcome::Failed => self.failed += 1,
         }
         self.held += u64::from(line.held.is_some());
         for event in &line.events {

@@ -1,6 +1,6 @@
 //! One series through the core, as time goes by.
 
-use super::report::{Line, Outcome, PrintedEvent, PrintedPending};
+use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
 use crate::archive;
 use crate::judge::{self, PENDING_SHOWN};
@@ -8,7 +8,7 @@ use crate::model::{
     Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
 };
 use crate::parse::{self, Limits, ParseError};
-use crate::record::{self, BodyPrints, RecordError, Round, Verdict};
+use crate::record::{self, BodyPrints, Observation, ObservationError, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
@@ -33,7 +33,7 @@ pub enum ReplayError {
     Commit(#[from] CommitError),
     /// The document cannot be taken in.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(#[from] ObservationError),
 }
 
 /// A held document is polled at most so often while it is in force.
@@ -51,7 +51,7 @@ const LEAST_APART: Duration = Duration::from_secs(60);
 pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
 
 /// Where a series is replayed to, and under which settings.
-pub struct Stage<'a> {
+pub struct ReplayTarget<'a> {
     /// The store.
     pub store: &'a dyn Store,
     /// The right to commit to it.
@@ -70,7 +70,7 @@ pub struct Stage<'a> {
 
 /// A series that is being replayed.
 struct Replayed<'a> {
-    stage: Stage<'a>,
+    stage: ReplayTarget<'a>,
     endpoint: EndpointId,
     changes: Vec<Time>,
     /// The times of the documents so far, with their numbers.
@@ -86,9 +86,9 @@ const CHANGES_KEPT: usize = 16;
 
 /// Replays a series, giving each line to `print` as it is done.
 pub async fn series(
-    stage: Stage<'_>,
+    stage: ReplayTarget<'_>,
     series: &Series,
-    mut print: impl FnMut(Line),
+    mut print: impl FnMut(DocumentReport),
 ) -> Result<(), ReplayError> {
     let mut replayed = Replayed {
         endpoint: stage.store.endpoint().clone(),
@@ -110,14 +110,14 @@ impl Replayed<'_> {
         &mut self,
         recorded: &Recorded,
         until: Option<Time>,
-    ) -> Result<Line, ReplayError> {
+    ) -> Result<DocumentReport, ReplayError> {
         let bytes = std::fs::read(&recorded.path)
             .map_err(|source| ReplayError::Read { path: recorded.path.clone(), source })?;
         self.times.push((recorded.time, recorded.n));
-        let mut line = Line {
+        let mut line = DocumentReport {
             n: recorded.n,
             file: recorded.file.clone(),
-            outcome: Outcome::Unchanged,
+            outcome: DocumentOutcome::Unchanged,
             events: Vec::new(),
             held: None,
             error: None,
@@ -155,13 +155,13 @@ impl Replayed<'_> {
         }
         self.explain(&mut line).await?;
         if !line.events.is_empty() {
-            line.outcome = Outcome::Changed;
+            line.outcome = DocumentOutcome::Changed;
         }
         Ok(line)
     }
 
     /// Adds why nothing was concluded from what is missing or held.
-    async fn explain(&self, line: &mut Line) -> Result<(), ReplayError> {
+    async fn explain(&self, line: &mut DocumentReport) -> Result<(), ReplayError> {
         let Some(state) = self.stage.store.state(&self.stage.feed).await? else { return Ok(()) };
         if let Some(hold) = &state.hold {
             line.note(format!("held: {}", judge::hold_words(hold)));
@@ -187,8 +187,8 @@ impl Replayed<'_> {
         self.times.iter().rev().find(|(at, _)| *at <= time).map(|(_, n)| *n)
     }
 
-    fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Round<'b> {
-        Round {
+    fn round<'b>(&'b self, snapshot: Option<&'b Snapshot>, now: Time) -> Observation<'b> {
+        Observation {
             feed: &self.stage.feed,
             url: "",
             endpoint: &self.endpoint,
@@ -207,7 +207,7 @@ impl Replayed<'_> {
         bytes: &[u8],
         prints: BodyPrints,
         (now, unchanged): (Time, bool),
-        line: &mut Line,
+        line: &mut DocumentReport,
     ) -> Result<Result<Verdict, ParseError>, ReplayError> {
         let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
         let limits = Limits::default();
@@ -245,7 +245,7 @@ impl Replayed<'_> {
         &mut self,
         mut verdict: Verdict,
         now: Time,
-        line: &mut Line,
+        line: &mut DocumentReport,
     ) -> Result<Verdict, ReplayError> {
         match verdict.rewritten() {
             0 => {}
@@ -272,7 +272,7 @@ impl Replayed<'_> {
         &mut self,
         from: Time,
         until: Time,
-        line: &mut Line,
+        line: &mut DocumentReport,
     ) -> Result<(), ReplayError> {
         let mut now = from;
         for _ in 0..LOOKS_LIMIT {
@@ -314,7 +314,7 @@ const fn is_open(verdict: &Verdict) -> bool {
 
 /// Notes what is wrong with a document.
 fn told<'w>(
-    line: &mut Line,
+    line: &mut DocumentReport,
     completeness: &Completeness,
     warnings: impl Iterator<Item = &'w Warning>,
 ) {
@@ -326,8 +326,8 @@ fn told<'w>(
     }
 }
 
-fn failed(line: Line, error: &dyn std::error::Error) -> Line {
-    Line { outcome: Outcome::Failed, error: Some(sentence(error)), ..line }
+fn failed(line: DocumentReport, error: &dyn std::error::Error) -> DocumentReport {
+    DocumentReport { outcome: DocumentOutcome::Failed, error: Some(sentence(error)), ..line }
 }
 
 /// An error with what caused it, in one line.

@@ -2,7 +2,7 @@
 
 use super::address::shown;
 use super::admin::EVENTS_SHOWN;
-use super::admission::{Admission, What, Work};
+use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::dashboard::{last, origin, standing};
 use super::explain::why;
@@ -10,10 +10,10 @@ use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::metrics::Metrics;
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
-use super::press::{Ask, Press};
+use super::press::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
-use super::{Shared, discarded, keeping};
-use crate::judge::{self, Pending, Quiet};
+use super::{SharedState, discarded, keeping};
+use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
 use crate::store::StoreError;
@@ -30,19 +30,19 @@ const FRESH: Duration = Duration::from_secs(5);
 const BYTES: u64 = 4 * 1024 * 1024;
 
 /// The pages of feeds, as of a revision.
-pub(super) type Pages = Press<(FeedName, Option<Revision>), String, Missing>;
+pub(super) type FeedPages = SingleFlightCache<(FeedName, Option<Revision>), String, NoPage>;
 
 /// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> Pages {
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
     let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    Press::lasting(BYTES, FRESH, weigh, admission, metrics)
+    SingleFlightCache::lasting(BYTES, FRESH, weigh, admission, metrics)
 }
 
 /// Why there is no page.
 #[derive(Debug, Clone)]
-pub(super) struct Missing(pub(super) Problem);
+pub(super) struct NoPage(pub(super) Problem);
 
-impl<E: Into<Problem>> From<E> for Missing {
+impl<E: Into<Problem>> From<E> for NoPage {
     fn from(why: E) -> Self {
         Self(why.into())
     }
@@ -50,7 +50,7 @@ impl<E: Into<Problem>> From<E> for Missing {
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
 ) -> Result<Response, Problem> {
@@ -59,8 +59,9 @@ pub(super) async fn page(
     let state = room.store.state(&record.name).await?;
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
-    let work = Work::of(&record.name, What::Ledger);
-    let ask = Ask { client, cost: room.admission.cost_of(&work, items), work, tells: false };
+    let work = Work::of(&record.name, WorkKind::Ledger);
+    let ask =
+        WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let key = (record.name.clone(), state.as_ref().map(|state| state.revision));
     let make = || {
         let (room, record) = (Arc::clone(&room), Arc::clone(&record));
@@ -72,10 +73,10 @@ pub(super) async fn page(
 }
 
 async fn made(
-    room: &Shared,
+    room: &SharedState,
     record: &FeedRecord,
     state: Option<FeedState>,
-) -> Result<String, Missing> {
+) -> Result<String, NoPage> {
     let status = room.operator.status(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
@@ -212,7 +213,7 @@ fn missing(name: &FeedName, status: &FeedStatus) -> Markup {
     }
 }
 
-fn waiting(name: &FeedName, pending: &Pending) -> Markup {
+fn waiting(name: &FeedName, pending: &PendingAbsence) -> Markup {
     html! { tr {
         td { (item(name, pending.id.as_str(), &pending.title)) br;
             span.quiet { (text(&pending.native_id)) } }

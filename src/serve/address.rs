@@ -17,14 +17,14 @@ pub(super) const CLOUD_PATH: &str = "/rsscloud/pleaseNotify";
 
 /// The form of a document: what `as` and `sx` choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Form {
+pub(super) struct DocumentForm {
     /// The dialect.
     pub(super) dialect: Dialect,
     /// The container, where it is not the feed's own.
     pub(super) container: Option<Container>,
 }
 
-impl Form {
+impl DocumentForm {
     /// A document in the feed's own container.
     pub(super) const fn of(dialect: Dialect) -> Self {
         Self { dialect, container: None }
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-impl From<Dialect> for Form {
+impl From<Dialect> for DocumentForm {
     fn from(dialect: Dialect) -> Self {
         Self::of(dialect)
     }
@@ -129,7 +129,12 @@ impl Site {
 
     /// The address of a view. A container and a dialect that are not the default ones stay in the
     /// address, so that a subscriber who follows links keeps them.
-    pub(super) fn view(&self, feed: &FeedName, kind: ViewKind, form: impl Into<Form>) -> String {
+    pub(super) fn view(
+        &self,
+        feed: &FeedName,
+        kind: ViewKind,
+        form: impl Into<DocumentForm>,
+    ) -> String {
         let form = form.into();
         let view = match kind {
             ViewKind::Reader => "",
@@ -144,7 +149,7 @@ impl Site {
         &self,
         feed: &FeedName,
         kind: ViewKind,
-        form: Form,
+        form: DocumentForm,
         shown: Time,
         since: Option<Tick>,
     ) -> String {
@@ -155,11 +160,11 @@ impl Site {
     }
 
     /// The address of an archive, likewise.
-    pub(super) fn archive(&self, feed: &FeedName, id: &ArchiveId, form: Form) -> String {
+    pub(super) fn archive(&self, feed: &FeedName, id: &ArchiveId, form: DocumentForm) -> String {
         format!("{}/feeds/{feed}/archive/{id}{}", self.base, self.query(form))
     }
 
-    fn query(&self, form: Form) -> String {
+    fn query(&self, form: DocumentForm) -> String {
         let container = form.container.map(|container| match container {
             Container::Atom => "as=atom",
             Container::Rss => "as=rss",
@@ -218,7 +223,7 @@ impl Site {
     fn upstream(
         &self,
         record: &FeedRecord,
-        form: Form,
+        form: DocumentForm,
         site: Option<&str>,
     ) -> (String, Option<String>) {
         // What is written here is relative to here, whoever else shares it.
@@ -234,7 +239,7 @@ impl Site {
     pub(super) fn addresses(
         &self,
         record: &FeedRecord,
-        form: Form,
+        form: DocumentForm,
         site: Option<&str>,
     ) -> Addresses {
         let feed = &record.name;
@@ -284,12 +289,12 @@ mod tests {
     #[test]
     fn only_another_container_or_dialect_stays_in_the_address() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, Form::of(dialect));
+        let at = |kind, dialect| site().view(&news, kind, DocumentForm::of(dialect));
         let base = "https://feeds.example.org/feeds/news";
         assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
         assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
         assert_eq!(at(ViewKind::Sync, Dialect::FeedSync), format!("{base}/sync?sx=feedsync"));
-        let form = Form { dialect: Dialect::Sse091, container: Some(Container::Pox) };
+        let form = DocumentForm { dialect: Dialect::Sse091, container: Some(Container::Pox) };
         let all = format!("{base}/sync?as=pox&sx=sse-0.91");
         assert_eq!(site().view(&news, ViewKind::Sync, form), all);
         // A collection has a default of its own.
@@ -305,11 +310,11 @@ mod tests {
                 let endpoint = EndpointId::own("here").unwrap();
                 let site = Site::new("https://feeds.example.org/", endpoint, default);
                 let dialect = site.dialect(dialect, Some(container));
-                let form = Form { dialect, container: Some(container) };
+                let form = DocumentForm { dialect, container: Some(container) };
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
             }
         }
-        let form = Form { dialect: Dialect::Sse, container: Some(Container::Rss) };
+        let form = DocumentForm { dialect: Dialect::Sse, container: Some(Container::Rss) };
         let at = |format| site().view(&news, ViewKind::Reader, form.within(format));
         assert_eq!(
             (at(Format::Atom10), at(Format::Rss20)),

@@ -1,12 +1,14 @@
 //! `/api/v1`: administration (CONTRACT, Administration API). The token was checked before.
 
-use super::admission::{What, Work};
+use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, Shared, dashboard, discarded, explain, items, json, keeping, put};
-use crate::judge::{self, Pending};
+use super::{
+    REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
+};
+use crate::judge::{self, PendingAbsence};
 use crate::model::{FeedName, SyncId};
 use crate::store::EVENTS_KEPT;
 use axum::Json;
@@ -24,18 +26,21 @@ pub(super) const EVENTS_SHOWN: usize = 100;
 /// The longest reason for a redaction, in bytes.
 const REASON_LIMIT: usize = 500;
 
-type Body = Result<Bytes, BytesRejection>;
+type RequestJson = Result<Bytes, BytesRejection>;
 
 /// `GET /api/v1/feeds`.
-pub(super) async fn list(State(room): State<Shared>, client: Client) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(room): State<SharedState>,
+    client: Client,
+) -> Result<Response, Problem> {
     let (cost, _) = dashboard::cost(&room).await?;
     let telling = Arc::clone(&room);
-    let work = Work::of_all(What::Standing);
+    let work = Work::of_all(WorkKind::Standing);
     let listed = async move { listed(&telling).await };
     Ok(answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
 }
 
-async fn listed(room: &Shared) -> Result<Value, Problem> {
+async fn listed(room: &SharedState) -> Result<Value, Problem> {
     let mut feeds = Vec::new();
     let listing = room.directory.listing().await?;
     for status in room.operator.list().await? {
@@ -52,7 +57,7 @@ async fn listed(room: &Shared) -> Result<Value, Problem> {
 
 /// `GET /api/v1/feeds/NAME`.
 pub(super) async fn show(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
 ) -> Result<Response, Problem> {
@@ -61,10 +66,10 @@ pub(super) async fn show(
 }
 
 /// What is said of a feed, as it is when this is called: nobody shares what was made for another.
-async fn described(room: &Shared, client: Client, name: &FeedName) -> Result<Value, Problem> {
+async fn described(room: &SharedState, client: Client, name: &FeedName) -> Result<Value, Problem> {
     let state = room.store.state(name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
-    let work = Work::of(name, What::Ledger);
+    let work = Work::of(name, WorkKind::Ledger);
     let cost = room.admission.cost_of(&work, items);
     let (telling, of) = (Arc::clone(room), name.clone());
     let told = async move { told(&telling, &of).await };
@@ -73,7 +78,7 @@ async fn described(room: &Shared, client: Client, name: &FeedName) -> Result<Val
 
 /// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out.
-async fn told(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
+async fn told(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
@@ -122,7 +127,7 @@ async fn told(room: &Shared, name: &FeedName) -> Result<Value, Problem> {
 
 /// `GET /api/v1/feeds/NAME/items/SYNC_ID`: all that is known of an item.
 pub(super) async fn item(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
@@ -135,7 +140,7 @@ pub(super) async fn item(
         let events: Vec<Value> = events.map(json::event).collect();
         object.insert("events".to_owned(), events.into());
         object.extend(json::known(&known));
-        let pending = Pending::of(&known, &status.options, status.same);
+        let pending = PendingAbsence::of(&known, &status.options, status.same);
         object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
     }
     let mut response = answer(StatusCode::OK, object);
@@ -148,9 +153,9 @@ pub(super) async fn item(
 
 /// `PUT /api/v1/feeds/NAME`.
 pub(super) async fn put(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
-    body: Body,
+    body: RequestJson,
 ) -> Result<Response, Problem> {
     // Here a name that no feed can have is the caller's mistake, not an unknown feed.
     let name = name.map_err(unreadable)?.0;
@@ -178,7 +183,7 @@ pub(super) async fn put(
 
 /// `DELETE /api/v1/feeds/NAME`, with `?purge=true` for its data too.
 pub(super) async fn delete(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -209,7 +214,7 @@ pub(super) async fn delete(
 
 /// `POST /api/v1/feeds/NAME/poll`.
 pub(super) async fn poll(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
@@ -219,9 +224,9 @@ pub(super) async fn poll(
 
 /// `POST /api/v1/feeds/NAME/hold`.
 pub(super) async fn hold(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
-    body: Body,
+    body: RequestJson,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
     let mut action = None;
@@ -242,9 +247,9 @@ pub(super) async fn hold(
 
 /// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
 pub(super) async fn backfill(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
-    body: Body,
+    body: RequestJson,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
     let body = whole(body)?;
@@ -267,9 +272,9 @@ pub(super) async fn backfill(
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
 pub(super) async fn redact(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
-    body: Body,
+    body: RequestJson,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
     let name = feed(Ok(Path(name)))?;
@@ -334,7 +339,7 @@ pub(super) fn feed(name: NameInPath) -> Result<FeedName, Problem> {
     FeedName::new(&name).map_err(|_| Problem::not_found("there is no feed of that name"))
 }
 
-fn whole(body: Body) -> Result<Bytes, Problem> {
+fn whole(body: RequestJson) -> Result<Bytes, Problem> {
     body.map_err(|rejection| {
         let status = rejection.status();
         let said = match status {

@@ -9,7 +9,7 @@
 
 use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
-use super::shares::{Share, Shares};
+use super::shares::{FairShares, Share};
 use crate::model::{FeedName, SyncId};
 use crate::store::StoreError;
 use moka::sync::Cache;
@@ -57,17 +57,17 @@ pub(super) struct Work {
     /// Of which feed; `None`: of all of them.
     feed: Option<FeedName>,
     /// What it is: of things of the same kind and feed the same cost is expected.
-    what: What,
+    what: WorkKind,
 }
 
 impl Work {
     /// Work of a feed.
-    pub(super) fn of(feed: &FeedName, what: What) -> Self {
+    pub(super) fn of(feed: &FeedName, what: WorkKind) -> Self {
         Self { feed: Some(feed.clone()), what }
     }
 
     /// Work that is not of one feed.
-    pub(super) const fn of_all(what: What) -> Self {
+    pub(super) const fn of_all(what: WorkKind) -> Self {
         Self { feed: None, what }
     }
 
@@ -79,7 +79,7 @@ impl Work {
 
 /// A kind of work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum What {
+pub(super) enum WorkKind {
     /// A view of the feed as it is or as it was, or a delta.
     View(crate::render::ViewKind),
     /// The same with everything that there ever was.
@@ -103,46 +103,46 @@ pub(super) enum What {
 /// How much work there may be at a time.
 #[derive(Debug)]
 pub(super) struct Admission {
-    large: Budget,
-    small: Budget,
-    waiting: Shares<Client>,
+    large: AdmissionBudget,
+    small: AdmissionBudget,
+    waiting: FairShares<Client>,
     /// What things took when they were last made, in bytes.
     costs: Cache<Work, u64>,
 }
 
 /// Bytes and turns that are shared out.
 #[derive(Debug)]
-struct Budget {
-    bytes: Part,
-    turns: Part,
+struct AdmissionBudget {
+    bytes: SharedLimit,
+    turns: SharedLimit,
 }
 
 /// Something of which all have so much together, and each client and each feed a share of it.
 #[derive(Debug)]
-struct Part {
+struct SharedLimit {
     all: Arc<Semaphore>,
-    clients: Shares<Client>,
-    feeds: Shares<FeedName>,
+    clients: FairShares<Client>,
+    feeds: FairShares<FeedName>,
     each: u32,
 }
 
-impl Part {
+impl SharedLimit {
     fn new(all: u32, each: u32) -> Self {
         Self {
             all: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(1))),
-            clients: Shares::new(each),
-            feeds: Shares::new(each),
+            clients: FairShares::new(each),
+            feeds: FairShares::new(each),
             each,
         }
     }
 }
 
-impl Budget {
+impl AdmissionBudget {
     fn new((all, each): (u64, u64), turns: u32) -> Self {
         let turns = turns.max(1);
         Self {
-            bytes: Part::new(units(all), units(each)),
-            turns: Part::new(turns, (turns / TURNS_SHARE).max(1)),
+            bytes: SharedLimit::new(units(all), units(each)),
+            turns: SharedLimit::new(turns, (turns / TURNS_SHARE).max(1)),
         }
     }
 
@@ -201,9 +201,9 @@ impl Admission {
     pub(super) fn on(processors: usize) -> Self {
         let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
         Self {
-            large: Budget::new(LARGE, processors.saturating_sub(SPARED)),
-            small: Budget::new(SMALL, processors.saturating_mul(SMALL_TURNS)),
-            waiting: Shares::new(WAITING_EACH),
+            large: AdmissionBudget::new(LARGE, processors.saturating_sub(SPARED)),
+            small: AdmissionBudget::new(SMALL, processors.saturating_mul(SMALL_TURNS)),
+            waiting: FairShares::new(WAITING_EACH),
             costs: Cache::new(REMEMBERED),
         }
     }
@@ -212,8 +212,8 @@ impl Admission {
     /// take.
     pub(super) fn cost_of(&self, work: &Work, items: u64) -> u64 {
         let unknown = || match &work.what {
-            What::Item(_) => UNKNOWN_ITEM,
-            What::Conflicts => items.saturating_mul(UNKNOWN_CONTEST),
+            WorkKind::Item(_) => UNKNOWN_ITEM,
+            WorkKind::Conflicts => items.saturating_mul(UNKNOWN_CONTEST),
             _ => items.saturating_mul(UNKNOWN_EACH),
         };
         self.costs.get(work).unwrap_or_else(unknown)
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     fn work(feed: &str) -> Work {
-        Work::of(&FeedName::new(feed).unwrap(), What::Ledger)
+        Work::of(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
     }
 
     fn client(last: u8) -> Client {

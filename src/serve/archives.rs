@@ -3,15 +3,15 @@
 //! A rendition is a function of what was sealed, of the archive after it and of the gateway's own
 //! addresses. It is kept under exactly that, so that a commit to the feed leaves it alone.
 
-use super::Shared;
-use super::address::{Form, Site};
-use super::admission::{Admission, Overloaded, What, Work};
+use super::SharedState;
+use super::address::{DocumentForm, Site};
+use super::admission::{Admission, Overloaded, Work, WorkKind};
 use super::client::Client;
-use super::feeds::{Which, answer, unreadable};
+use super::feeds::{Resource, answer, unreadable};
 use super::metrics::Metrics;
-use super::press::{Ask, Press};
+use super::press::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
-use super::query::Asked;
+use super::query::ViewQuery;
 use super::rendition::{About, Rendition, made};
 use super::shelf::Renderer;
 use crate::model::{
@@ -32,16 +32,16 @@ const TIMES_ON_DISK: u64 = 8;
 
 /// What a rendition of an archive is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct ArchiveKey {
     place: ArchivePlace,
-    form: Form,
+    form: DocumentForm,
     /// What the operator says of the upstream's address.
     secret: Option<bool>,
 }
 
 /// Why there is no rendition.
 #[derive(Debug, thiserror::Error)]
-enum Missing {
+enum NoArchive {
     #[error("it was dropped just now")]
     Dropped,
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub(super) struct Archives {
     store: Arc<dyn Store>,
     site: Site,
     renderer: Renderer,
-    renditions: Press<Key, Rendition, Missing>,
+    renditions: SingleFlightCache<ArchiveKey, Rendition, NoArchive>,
 }
 
 impl Archives {
@@ -69,7 +69,8 @@ impl Archives {
         admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Arc<Self> {
-        let renditions = Press::new(ARCHIVE_BYTES, Rendition::weight, admission, metrics);
+        let renditions =
+            SingleFlightCache::new(ARCHIVE_BYTES, Rendition::weight, admission, metrics);
         Arc::new(Self { store, site, renderer, renditions })
     }
 
@@ -77,31 +78,31 @@ impl Archives {
         self: &Arc<Self>,
         record: &FeedRecord,
         place: &ArchivePlace,
-        form: Form,
+        form: DocumentForm,
         client: Client,
-    ) -> Result<Arc<Rendition>, Arc<Missing>> {
-        let key = Key { place: place.clone(), form, secret: record.options.secret };
+    ) -> Result<Arc<Rendition>, Arc<NoArchive>> {
+        let key = ArchiveKey { place: place.clone(), form, secret: record.options.secret };
         let make = || {
             let (archives, record, place) = (Arc::clone(self), record.clone(), place.clone());
             async move {
                 let archive = archives.store.archive(&record.name, &place.note.id).await?;
-                let archive = archive.ok_or(Missing::Dropped)?;
+                let archive = archive.ok_or(NoArchive::Dropped)?;
                 archives.build(&record, place, form, archive).await
             }
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
-        let work = Work::of(&record.name, What::Archive);
-        self.renditions.get(key, Ask { client, work, cost, tells: false }, make).await
+        let work = Work::of(&record.name, WorkKind::Archive);
+        self.renditions.get(key, WorkRequest { client, work, cost, tells: false }, make).await
     }
 
     async fn build(
         &self,
         record: &FeedRecord,
         place: ArchivePlace,
-        form: Form,
+        form: DocumentForm,
         archive: Archive,
-    ) -> Result<Rendition, Missing> {
+    ) -> Result<Rendition, NoArchive> {
         let format = archive.skeleton.format;
         let form = form.within(format);
         let (addresses, history) = document(&self.site, record, &place, &archive, form);
@@ -133,7 +134,7 @@ impl Archives {
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
-        made(make).await.map_err(Missing::Render)
+        made(make).await.map_err(NoArchive::Render)
     }
 }
 
@@ -150,7 +151,7 @@ fn document(
     record: &FeedRecord,
     place: &ArchivePlace,
     archive: &Archive,
-    form: Form,
+    form: DocumentForm,
 ) -> (Addresses, HistoryPlace) {
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
@@ -173,7 +174,7 @@ fn document(
 
 /// `GET /feeds/NAME/archive/ID`.
 pub(super) async fn archive(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -184,14 +185,14 @@ pub(super) async fn archive(
     let unknown =
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).ok_or_else(unknown)?;
-    let asked = Asked::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    let asked = ViewQuery::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
     if asked.as_of.is_some() {
         let said = "an archive is a fixed document that says the same at all times; as-of is for \
                     the reader, the sync and the complete view";
         return Err(Problem::parameter("as-of", said));
     }
     let dialect = room.site.dialect(asked.dialect, asked.container);
-    let form = Form { dialect, container: asked.container };
+    let form = DocumentForm { dialect, container: asked.container };
     let place = room.store.archive_place(&record.name, &id).await;
     let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
     if place.note.dropped {
@@ -200,12 +201,12 @@ pub(super) async fn archive(
     let rendition = match room.archives.rendition(&record, &place, form, client).await {
         Ok(rendition) => rendition,
         Err(missing) => match *missing {
-            Missing::Dropped => return Err(dropped()),
-            Missing::Overloaded(why) => return Err(why.into()),
+            NoArchive::Dropped => return Err(dropped()),
+            NoArchive::Overloaded(why) => return Err(why.into()),
             _ => return Err(failed(&record, missing.as_ref())),
         },
     };
-    Ok(answer(&room, &record, Which::Archive(&place), &rendition, &headers))
+    Ok(answer(&room, &record, Resource::Archive(&place), &rendition, &headers))
 }
 
 fn dropped() -> Problem {

@@ -1,6 +1,6 @@
 //! The token that administration must bring along (RFC 6750 section 2.1).
 
-use super::Shared;
+use super::SharedState;
 use super::problem::Problem;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -63,7 +63,11 @@ impl fmt::Debug for AdminToken {
 }
 
 /// Lets through only what brings the token along.
-pub(super) async fn require(State(room): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn require(
+    State(room): State<SharedState>,
+    request: Request,
+    next: Next,
+) -> Response {
     if room.admin_token.admits(request.headers()) {
         next.run(request).await
     } else {

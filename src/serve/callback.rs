@@ -3,7 +3,7 @@
 //! What a hub may ask back, and whether a push is believed, is for the side that subscribes to say;
 //! nothing of a push is taken but that there was one.
 
-use super::Shared;
+use super::SharedState;
 use super::feeds::unreadable;
 use super::operator::PushOutcome;
 use super::problem::{Problem, RETRY_SOON};
@@ -40,12 +40,12 @@ pub(super) const ROUTE: &str = "/websub/callback/{token}";
 /// The longest token that is looked at, in bytes.
 const TOKEN_LIMIT: usize = 64;
 
-type Token = Result<Path<String>, PathRejection>;
+type CallbackToken = Result<Path<String>, PathRejection>;
 
 /// `GET`: the hub asks whether a request was meant, or says no.
 pub(super) async fn verify(
-    State(room): State<Shared>,
-    token: Token,
+    State(room): State<SharedState>,
+    token: CallbackToken,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let token = known(&room, token).ok_or_else(unasked)?;
@@ -60,14 +60,14 @@ pub(super) async fn verify(
 /// `POST`: the hub delivers. Right or wrong, it is answered the same (section 7.1); a hub that
 /// delivers for a subscription that is over may end it (410, section 7).
 pub(super) async fn push(
-    State(room): State<Shared>,
-    token: Token,
+    State(room): State<SharedState>,
+    token: CallbackToken,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let token = known(&room, token).ok_or_else(over)?;
     // The other push may prove false, so that this one cannot be answered as taken because of it.
-    let _alone = Alone::with(&room.pushing, &token)
+    let _alone = PushPermit::with(&room.pushing, &token)
         .ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
@@ -79,7 +79,7 @@ pub(super) async fn push(
 }
 
 /// The token, where a callback has it.
-fn known(room: &Shared, token: Token) -> Option<String> {
+fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
     (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token)).then_some(token)
 }
@@ -88,12 +88,12 @@ fn known(room: &Shared, token: Token) -> Option<String> {
 pub(super) type Pushing = Mutex<HashSet<String>>;
 
 /// The only push that is being read at a callback: the hub of one feed cannot fill the gateway.
-struct Alone<'a> {
+struct PushPermit<'a> {
     pushing: &'a Pushing,
     token: &'a str,
 }
 
-impl<'a> Alone<'a> {
+impl<'a> PushPermit<'a> {
     /// `None` where another one is.
     fn with(pushing: &'a Pushing, token: &'a str) -> Option<Self> {
         let mut tokens = pushing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl<'a> Alone<'a> {
     }
 }
 
-impl Drop for Alone<'_> {
+impl Drop for PushPermit<'_> {
     fn drop(&mut self) {
         self.pushing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.token);
     }

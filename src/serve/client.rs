@@ -4,7 +4,7 @@
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 
-use super::Shared;
+use super::SharedState;
 use super::unnamed_proxies::Sign;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -57,7 +57,7 @@ pub(super) struct Peer(pub(super) IpAddr);
 
 /// Notes of a request whose it is.
 pub(super) async fn identify(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     mut request: Request,
     next: Next,
 ) -> Response {

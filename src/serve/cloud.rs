@@ -1,6 +1,6 @@
 //! `POST /rsscloud/pleaseNotify`: registrations by rssCloud, which lead to the hub as well.
 
-use super::Shared;
+use super::SharedState;
 use super::hub::is_form;
 use super::problem::Problem;
 use crate::websub::{FORM_TYPE, Registration};
@@ -13,7 +13,7 @@ use quick_xml::escape::escape;
 
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -27,7 +27,7 @@ pub(super) async fn register(
 }
 
 async fn taken(
-    room: &Shared,
+    room: &SharedState,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(), String> {

@@ -2,8 +2,8 @@
 //! problem documents), compressed where the client asks for it. Documents that are kept are packed
 //! once, where they are made (`rendition`), each encoding with a tag of its own.
 
-use super::Shared;
-use super::admission::{What, Work};
+use super::SharedState;
+use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::negotiate::encoding;
 use super::problem::Problem;
@@ -27,7 +27,11 @@ const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"]
 
 /// Answers, and packs the answer where that is worth it. Where there is no room for that just now, the
 /// answer goes out as it is.
-pub(super) async fn answer(State(room): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn answer(
+    State(room): State<SharedState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let is_head = request.method() == Method::HEAD;
     let wanted = encoding(request.headers());
@@ -53,7 +57,7 @@ pub(super) async fn answer(State(room): State<Shared>, request: Request, next: N
             let blocking = tokio::task::spawn_blocking(move || rendition::quickly(&whole, wanted));
             blocking.await.ok().and_then(Result::ok).ok_or(Problem::from(StoreError::Closed))
         };
-        let work = Work::of_all(What::Packing);
+        let work = Work::of_all(WorkKind::Packing);
         room.admission.run(client, &work, size, packing).await.ok()
     };
     let Some(packed) = packed else { return Response::from_parts(parts, Body::from(plain)) };

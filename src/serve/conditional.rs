@@ -1,6 +1,6 @@
 //! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
 
-use super::delta::Token;
+use super::delta::DeltaToken;
 use crate::model::Time;
 use http::{HeaderMap, HeaderValue, header};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub(super) struct ETag(String);
 
 impl ETag {
     /// The tag of these bytes (XXH3, 128 bits) and the state that they show.
-    pub(super) fn of(bytes: &[u8], token: Option<Token>) -> Self {
+    pub(super) fn of(bytes: &[u8], token: Option<DeltaToken>) -> Self {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         match token {
             Some(token) => Self(format!("\"{hash:032x}{token}\"")),

@@ -7,15 +7,15 @@ mod page;
 
 pub(super) use form::resolve;
 
-use super::admission::{Admission, What, Work};
+use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
-use super::items::{self, Budget, Differences};
+use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
-use super::press::{Ask, Press};
+use super::press::{SingleFlightCache, WorkRequest};
 use super::problem::Problem;
-use super::{Room, Shared, html};
+use super::{AppState, SharedState, html};
 use crate::model::{FeedName, Item, Revision, SyncId};
 use crate::record::local;
 use crate::store::{Store, StoreError};
@@ -71,7 +71,7 @@ struct Contests {
 
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct ConflictsKey {
     feed: FeedName,
     revision: Option<Revision>,
     after: Option<SyncId>,
@@ -79,12 +79,12 @@ pub(super) struct Key {
 }
 
 /// Pages of conflicts, and the same as data.
-pub(super) type Pages = Press<Key, Bytes, Problem>;
+pub(super) type ConflictPages = SingleFlightCache<ConflictsKey, Bytes, Problem>;
 
 /// No page yet.
-pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> Pages {
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPages {
     let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    Press::lasting(BYTES, FRESH, weigh, admission, metrics)
+    SingleFlightCache::lasting(BYTES, FRESH, weigh, admission, metrics)
 }
 
 /// How many items of feeds are in conflict.
@@ -114,7 +114,7 @@ impl Contested {
 
 /// `GET /feeds/NAME/conflicts`.
 pub(super) async fn show(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
@@ -122,7 +122,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let asked = Asked::read(query.as_deref().unwrap_or_default());
+    let asked = ConflictsQuery::read(query.as_deref().unwrap_or_default());
     let is_json = wants_json(&headers);
     let answer = answered(&room, client, &record.name, (asked.after, is_json)).await?;
     if is_json {
@@ -139,18 +139,18 @@ pub(super) async fn show(
 
 /// The same for the administration.
 pub(super) async fn listed(
-    room: &Shared,
+    room: &SharedState,
     client: Client,
     feed: &FeedName,
     query: Option<&str>,
 ) -> Result<Bytes, Problem> {
-    let asked = Asked::read(query.unwrap_or_default());
+    let asked = ConflictsQuery::read(query.unwrap_or_default());
     Ok(Bytes::clone(&*answered(room, client, feed, (asked.after, true)).await?))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
 async fn answered(
-    room: &Shared,
+    room: &SharedState,
     client: Client,
     feed: &FeedName,
     (after, is_json): (Option<SyncId>, bool),
@@ -158,9 +158,9 @@ async fn answered(
     let revision = room.store.state(feed).await?.map(|state| state.revision);
     let shown = usize::try_from(room.contested.of(feed).await?).unwrap_or(usize::MAX);
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
-    let work = Work::of(feed, What::Conflicts);
-    let ask = Ask { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
-    let key = Key { feed: feed.clone(), revision, after, is_json };
+    let work = Work::of(feed, WorkKind::Conflicts);
+    let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
+    let key = ConflictsKey { feed: feed.clone(), revision, after, is_json };
     let make = || {
         let (room, key) = (Arc::clone(room), key.clone());
         async move { made(&room, &key).await }
@@ -168,7 +168,7 @@ async fn answered(
     room.conflicts.get(key.clone(), ask, make).await.map_err(|problem| (*problem).clone())
 }
 
-async fn made(room: &Room, key: &Key) -> Result<Bytes, Problem> {
+async fn made(room: &AppState, key: &ConflictsKey) -> Result<Bytes, Problem> {
     let contests = gather(room, &key.feed, key.after.as_ref()).await?;
     Ok(match key.is_json {
         true => described::contests(&room.site.at(""), &contests).to_string().into(),
@@ -188,14 +188,14 @@ fn page(title: &str, content: &maud::Markup) -> Response {
 
 /// What is asked of the address. Other keys are ignored, and so is what is no sync id.
 #[derive(Debug, Default)]
-struct Asked {
+struct ConflictsQuery {
     /// Only the items behind this one, in the order of sync ids.
     after: Option<SyncId>,
     /// What was resolved a moment ago.
     resolved: Option<SyncId>,
 }
 
-impl Asked {
+impl ConflictsQuery {
     fn read(query: &str) -> Self {
         let mut asked = Self::default();
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -209,13 +209,17 @@ impl Asked {
     }
 }
 
-async fn gather(room: &Room, feed: &FeedName, after: Option<&SyncId>) -> Result<Contests, Problem> {
+async fn gather(
+    room: &AppState,
+    feed: &FeedName,
+    after: Option<&SyncId>,
+) -> Result<Contests, Problem> {
     let mut contests = Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None };
     let all = room.store.contested(feed).await?;
     contests.all = all.len();
     let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
     let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
-    let (mut compared, mut budget) = (0, Budget::whole());
+    let (mut compared, mut budget) = (0, CompareBudget::whole());
     for id in ids.iter().take(ITEMS_SHOWN) {
         let Some(item) = room.store.item(feed, id).await? else { continue };
         if item.shared.conflicts.is_empty() {

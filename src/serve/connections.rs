@@ -26,14 +26,14 @@ const WAIT: Duration = Duration::from_secs(1);
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shares {
+pub(super) struct ConnectionShares {
     /// Of all together.
     pub(super) all: usize,
     /// Of one peer.
     pub(super) each: usize,
 }
 
-impl Shares {
+impl ConnectionShares {
     /// Those of a running gateway.
     pub(super) const USUAL: Self = Self { all: CONNECTION_LIMIT, each: PEER_LIMIT };
 }
@@ -122,7 +122,7 @@ impl http_body::Body for Answered {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     peer: Client,
     is_proxy: bool,
     activity: Arc<Activity>,
@@ -130,19 +130,19 @@ struct Open {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ConnectionTable {
     next: u64,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenConnection>,
     /// How many each peer has, proxies left out.
     peers: HashMap<Client, usize>,
 }
 
-impl Table {
+impl ConnectionTable {
     fn count(&self, peer: Client) -> usize {
         self.peers.get(&peer).copied().unwrap_or(0)
     }
 
-    fn remove(&mut self, id: u64) -> Option<Open> {
+    fn remove(&mut self, id: u64) -> Option<OpenConnection> {
         let open = self.open.remove(&id)?;
         if !open.is_proxy
             && let Some(count) = self.peers.get_mut(&open.peer)
@@ -157,9 +157,9 @@ impl Table {
 
     /// The connection at rest that goes first: of the peer that has most, the one that rests longest.
     fn idle(&self, of: Option<Client>) -> Option<u64> {
-        let wanted = |open: &Open| of.is_none_or(|of| !open.is_proxy && open.peer == of);
+        let wanted = |open: &OpenConnection| of.is_none_or(|of| !open.is_proxy && open.peer == of);
         let idle = self.open.iter().filter(|(_, open)| wanted(open) && open.activity.is_idle());
-        let rank = |open: &Open| {
+        let rank = |open: &OpenConnection| {
             let count = if open.is_proxy { 0 } else { self.count(open.peer) };
             (std::cmp::Reverse(count), open.activity.rested.load(Ordering::Relaxed))
         };
@@ -172,7 +172,7 @@ impl Table {
         if *count <= fewer + 1 {
             return None;
         }
-        let its = |open: &Open| !open.is_proxy && open.peer == *greatest;
+        let its = |open: &OpenConnection| !open.is_proxy && open.peer == *greatest;
         self.open.iter().filter(|(_, open)| its(open)).map(|(id, _)| *id).min()
     }
 }
@@ -180,15 +180,15 @@ impl Table {
 /// Every connection that is open.
 #[derive(Debug)]
 pub(super) struct Connections {
-    shares: Shares,
-    table: Mutex<Table>,
+    shares: ConnectionShares,
+    table: Mutex<ConnectionTable>,
     order: Arc<AtomicU64>,
     left: Notify,
 }
 
 /// What becomes of a newcomer.
-enum Placed {
-    Here(Place),
+enum Admittance {
+    Here(ConnectionSlot),
     /// Its peer has its share, and each of them is busy.
     Refused,
     /// All places are taken, and nobody has more than the newcomer would have.
@@ -197,25 +197,29 @@ enum Placed {
 
 impl Connections {
     /// None yet.
-    pub(super) fn new(shares: Shares) -> Arc<Self> {
+    pub(super) fn new(shares: ConnectionShares) -> Arc<Self> {
         let (table, order) = (Mutex::default(), Arc::default());
         Arc::new(Self { shares, table, order, left: Notify::new() })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a connection of this peer, as soon as there is one; `None` where it is to be closed.
-    pub(super) async fn place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Option<Place> {
+    pub(super) async fn place(
+        self: &Arc<Self>,
+        peer: Client,
+        is_proxy: bool,
+    ) -> Option<ConnectionSlot> {
         let wait = tokio::time::sleep(WAIT);
         let mut wait = std::pin::pin!(wait);
         loop {
             let left = self.left.notified();
             match self.try_place(peer, is_proxy) {
-                Placed::Here(place) => return Some(place),
-                Placed::Refused => return None,
-                Placed::Full => {}
+                Admittance::Here(place) => return Some(place),
+                Admittance::Refused => return None,
+                Admittance::Full => {}
             }
             tokio::select! {
                 () = left => {}
@@ -229,20 +233,20 @@ impl Connections {
         self.table().count(peer) >= self.shares.each
     }
 
-    fn try_place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Placed {
+    fn try_place(self: &Arc<Self>, peer: Client, is_proxy: bool) -> Admittance {
         let mut table = self.table();
         let count = table.count(peer);
         let goes = if !is_proxy && count >= self.shares.each {
             match table.idle(Some(peer)) {
                 Some(id) => Some(id),
-                None => return Placed::Refused,
+                None => return Admittance::Refused,
             }
         } else if table.open.len() >= self.shares.all {
             // A proxy's connection may be of a client that has no other.
             let fewer = if is_proxy { 0 } else { count };
             match table.idle(None).or_else(|| table.of_the_greatest(fewer)) {
                 Some(id) => Some(id),
-                None => return Placed::Full,
+                None => return Admittance::Full,
             }
         } else {
             None
@@ -257,10 +261,14 @@ impl Connections {
         if !is_proxy {
             *table.peers.entry(peer).or_default() += 1;
         }
-        let place =
-            Place { id, activity: Arc::clone(&activity), cut: cut.clone(), all: Arc::clone(self) };
-        table.open.insert(id, Open { peer, is_proxy, activity, cut });
-        Placed::Here(place)
+        let place = ConnectionSlot {
+            id,
+            activity: Arc::clone(&activity),
+            cut: cut.clone(),
+            all: Arc::clone(self),
+        };
+        table.open.insert(id, OpenConnection { peer, is_proxy, activity, cut });
+        Admittance::Here(place)
     }
 }
 
@@ -304,7 +312,7 @@ impl std::hash::Hash for Connection {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The connection that has this place.
     pub(super) fn connection(&self) -> Connection {
         Connection { id: self.id, cut: self.cut.clone() }
@@ -313,7 +321,7 @@ impl Place {
 
 /// A connection's place.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     id: u64,
     /// What the connection is doing.
     pub(super) activity: Arc<Activity>,
@@ -322,7 +330,7 @@ pub(super) struct Place {
     all: Arc<Connections>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.all.table().remove(self.id);
         self.all.left.notify_one();
@@ -338,7 +346,7 @@ mod tests {
     }
 
     fn connections(all: usize, each: usize) -> Arc<Connections> {
-        Connections::new(Shares { all, each })
+        Connections::new(ConnectionShares { all, each })
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,15 +1,15 @@
 //! `/`: what the gateway does, at a glance.
 
-use super::about::Missing;
+use super::about::NoPage;
 use super::address::shown;
-use super::admission::{Admission, What, Work};
+use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::explain::{self, SOURCES_SHOWN};
-use super::flight::{Ask, SingleFlight};
+use super::flight::{SingleFlight, WorkRequest};
 use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
-use super::{Room, Shared, json, keeping};
+use super::{AppState, SharedState, json, keeping};
 use crate::model::{
     FeedName, FeedRecord, FeedStanding, FeedState, HubTrust, ListPlace, Revision, ShownAddress,
     counted, listed, shown_text,
@@ -31,7 +31,7 @@ const ROW: u64 = 4 * 1024;
 /// The dashboard, which is made once for all who ask for it at the same time, and one ledger after the
 /// other.
 pub(super) struct Overview {
-    pages: SingleFlight<(), String, Missing>,
+    pages: SingleFlight<(), String, NoPage>,
     /// The revisions of which it was made last: what it takes of their ledgers is remembered.
     seen: Mutex<HashMap<FeedName, Revision>>,
 }
@@ -49,7 +49,7 @@ impl Overview {
 
 /// What telling how these feeds stand takes: a row of each, and the largest of the ledgers that are to be
 /// read, those that something waits in and that changed. Answers their revisions as well.
-pub(super) async fn cost(room: &Room) -> Result<(u64, HashMap<FeedName, Revision>), Problem> {
+pub(super) async fn cost(room: &AppState) -> Result<(u64, HashMap<FeedName, Revision>), Problem> {
     let (mut rows, mut ledger, mut revisions) = (0_u64, 0_u64, HashMap::new());
     for record in room.directory.listing().await?.values() {
         rows = rows.saturating_add(ROW);
@@ -57,7 +57,7 @@ pub(super) async fn cost(room: &Room) -> Result<(u64, HashMap<FeedName, Revision
         let is_read = room.overview.seen().get(&record.name) != Some(&state.revision);
         if is_read && state.ripens.is_some() {
             let items = u64::from(state.living) + u64::from(state.tombstones);
-            let work = Work::of(&record.name, What::Ledger);
+            let work = Work::of(&record.name, WorkKind::Ledger);
             ledger = ledger.max(room.admission.cost_of(&work, items));
         }
         revisions.insert(record.name.clone(), state.revision);
@@ -66,9 +66,12 @@ pub(super) async fn cost(room: &Room) -> Result<(u64, HashMap<FeedName, Revision
 }
 
 /// `GET /`.
-pub(super) async fn page(State(room): State<Shared>, client: Client) -> Result<Response, Problem> {
+pub(super) async fn page(
+    State(room): State<SharedState>,
+    client: Client,
+) -> Result<Response, Problem> {
     let (cost, revisions) = cost(&room).await?;
-    let ask = Ask { client, work: Work::of_all(What::Standing), cost, tells: false };
+    let ask = WorkRequest { client, work: Work::of_all(WorkKind::Standing), cost, tells: false };
     let make = || {
         let room = Arc::clone(&room);
         async move {
@@ -82,7 +85,7 @@ pub(super) async fn page(State(room): State<Shared>, client: Client) -> Result<R
     Ok(html::page("Feeds", &html! { (PreEscaped(page.as_str())) }))
 }
 
-async fn made(room: &Room) -> Result<String, Missing> {
+async fn made(room: &AppState) -> Result<String, NoPage> {
     let feeds = room.operator.list().await?;
     let all = feeds.len();
     let listing = room.directory.listing().await?;
@@ -102,12 +105,12 @@ struct Row {
     state: Option<FeedState>,
     /// How many of its items are in conflict.
     contested: u32,
-    place: Listed,
+    place: ListPlacement,
 }
 
 /// Where the reader's own list has a feed, and what it calls it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Listed {
+struct ListPlacement {
     /// What it is called there.
     label: Option<String>,
     /// The folder that it stands in first.
@@ -120,22 +123,23 @@ struct Listed {
 fn in_order<'a>(
     feeds: Vec<FeedStatus>,
     records: impl Iterator<Item = &'a FeedRecord>,
-) -> Vec<(FeedStatus, Listed)> {
-    let mut places: HashMap<&FeedName, (usize, Listed)> = HashMap::new();
+) -> Vec<(FeedStatus, ListPlacement)> {
+    let mut places: HashMap<&FeedName, (usize, ListPlacement)> = HashMap::new();
     for (at, (record, place)) in listed(records).into_iter().enumerate() {
         let folder = place.map(folder).unwrap_or_default();
         match places.entry(&record.name) {
             Entry::Vacant(first) => {
                 let label = place.and_then(|place| place.label.name());
                 let label = label.and_then(|_| record.shown_label(place).text);
-                first.insert((at, Listed { label, folder, also: Vec::new() }));
+                first.insert((at, ListPlacement { label, folder, also: Vec::new() }));
             }
             Entry::Occupied(mut known) => known.get_mut().1.also.push(folder),
         }
     }
     // What the list does not know yet comes last.
     let placed = feeds.into_iter().map(|status| {
-        let (at, place) = places.remove(&status.name).unwrap_or((usize::MAX, Listed::default()));
+        let (at, place) =
+            places.remove(&status.name).unwrap_or((usize::MAX, ListPlacement::default()));
         (at, status, place)
     });
     let mut placed: Vec<_> = placed.collect();

@@ -8,7 +8,7 @@
 //!
 //! [`Lineage`]: crate::model::Lineage
 
-use super::address::Form;
+use super::address::DocumentForm;
 use super::address::shown;
 use super::negotiate::members;
 use crate::model::{FeedRecord, FeedState, Format, Tick, Time};
@@ -60,15 +60,15 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 /// this program included, which may write entries otherwise tomorrow. Tags are public and short, so
 /// that anybody can try out what was hashed: nothing secret is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scope(u64);
+pub(super) struct TagScope(u64);
 
-impl Scope {
+impl TagScope {
     /// The scope of a view that has deltas. `None` for containers that are not the feed's own: what the state says of deltas is said of that one.
     pub(super) fn of(
         record: &FeedRecord,
         reader: &str,
         kind: ViewKind,
-        form: Form,
+        form: DocumentForm,
         format: Format,
     ) -> Option<Self> {
         // What stands in each other is told whole.
@@ -111,12 +111,12 @@ impl Point {
     }
 
     /// The part of a tag that names this state of a document.
-    pub(super) fn token(self, scope: Scope) -> Token {
-        Token { point: self, check: check(self, scope) }
+    pub(super) fn token(self, scope: TagScope) -> DeltaToken {
+        DeltaToken { point: self, check: check(self, scope) }
     }
 }
 
-fn check(point: Point, scope: Scope) -> u32 {
+fn check(point: Point, scope: TagScope) -> u32 {
     let tick = point.tick.time().unix();
     let text = format!("{:x} {:x} {tick:x} {:x}", scope.0, point.render, point.mark);
     // Half of the hash is enough to tell a tag of another document.
@@ -125,12 +125,12 @@ fn check(point: Point, scope: Scope) -> u32 {
 
 /// A state as it stands in a tag, behind the hash of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Token {
+pub(super) struct DeltaToken {
     point: Point,
     check: u32,
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for DeltaToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Point { render, tick, mark } = self.point;
         let tick = tick.time().unix();
@@ -138,7 +138,7 @@ impl fmt::Display for Token {
     }
 }
 
-impl Token {
+impl DeltaToken {
     /// Reads the token of a tag, its quotes included.
     fn read(tag: &str) -> Option<Self> {
         let inside = tag.strip_prefix('"')?.strip_suffix('"')?;
@@ -158,10 +158,10 @@ impl Token {
 /// names, without `W/`, which makes no difference here.
 pub(super) fn base<'t>(
     tags: impl Iterator<Item = &'t str>,
-    scope: Scope,
+    scope: TagScope,
     state: &FeedState,
 ) -> Option<(Point, &'t str)> {
-    let known = tags.filter_map(|tag| Some((Token::read(tag)?, tag)));
+    let known = tags.filter_map(|tag| Some((DeltaToken::read(tag)?, tag)));
     let ours = known.filter(|(token, _)| token.check == check(token.point, scope));
     let ours = ours.filter(|(token, _)| token.point.was(state));
     ours.map(|(token, tag)| (token.point, tag)).max_by_key(|(point, _)| point.render)
@@ -176,7 +176,7 @@ mod tests {
     use crate::render::{Container, Dialect};
     use proptest::prelude::*;
 
-    const FORM: Form = Form::of(Dialect::Sse);
+    const FORM: DocumentForm = DocumentForm::of(Dialect::Sse);
 
     fn record(url: &str) -> FeedRecord {
         FeedRecord {
@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    fn scope(url: &str, kind: ViewKind) -> Scope {
-        Scope::of(&record(url), "https://here/feeds/news", kind, FORM, Format::Atom10).unwrap()
+    fn scope(url: &str, kind: ViewKind) -> TagScope {
+        TagScope::of(&record(url), "https://here/feeds/news", kind, FORM, Format::Atom10).unwrap()
     }
 
     fn state(render: u64) -> FeedState {
@@ -203,7 +203,7 @@ mod tests {
         state
     }
 
-    fn tag(point: Point, scope: Scope) -> String {
+    fn tag(point: Point, scope: TagScope) -> String {
         format!("\"0123{}\"", point.token(scope))
     }
 
@@ -272,11 +272,11 @@ mod tests {
     #[test]
     fn there_are_deltas_in_the_feeds_own_container_only() {
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
-            let form = Form { container: Some(container), ..FORM };
-            let scope = Scope::of(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
+            let form = DocumentForm { container: Some(container), ..FORM };
+            let scope = TagScope::of(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
             assert_eq!(scope.is_some(), own);
         }
-        let list = Scope::of(&record("u"), "r", ViewKind::Reader, FORM, Format::Opml);
+        let list = TagScope::of(&record("u"), "r", ViewKind::Reader, FORM, Format::Opml);
         assert_eq!(list, None);
     }
 
@@ -303,7 +303,7 @@ mod tests {
         fn tokens_read_back(render: u64, mark: u32, seconds: i64) {
             let tick = Tick::at(Time::from_unix(seconds));
             let token = Point { render, tick, mark }.token(scope("u", ViewKind::Sync));
-            prop_assert_eq!(Token::read(&format!("\"a{token}\"")), Some(token));
+            prop_assert_eq!(DeltaToken::read(&format!("\"a{token}\"")), Some(token));
         }
 
         #[test]

@@ -18,7 +18,7 @@ pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
 pub(super) type Listing = BTreeMap<FeedName, Arc<FeedRecord>>;
 
 #[derive(Debug, Clone)]
-struct Read {
+struct DirectoryPage {
     listing: Arc<Listing>,
     at: Instant,
     generation: u64,
@@ -28,7 +28,7 @@ struct Read {
 pub(super) struct Directory {
     store: Arc<dyn Store>,
     age: Duration,
-    last: RwLock<Option<Read>>,
+    last: RwLock<Option<DirectoryPage>>,
     /// Raised by every change that we know of; a list read before it is not good any more.
     generation: AtomicU64,
     /// One reader at a time; the others wait for its list.
@@ -52,7 +52,7 @@ impl Directory {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn last(&self) -> Option<Read> {
+    fn last(&self) -> Option<DirectoryPage> {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -90,7 +90,7 @@ impl Directory {
         let records = self.store.feeds().await?;
         let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
         let listing: Arc<Listing> = Arc::new(named.collect());
-        let read = Read { listing: Arc::clone(&listing), at: Instant::now(), generation };
+        let read = DirectoryPage { listing: Arc::clone(&listing), at: Instant::now(), generation };
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
         Ok(listing)
     }

@@ -2,7 +2,7 @@
 
 use super::html::text;
 use super::json;
-use crate::model::{FeedName, Known, Snapshot, Standing, Time};
+use crate::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 const DISCARDED_SHOWN: usize = 100;
 
 /// What was discarded, what went last first, at most so many; and how many there are.
-fn discarded(snapshot: &Snapshot) -> (Vec<(Time, &Known)>, usize) {
-    let since = |known: &Known| match known.standing {
-        Standing::Discarded { since } => Some(since),
+fn discarded(snapshot: &Snapshot) -> (Vec<(Time, &LedgerEntry)>, usize) {
+    let since = |known: &LedgerEntry| match known.standing {
+        ItemStatus::Discarded { since } => Some(since),
         _ => None,
     };
     let mut all: Vec<_> = snapshot.known.iter().filter_map(|k| Some((since(k)?, k))).collect();
@@ -25,7 +25,7 @@ fn discarded(snapshot: &Snapshot) -> (Vec<(Time, &Known)>, usize) {
 /// For the administration API.
 pub(super) fn described(snapshot: Option<&Snapshot>) -> Value {
     let (shown, count) = snapshot.map(discarded).unwrap_or_default();
-    let item = |(since, known): &(Time, &Known)| {
+    let item = |(since, known): &(Time, &LedgerEntry)| {
         json!({
             "sync_id": known.id.as_str(),
             "native_id": known.native_shown,
@@ -56,7 +56,7 @@ pub(super) fn part(name: &FeedName, snapshot: Option<&Snapshot>) -> Markup {
     }
 }
 
-fn item(name: &FeedName, known: &Known) -> Markup {
+fn item(name: &FeedName, known: &LedgerEntry) -> Markup {
     let title = if known.title.is_empty() { known.id.as_str() } else { &known.title };
     let id = crate::xml::address::percent_encoded(known.id.as_str());
     html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }

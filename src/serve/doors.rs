@@ -10,10 +10,10 @@ mod position;
 pub(super) use events::events;
 pub(super) use poll::changes;
 
-use super::Room;
+use super::AppState;
 use super::client::Client;
 use super::problem::Problem;
-use super::shares::{Share, Shares};
+use super::shares::{FairShares, Share};
 use crate::model::FeedName;
 use position::Position;
 use std::collections::BTreeSet;
@@ -34,45 +34,48 @@ const QUERY_LIMIT: usize = 8 * 1024;
 const EPOCHS: usize = 64;
 
 /// How many may stand in the doors.
-pub(super) struct Doors {
-    streams: Door,
-    waiting: Door,
+pub(super) struct EventStreams {
+    streams: StreamDoor,
+    waiting: StreamDoor,
 }
 
 /// A door in which so many may stand, and of one client a few.
-struct Door {
+struct StreamDoor {
     limit: usize,
     all: Arc<Semaphore>,
-    clients: Shares<Client>,
+    clients: FairShares<Client>,
 }
 
 /// A place in a door, until it is dropped.
-struct Standing {
+struct StreamPlace {
     _permit: OwnedSemaphorePermit,
     _share: Share<Client>,
 }
 
-impl Door {
+impl StreamDoor {
     fn new(limit: usize) -> Self {
-        Self { limit, all: Arc::new(Semaphore::new(limit)), clients: Shares::new(EACH) }
+        Self { limit, all: Arc::new(Semaphore::new(limit)), clients: FairShares::new(EACH) }
     }
 
     /// A place in it; where there is none, why.
-    fn enter(&self, client: Client, what: &str) -> Result<Standing, String> {
+    fn enter(&self, client: Client, what: &str) -> Result<StreamPlace, String> {
         let share = self.clients.try_take(&client, 1);
         let share = share
             .ok_or_else(|| format!("{EACH} {what} of your address are open, which is the limit"))?;
         let permit = Arc::clone(&self.all).try_acquire_owned();
         let permit =
             permit.map_err(|_| format!("{} {what} are open, which is the limit", self.limit))?;
-        Ok(Standing { _permit: permit, _share: share })
+        Ok(StreamPlace { _permit: permit, _share: share })
     }
 }
 
-impl Doors {
+impl EventStreams {
     /// Doors in which nobody stands.
     pub(super) fn new() -> Self {
-        Self { streams: Door::new(STREAMS_AT_ONCE), waiting: Door::new(WAITING_AT_ONCE) }
+        Self {
+            streams: StreamDoor::new(STREAMS_AT_ONCE),
+            waiting: StreamDoor::new(WAITING_AT_ONCE),
+        }
     }
 
     /// How many streams are open.
@@ -84,7 +87,7 @@ impl Doors {
 
 /// What a client asks of a door.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Asked {
+struct StreamQuery {
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
     /// `after`.
@@ -93,9 +96,9 @@ struct Asked {
     wait: Option<u64>,
 }
 
-impl Asked {
+impl StreamQuery {
     /// Reads a query. Each feed must be one that is published; one that was deleted answers 410.
-    async fn read(room: &Room, query: Option<&str>) -> Result<Self, Problem> {
+    async fn read(room: &AppState, query: Option<&str>) -> Result<Self, Problem> {
         let query = query.unwrap_or_default();
         if query.len() > QUERY_LIMIT {
             let said =

@@ -3,13 +3,13 @@
 
 mod entry;
 
-use self::entry::{Body, Posted};
+use self::entry::{EntryFormat, Posted};
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
-use super::{Shared, admin, conflicts, json, plain, put};
+use super::{SharedState, admin, conflicts, json, plain, put};
 use crate::model::{Count, FeedName, Markup, SyncId};
-use crate::record::local::{Act, Acted, EntryError, Keep, Written};
+use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
@@ -23,15 +23,15 @@ use std::sync::Arc;
 pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
 
 type ItemInPath = Result<Path<(String, String)>, PathRejection>;
-type Sent = Result<Bytes, BytesRejection>;
+type EditResult = Result<Bytes, BytesRejection>;
 
 /// `POST /api/v1/feeds/NAME/items`.
 pub(super) async fn create(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    body: Sent,
+    body: EditResult,
 ) -> Result<Response, Problem> {
     let feed = admin::feed(name)?;
     let asked = noconflicts(query.as_deref().unwrap_or_default())?;
@@ -49,10 +49,10 @@ pub(super) async fn create(
 
 /// `PUT /api/v1/feeds/NAME/items/SYNC_ID`.
 pub(super) async fn update(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: ItemInPath,
     headers: HeaderMap,
-    body: Sent,
+    body: EditResult,
 ) -> Result<Response, Problem> {
     let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
@@ -64,7 +64,7 @@ pub(super) async fn update(
 
 /// `DELETE /api/v1/feeds/NAME/items/SYNC_ID`.
 pub(super) async fn delete(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: ItemInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -76,10 +76,10 @@ pub(super) async fn delete(
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/restore`, with an entry or an empty body.
 pub(super) async fn restore(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: ItemInPath,
     headers: HeaderMap,
-    body: Sent,
+    body: EditResult,
 ) -> Result<Response, Problem> {
     let (feed, id) = item(path)?;
     let expected = expected(&headers)?;
@@ -97,10 +97,10 @@ pub(super) async fn restore(
 /// `{"item":"<entry…>"}`; with `"conflicts":[…]` only those, and with `"etag"` or `If-Match` only
 /// while they are as they were seen.
 pub(super) async fn resolve(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     path: ItemInPath,
     headers: HeaderMap,
-    body: Sent,
+    body: EditResult,
 ) -> Result<Response, Problem> {
     let (feed, id) = item(path)?;
     let (mut keep, mut conflicts) = (None, None);
@@ -109,7 +109,7 @@ pub(super) async fn resolve(
     for (key, value) in put::object(&whole(body, ENTRY_LIMIT)?)? {
         let choice = match key.as_str() {
             "keep" => kept(&value)?,
-            "item" => Keep::New(entry::in_json(&value, outline.as_ref())?),
+            "item" => Resolution::New(entry::in_json(&value, outline.as_ref())?),
             "conflicts" => {
                 conflicts = Some(numbers(&value)?);
                 continue;
@@ -138,7 +138,7 @@ pub(super) async fn resolve(
 
 /// `GET /api/v1/feeds/NAME/conflicts`.
 pub(super) async fn conflicts(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
@@ -154,7 +154,7 @@ pub(super) async fn conflicts(
 }
 
 /// Has it done to its end, whoever waits for it.
-pub(super) async fn done(room: &Shared, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
+pub(super) async fn done(room: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
     let (acting, of) = (Arc::clone(room), feed.clone());
     admin::to_the_end(async move { acting.operator.item(&of, act).await }).await
 }
@@ -169,7 +169,7 @@ pub(super) fn unwritten(error: &EntryError) -> Problem {
 }
 
 /// A body as a whole.
-pub(super) fn whole(body: Sent, limit: usize) -> Result<Bytes, Problem> {
+pub(super) fn whole(body: EditResult, limit: usize) -> Result<Bytes, Problem> {
     body.map_err(|rejection| {
         let status = rejection.status();
         let said = match status {
@@ -189,7 +189,11 @@ fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
 
 /// What an item says that is an outline of a list: fields are laid over it, for Atom has no words for
 /// the rest.
-async fn outline(room: &Shared, feed: &FeedName, id: &SyncId) -> Result<Option<Markup>, Problem> {
+async fn outline(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Markup>, Problem> {
     let item = room.store.item(feed, id).await?.filter(plain::is_outline);
     let version = item.as_ref().and_then(plain::begins);
     Ok(version.map(|version| version.data.clone()))
@@ -200,7 +204,7 @@ fn rewritten(
     headers: &HeaderMap,
     body: &[u8],
     outline: Option<&Markup>,
-) -> Result<Written, Problem> {
+) -> Result<CheckedEntry, Problem> {
     let posted = Posted::read(headers, body, outline)?;
     if posted.noconflicts.is_some() {
         let said = "noconflicts is said when an item is made, and never again";
@@ -252,10 +256,10 @@ fn expected(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
     count.map(Some).ok_or_else(problem)
 }
 
-fn kept(value: &Value) -> Result<Keep, Problem> {
+fn kept(value: &Value) -> Result<Resolution, Problem> {
     match (value.as_str(), value.as_u64().and_then(|number| usize::try_from(number).ok())) {
-        (Some("winner"), _) => Ok(Keep::Winner),
-        (None, Some(number)) => Ok(Keep::Conflict(number)),
+        (Some("winner"), _) => Ok(Resolution::Winner),
+        (None, Some(number)) => Ok(Resolution::Conflict(number)),
         _ => {
             let said = "keep is \"winner\" or the number of a conflict, counted from 0";
             Err(Problem::parameter("keep", said))
@@ -293,11 +297,11 @@ fn answer(status: StatusCode, feed: &FeedName, acted: &Acted) -> Response {
 }
 
 /// What an entry in a body is, for [`Posted`].
-const fn kinds() -> &'static [(&'static str, Body)] {
+const fn kinds() -> &'static [(&'static str, EntryFormat)] {
     &[
-        ("application/atom+xml", Body::Atom),
-        ("application/xml", Body::Atom),
-        ("text/xml", Body::Atom),
-        ("application/json", Body::Json),
+        ("application/atom+xml", EntryFormat::Atom),
+        ("application/xml", EntryFormat::Atom),
+        ("text/xml", EntryFormat::Atom),
+        ("application/json", EntryFormat::Json),
     ]
 }

@@ -6,10 +6,10 @@ use super::conditional::{not_modified, tags};
 use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::{Encoding, container, encoding};
 use super::problem::Problem;
-use super::query::Asked;
+use super::query::ViewQuery;
 use super::rendition::Rendition;
-use super::shelf::{Delta, Shelf, Wish};
-use super::{Room, Shared, past};
+use super::shelf::{Delta, RenditionCache, ViewRequest};
+use super::{AppState, SharedState, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
@@ -42,7 +42,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Lin
 
 /// `GET /feeds/NAME`.
 pub(super) async fn reader(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
@@ -54,7 +54,7 @@ pub(super) async fn reader(
 
 /// `GET /feeds/NAME/sync`.
 pub(super) async fn sync(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
@@ -66,7 +66,7 @@ pub(super) async fn sync(
 
 /// `GET /feeds/NAME/complete`.
 pub(super) async fn complete(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
@@ -82,7 +82,7 @@ pub(super) fn unreadable<T>(_: T) -> Problem {
 }
 
 async fn view(
-    room: &Room,
+    room: &AppState,
     kind: ViewKind,
     name: NameInPath,
     query: Option<&str>,
@@ -90,12 +90,12 @@ async fn view(
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let asked = Asked::read(kind, query.unwrap_or_default())?;
+    let asked = ViewQuery::read(kind, query.unwrap_or_default())?;
     let container = match asked.container {
         Some(named) => Some(named),
         None => chosen(room, &record, headers).await?,
     };
-    let wish = Wish {
+    let wish = ViewRequest {
         kind,
         dialect: room.site.dialect(asked.dialect, container),
         container,
@@ -107,13 +107,13 @@ async fn view(
         return past::answer(room, &record, (wish, client), (at, vary), headers).await;
     }
     let rendition = room.shelf.rendition(&record, wish, client).await?;
-    let which = Which::View { kind, is_named };
+    let which = Resource::View { kind, is_named };
     let stands = headers_of(room, &record, which, &rendition, headers);
     let (headers_out, body) = match stands {
-        Stands::Same(headers) => {
+        Conditional::Same(headers) => {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
-        Stands::New(headers, body) => (headers, body),
+        Conditional::New(headers, body) => (headers, body),
     };
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if method == Method::GET && delta::is_wanted(headers) {
@@ -127,7 +127,7 @@ async fn view(
 
 /// The container that the client's `Accept` chooses, where it is not the feed's own.
 async fn chosen(
-    room: &Room,
+    room: &AppState,
     record: &FeedRecord,
     headers: &HeaderMap,
 ) -> Result<Option<Container>, Problem> {
@@ -142,21 +142,21 @@ async fn chosen(
 
 /// The answer that carries a rendition, or the 304 that says that the client has it.
 pub(super) fn answer(
-    room: &Room,
+    room: &AppState,
     record: &FeedRecord,
-    which: Which<'_>,
+    which: Resource<'_>,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
     match headers_of(room, record, which, rendition, asked) {
-        Stands::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
-        Stands::New(headers, body) => (headers, body).into_response(),
+        Conditional::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
+        Conditional::New(headers, body) => (headers, body).into_response(),
     }
 }
 
 /// Which document of a feed is answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which<'a> {
+pub(super) enum Resource<'a> {
     /// A view.
     View {
         /// Which one.
@@ -168,7 +168,7 @@ pub(super) enum Which<'a> {
     Archive(&'a ArchivePlace),
 }
 
-impl Which<'_> {
+impl Resource<'_> {
     /// How long it may be kept without asking.
     const fn fresh(self) -> HeaderValue {
         match self {
@@ -180,7 +180,7 @@ impl Which<'_> {
     }
 
     /// What the answer depends on beside the address.
-    const fn vary(self, shelf: &Shelf) -> HeaderValue {
+    const fn vary(self, shelf: &RenditionCache) -> HeaderValue {
         match self {
             Self::View { kind, is_named } => match (shelf.has_deltas(kind), is_named) {
                 (true, false) => VARY_CHOSEN,
@@ -194,7 +194,7 @@ impl Which<'_> {
 }
 
 /// How a rendition stands to what the client has.
-enum Stands {
+enum Conditional {
     /// It has it: the headers of a 304.
     Same(HeaderMap),
     /// It has not: the headers of a 200, and the body.
@@ -204,12 +204,12 @@ enum Stands {
 /// The headers of the answer that carries a rendition, or of the 304 that says that the client has
 /// it.
 fn headers_of(
-    room: &Room,
+    room: &AppState,
     record: &FeedRecord,
-    which: Which<'_>,
+    which: Resource<'_>,
     rendition: &Rendition,
     asked: &HeaderMap,
-) -> Stands {
+) -> Conditional {
     let encoding = encoding(asked);
     let body = rendition.body(encoding);
     // What a tick in the future changed was changed by now, as far as HTTP is concerned.
@@ -223,10 +223,10 @@ fn headers_of(
     // nothing of which one the client has.
     let dated = (rendition.shown <= room.clock.now()).then_some(modified);
     if not_modified(asked, &body.etag, dated) {
-        return Stands::Same(headers);
+        return Conditional::Same(headers);
     }
     describe(&mut headers, rendition, encoding);
-    Stands::New(headers, body.bytes.clone())
+    Conditional::New(headers, body.bytes.clone())
 }
 
 /// The headers that describe a body.
@@ -254,9 +254,9 @@ fn changes(mut headers: HeaderMap, delta: &Delta, encoding: Encoding) -> Respons
 
 /// The headers that a 200 and a 304 have in common.
 pub(super) fn lasting(
-    room: &Room,
+    room: &AppState,
     feed: &FeedName,
-    which: Which<'_>,
+    which: Resource<'_>,
     rendition: &Rendition,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -280,8 +280,8 @@ pub(super) fn lasting(
     let form = rendition.form;
     let at = |kind| room.site.view(feed, kind, form);
     let (own, kind) = match which {
-        Which::View { kind, .. } => (at(kind), Some(kind)),
-        Which::Archive(place) => (room.site.archive(feed, &place.note.id, form), None),
+        Resource::View { kind, .. } => (at(kind), Some(kind)),
+        Resource::Archive(place) => (room.site.archive(feed, &place.note.id, form), None),
     };
     link(&own, "self", media_type);
     if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {

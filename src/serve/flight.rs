@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Who asks, for what, and what that may take.
-pub(super) struct Ask {
+pub(super) struct WorkRequest {
     /// Who asks.
     pub(super) client: Client,
     /// What is made.
@@ -22,24 +22,24 @@ pub(super) struct Ask {
 }
 
 /// What came of work: all who waited share it.
-type Outcome<V, E> = Result<Arc<V>, Arc<E>>;
+type SharedResult<V, E> = Result<Arc<V>, Arc<E>>;
 
 /// How far work is.
-enum Stage<V, E> {
+enum WorkStage<V, E> {
     /// Those who want it wait for leave to begin.
     Waiting,
     /// Somebody was admitted, and it is being done.
     Begun,
     /// It is over.
-    Done(Outcome<V, E>),
+    Done(SharedResult<V, E>),
 }
 
-type Progress<V, E> = watch::Sender<Stage<V, E>>;
+type Progress<V, E> = watch::Sender<WorkStage<V, E>>;
 /// Each with how many take part in it.
 type Flights<K, V, E> = Arc<Mutex<HashMap<K, (Arc<Progress<V, E>>, usize)>>>;
 
 /// A part in work that several wait for.
-struct Part<K: Eq + Hash, V, E> {
+struct JoinedWork<K: Eq + Hash, V, E> {
     key: K,
     progress: Arc<Progress<V, E>>,
     all: Flights<K, V, E>,
@@ -49,17 +49,17 @@ fn table<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<K: Clone + Eq + Hash, V, E> Part<K, V, E> {
+impl<K: Clone + Eq + Hash, V, E> JoinedWork<K, V, E> {
     fn join(all: &Flights<K, V, E>, key: &K) -> Self {
         let mut flights = table(all);
-        let new = || (Arc::new(watch::channel(Stage::Waiting).0), 0);
+        let new = || (Arc::new(watch::channel(WorkStage::Waiting).0), 0);
         let (progress, parts) = flights.entry(key.clone()).or_insert_with(new);
         *parts += 1;
         Self { key: key.clone(), progress: Arc::clone(progress), all: Arc::clone(all) }
     }
 }
 
-impl<K: Eq + Hash, V, E> Drop for Part<K, V, E> {
+impl<K: Eq + Hash, V, E> Drop for JoinedWork<K, V, E> {
     fn drop(&mut self) {
         let mut flights = table(&self.all);
         let Some((progress, parts)) = flights.get_mut(&self.key) else { return };
@@ -76,16 +76,16 @@ impl<K: Eq + Hash, V, E> Drop for Part<K, V, E> {
 
 /// Work that is being done. Where its task ends without a result, those who wait are told.
 struct Doing<K: Clone + Eq + Hash, V, E: From<StoreError>> {
-    part: Part<K, V, E>,
+    part: JoinedWork<K, V, E>,
     is_over: bool,
 }
 
 impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Doing<K, V, E> {
-    fn done(mut self, outcome: Outcome<V, E>) {
+    fn done(mut self, outcome: SharedResult<V, E>) {
         self.tell(outcome);
     }
 
-    fn tell(&mut self, outcome: Outcome<V, E>) {
+    fn tell(&mut self, outcome: SharedResult<V, E>) {
         self.is_over = true;
         let mut flights = table(&self.part.all);
         let its = flights.get(&self.part.key);
@@ -93,7 +93,7 @@ impl<K: Clone + Eq + Hash, V, E: From<StoreError>> Doing<K, V, E> {
             flights.remove(&self.part.key);
         }
         drop(flights);
-        self.part.progress.send_replace(Stage::Done(outcome));
+        self.part.progress.send_replace(WorkStage::Done(outcome));
     }
 }
 
@@ -131,44 +131,49 @@ where
     ///
     /// Who is admitted first does it for all who wait, so that nobody waits for the turn of a client
     /// that asks for too much. Who comes while it is being done needs no leave.
-    pub(super) async fn get<F>(&self, key: &K, ask: Ask, begin: impl FnOnce() -> F) -> Outcome<V, E>
+    pub(super) async fn get<F>(
+        &self,
+        key: &K,
+        ask: WorkRequest,
+        begin: impl FnOnce() -> F,
+    ) -> SharedResult<V, E>
     where
-        F: Future<Output = Outcome<V, E>> + Send + 'static,
+        F: Future<Output = SharedResult<V, E>> + Send + 'static,
     {
-        let part = Part::join(&self.flights, key);
+        let part = JoinedWork::join(&self.flights, key);
         let mut progress = part.progress.subscribe();
         // The sender is in `part`, so that waiting ends with what is waited for.
         tokio::select! {
             biased;
-            _ = progress.wait_for(|stage| !matches!(stage, Stage::Waiting)) => {}
+            _ = progress.wait_for(|stage| !matches!(stage, WorkStage::Waiting)) => {}
             admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
                 let admitted = admitted.map_err(|error| Arc::new(error.into()))?;
                 self.start(&part, admitted, begin);
             }
         }
-        let done = progress.wait_for(|stage| matches!(stage, Stage::Done(_))).await;
+        let done = progress.wait_for(|stage| matches!(stage, WorkStage::Done(_))).await;
         match done.as_deref() {
-            Ok(Stage::Done(outcome)) => outcome.clone(),
+            Ok(WorkStage::Done(outcome)) => outcome.clone(),
             _ => Err(Arc::new(StoreError::Closed.into())),
         }
     }
 
     /// Begins, unless somebody else did so while this one was being admitted.
-    fn start<F>(&self, part: &Part<K, V, E>, admitted: Admitted, begin: impl FnOnce() -> F)
+    fn start<F>(&self, part: &JoinedWork<K, V, E>, admitted: Admitted, begin: impl FnOnce() -> F)
     where
-        F: Future<Output = Outcome<V, E>> + Send + 'static,
+        F: Future<Output = SharedResult<V, E>> + Send + 'static,
     {
         let is_first = part.progress.send_if_modified(|stage| {
-            let is_first = matches!(stage, Stage::Waiting);
+            let is_first = matches!(stage, WorkStage::Waiting);
             if is_first {
-                *stage = Stage::Begun;
+                *stage = WorkStage::Begun;
             }
             is_first
         });
         if !is_first {
             return;
         }
-        let part = Part::join(&self.flights, &part.key);
+        let part = JoinedWork::join(&self.flights, &part.key);
         let doing = Doing { part, is_over: false };
         let work = begin();
         drop(admitted.spawn(async move { doing.done(work.await) }));
@@ -187,7 +192,7 @@ mod tests {
 
     /// A key that lets go of another part in the same flight while its own is let go of.
     #[derive(Clone)]
-    struct Last(Arc<Mutex<Option<Part<Last, u32, StoreError>>>>);
+    struct Last(Arc<Mutex<Option<JoinedWork<Last, u32, StoreError>>>>);
 
     impl PartialEq for Last {
         fn eq(&self, _: &Self) -> bool {
@@ -211,8 +216,8 @@ mod tests {
     #[test]
     fn a_flight_that_two_leave_at_once_is_not_kept() {
         let (flights, key) = (Flights::default(), Last(Arc::default()));
-        let one = Part::join(&flights, &key);
-        *key.0.lock().unwrap() = Some(Part::join(&flights, &key));
+        let one = JoinedWork::join(&flights, &key);
+        *key.0.lock().unwrap() = Some(JoinedWork::join(&flights, &key));
         drop(one);
         assert!(flights.lock().unwrap().is_empty());
     }
@@ -221,8 +226,8 @@ mod tests {
     async fn who_waits_is_told_when_the_work_breaks_off() {
         let flights: SingleFlight<u8, u32, crate::serve::problem::Problem> =
             SingleFlight::new(Arc::new(Admission::new()));
-        let work = Work::of_all(crate::serve::admission::What::Ledger);
-        let ask = Ask { client: Client::Own, work, cost: 1, tells: false };
+        let work = Work::of_all(crate::serve::admission::WorkKind::Ledger);
+        let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
         let broken = async { panic!("it breaks off") };
         assert!(flights.get(&1, ask, || broken).await.is_err());
         assert_eq!(flights.keys(), 0);

@@ -3,10 +3,10 @@
 //! This room checks what is asked and of which document; whoever keeps subscriptions stands behind
 //! [`Hub`]. Nothing here calls anybody.
 
-use super::Shared;
+use super::SharedState;
 use super::problem::{Problem, RETRY_SOON};
 use crate::model::{FeedName, Time};
-use crate::websub::{FORM_TYPE, Pending, Request, Subscription, Wanted};
+use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Subscription};
 use async_trait::async_trait;
 use axum::Json;
 use axum::body::Bytes;
@@ -24,7 +24,7 @@ const SHOWN: usize = 1000;
 #[async_trait]
 pub trait Hub: Send + Sync + 'static {
     /// Takes a request about a document of `feed`. Durable on return.
-    async fn ask(&self, feed: &FeedName, request: Request) -> Result<(), HubError>;
+    async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError>;
 
     /// Registers a callback with the cloud for a document of `feed`. Durable on return.
     async fn register(&self, feed: &FeedName, topic: String, callback: Url)
@@ -86,7 +86,7 @@ impl From<HubError> for Problem {
 
 /// `POST /websub`.
 pub(super) async fn request(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
@@ -98,13 +98,13 @@ pub(super) async fn request(
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
     }
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
-    let request = Request::read(&body).map_err(|error| match error.parameter() {
+    let request = HubRequest::read(&body).map_err(|error| match error.parameter() {
         Some(name) => Problem::parameter(name, error.to_string()),
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;
     let topic = match &request {
-        Request::Subscribe { topic, .. } | Request::Unsubscribe { topic, .. } => topic,
-        Request::Publish => {
+        HubRequest::Subscribe { topic, .. } | HubRequest::Unsubscribe { topic, .. } => topic,
+        HubRequest::Publish => {
             let said = "hub.mode=publish is not needed here: this hub asks the publishers itself";
             return Err(Problem::parameter("hub.mode", said));
         }
@@ -122,7 +122,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 
 /// `GET /api/v1/subscriptions`, with `?feed=NAME` those of one feed.
 pub(super) async fn list(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut feed = None;
@@ -179,14 +179,14 @@ fn time(time: Option<Time>) -> Option<String> {
     time.map(|time| time.to_string())
 }
 
-fn request_of(pending: &Pending) -> Value {
+fn request_of(pending: &PendingRequest) -> Value {
     let wanted = match &pending.wanted {
-        Wanted::Subscribe { .. } => "subscribe",
-        Wanted::Unsubscribe => "unsubscribe",
-        Wanted::Denial { .. } => "denied",
+        CallbackPurpose::Subscribe { .. } => "subscribe",
+        CallbackPurpose::Unsubscribe => "unsubscribe",
+        CallbackPurpose::Denial { .. } => "denied",
     };
     let reason = match &pending.wanted {
-        Wanted::Denial { reason } => Some(reason.as_str()),
+        CallbackPurpose::Denial { reason } => Some(reason.as_str()),
         _ => None,
     };
     let due = pending.not_before.unwrap_or(pending.asked);

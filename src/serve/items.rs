@@ -14,19 +14,21 @@ pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
 pub(super) use self::kept::Answers;
 pub(super) use self::page::fields as differing;
-pub(super) use self::words::Budget;
+pub(super) use self::words::CompareBudget;
 
-use self::asked::{Asked, Which};
+use self::asked::{ItemQuery, VersionChoice};
 use self::bytes::Whole;
-use self::kept::{Answer, Key};
-use super::admission::{What, Work};
+use self::kept::{CachedAnswer, ItemAnswerKey};
+use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
-use super::press::Ask;
+use super::press::WorkRequest;
 use super::problem::Problem;
-use super::{Room, Shared, html};
-use crate::model::{Count, FeedName, Item, Known, Markup, Revision, Standing, SyncId, Time};
+use super::{AppState, SharedState, html};
+use crate::model::{
+    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
+};
 use crate::store::VersionNote;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -48,7 +50,7 @@ const TIMES: u64 = 8;
 struct Subject {
     feed: FeedName,
     item: Item,
-    known: Known,
+    known: LedgerEntry,
     versions: Vec<VersionNote>,
 }
 
@@ -70,10 +72,12 @@ impl Subject {
     }
 
     /// How many bytes a version has, as far as it was noted; else as many as the newest.
-    fn size(&self, which: Which) -> u64 {
+    fn size(&self, which: VersionChoice) -> u64 {
         let noted = match which {
-            Which::Newest => None,
-            Which::Number(updates) => self.versions.iter().find(|note| note.updates == updates),
+            VersionChoice::Newest => None,
+            VersionChoice::Number(updates) => {
+                self.versions.iter().find(|note| note.updates == updates)
+            }
         };
         noted.map(|note| note.size).filter(|size| *size > 0).unwrap_or(self.known.bytes)
     }
@@ -92,7 +96,7 @@ impl Subject {
 
 /// `GET /feeds/NAME/items/SYNC_ID`, with `?version=N` for bytes and `?diff=A..B` for differences.
 pub(super) async fn item(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -100,13 +104,13 @@ pub(super) async fn item(
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let asked = Asked::read(query.as_deref().unwrap_or_default())?;
+    let asked = ItemQuery::read(query.as_deref().unwrap_or_default())?;
     let (id, revision) = addressed(&room, &record.name, &id).await?;
     let is_json = wants_json(&headers);
     // What an item takes is known once it was read.
-    let work = Work::of(&record.name, What::Item(id.clone()));
-    let ask = Ask { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
-    let key = Key { feed: record.name.clone(), id, revision, asked, is_json };
+    let work = Work::of(&record.name, WorkKind::Item(id.clone()));
+    let ask = WorkRequest { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
+    let key = ItemAnswerKey { feed: record.name.clone(), id, revision, asked, is_json };
     let make = || {
         let (room, key) = (Arc::clone(&room), key.clone());
         async move { made(&room, &key).await }
@@ -116,7 +120,11 @@ pub(super) async fn item(
 }
 
 /// The item of an address, and the revision of its feed.
-async fn addressed(room: &Room, feed: &FeedName, id: &str) -> Result<(SyncId, Revision), Problem> {
+async fn addressed(
+    room: &AppState,
+    feed: &FeedName,
+    id: &str,
+) -> Result<(SyncId, Revision), Problem> {
     let unknown = || unknown(feed);
     let id = SyncId::new(id).map_err(|_| unknown())?;
     let state = room.store.state(feed).await?.ok_or_else(unknown)?;
@@ -128,24 +136,24 @@ fn unknown(feed: &FeedName) -> Problem {
 }
 
 /// Makes what an address answers.
-async fn made(room: &Room, key: &Key) -> Result<Answer, Problem> {
+async fn made(room: &AppState, key: &ItemAnswerKey) -> Result<CachedAnswer, Problem> {
     let subject = subject(room, &key.feed, &key.id).await?;
     let page = |content: &maud::Markup| {
-        Answer::Page(html::document(&html::text(subject.title()), content).into())
+        CachedAnswer::Page(html::document(&html::text(subject.title()), content).into())
     };
     Ok(match key.asked {
-        Asked::Page if key.is_json => {
-            Answer::Json(described::item(&room.site.at(""), &subject).to_string().into())
+        ItemQuery::Page if key.is_json => {
+            CachedAnswer::Json(described::item(&room.site.at(""), &subject).to_string().into())
         }
-        Asked::Page => page(&page::item(&subject)),
-        Asked::Version(which) => {
+        ItemQuery::Page => page(&page::item(&subject)),
+        ItemQuery::Version(which) => {
             let (note, markup) = bytes_of(room, &subject, which).await?;
-            Answer::Whole(Whole::new(&subject, note.as_ref(), markup))
+            CachedAnswer::Whole(Whole::new(&subject, note.as_ref(), markup))
         }
-        Asked::Difference(old, new) => {
+        ItemQuery::Difference(old, new) => {
             let difference = difference::of(room, &subject, old, new).await?;
             if key.is_json {
-                Answer::Json(described::difference(&subject, &difference).to_string().into())
+                CachedAnswer::Json(described::difference(&subject, &difference).to_string().into())
             } else {
                 page(&page::difference(&subject, &difference))
             }
@@ -153,7 +161,7 @@ async fn made(room: &Room, key: &Key) -> Result<Answer, Problem> {
     })
 }
 
-async fn subject(room: &Room, feed: &FeedName, id: &SyncId) -> Result<Subject, Problem> {
+async fn subject(room: &AppState, feed: &FeedName, id: &SyncId) -> Result<Subject, Problem> {
     let unknown = || unknown(feed);
     let mut item = room.store.item(feed, id).await?.ok_or_else(unknown)?;
     let known = room.store.known(feed, id).await?.ok_or_else(unknown)?;
@@ -165,17 +173,17 @@ async fn subject(room: &Room, feed: &FeedName, id: &SyncId) -> Result<Subject, P
         let text = std::mem::take(&mut version.data.xml);
         bytes = bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
     }
-    let work = Work::of(feed, What::Item(id.clone()));
+    let work = Work::of(feed, WorkKind::Item(id.clone()));
     room.admission.took(work, bytes.saturating_mul(TIMES));
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 
 /// An item of a feed with its versions, as the administration shows it, and its ledger entry.
 pub(super) async fn described(
-    room: &Room,
+    room: &AppState,
     feed: &FeedName,
     id: &str,
-) -> Result<(Value, Known), Problem> {
+) -> Result<(Value, LedgerEntry), Problem> {
     let (id, _) = addressed(room, feed, id).await?;
     let subject = subject(room, feed, &id).await?;
     Ok((described::item(&room.site.at(""), &subject), subject.known))
@@ -183,21 +191,21 @@ pub(super) async fn described(
 
 /// The bytes of a version, or the newest ones.
 async fn bytes_of(
-    room: &Room,
+    room: &AppState,
     subject: &Subject,
-    which: Which,
+    which: VersionChoice,
 ) -> Result<(Option<VersionNote>, Markup), Problem> {
     if subject.known.is_redacted() {
         let said = "the text of this item was removed, that of all its versions with it";
         return Err(Problem::new(StatusCode::GONE, said));
     }
     let updates = match which {
-        Which::Newest => {
+        VersionChoice::Newest => {
             let item = room.store.item(&subject.feed, &subject.known.id).await?;
             let item = item.ok_or_else(|| unknown(&subject.feed))?;
             return Ok((None, item.shared.winner.data));
         }
-        Which::Number(updates) => updates,
+        VersionChoice::Number(updates) => updates,
     };
     let version = room.store.version(&subject.feed, &subject.known.id, updates).await?;
     let version = version.ok_or_else(|| not_kept(subject, updates))?;
@@ -224,9 +232,9 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
 
 /// What differs between two versions, where both can be read, within what is left of a budget.
 pub(super) async fn compared(
-    room: &Room,
+    room: &AppState,
     (old, new): (Markup, Markup),
-    budget: &mut Budget,
+    budget: &mut CompareBudget,
 ) -> Result<Option<Differences>, Problem> {
     let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
     let turn = turn(room, compare::cost(bytes(&old), bytes(&new))).await?;
@@ -238,18 +246,18 @@ pub(super) async fn compared(
 }
 
 /// The word for what an item is to its upstream, and since when.
-fn standing(standing: &Standing) -> (&'static str, Option<Time>) {
+fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
     match standing {
-        Standing::Current => ("current", None),
-        Standing::Retired { since } => ("retired", Some(*since)),
-        Standing::Deleted { since } => ("deleted", Some(*since)),
-        Standing::Redacted { since } => ("redacted", Some(*since)),
-        Standing::Discarded { since } => ("discarded", Some(*since)),
+        ItemStatus::Current => ("current", None),
+        ItemStatus::Retired { since } => ("retired", Some(*since)),
+        ItemStatus::Deleted { since } => ("deleted", Some(*since)),
+        ItemStatus::Redacted { since } => ("redacted", Some(*since)),
+        ItemStatus::Discarded { since } => ("discarded", Some(*since)),
     }
 }
 
 /// Waits until so many bytes of memory may be taken; the whole budget is enough for anything.
-async fn turn(room: &Room, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
+async fn turn(room: &AppState, cost: u64) -> Result<OwnedSemaphorePermit, Problem> {
     let kib = usize::try_from(cost / 1024).unwrap_or(usize::MAX).clamp(1, COMPARISONS_KIB);
     let kib = u32::try_from(kib).unwrap_or(u32::MAX);
     let turn = Arc::clone(&room.comparisons).acquire_many_owned(kib).await;

@@ -5,11 +5,11 @@ use super::operator::{
     Counts, DocumentNote, FeedStatus, GatherNote, HubNote, NextPoll, PollNote, PollReport,
     ProbeNote,
 };
-use crate::judge::{self, Pending, Quiet};
+use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::{
-    Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions, FeedRecord,
-    FeedSource, FeedStanding, FeedState, Hold, Known, ListFolder, ListPlace, Probe, SyncId, Tick,
-    Time, Trail, shown_text,
+    ArchiveLayout, Backfill, Chain, Character, Decision, Deletions, Event, FeedName, FeedOptions,
+    FeedRecord, FeedSource, FeedStanding, FeedState, Hold, LedgerEntry, ListFolder, ListPlace,
+    Probe, SyncId, Tick, Time, shown_text,
 };
 use crate::store::VersionNote;
 use serde_json::{Map, Value, json};
@@ -219,7 +219,7 @@ fn hub(note: &HubNote, secret: Option<bool>) -> Value {
 fn backfill(walk: &Backfill, secret: Option<bool>) -> Value {
     json!({
         "state": walk.standing.name(),
-        "layout": walk.trail.map(Trail::name),
+        "layout": walk.trail.map(ArchiveLayout::name),
         "documents": walk.documents,
         "items": walk.items,
         "known": walk.known,
@@ -284,7 +284,7 @@ pub(super) fn hold(hold: &Hold) -> Value {
 }
 
 /// An item that waits for a conclusion.
-pub(super) fn pending(pending: &Pending) -> Value {
+pub(super) fn pending(pending: &PendingAbsence) -> Value {
     json!({
         "sync_id": pending.id.as_str(),
         "native_id": pending.native_id,
@@ -379,7 +379,7 @@ pub(super) fn event(event: &Event) -> Value {
 }
 
 /// What the ledger knows of an item beside its versions.
-pub(super) fn known(known: &Known) -> Map<String, Value> {
+pub(super) fn known(known: &LedgerEntry) -> Map<String, Value> {
     let object = json!({
         "native_id": known.native_shown,
         "former_native_ids": known.aliases,

@@ -1,6 +1,6 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
-use super::Shared;
+use super::SharedState;
 use super::html::moment;
 use super::json;
 use crate::archive;
@@ -52,7 +52,7 @@ impl Counted {
 
 /// The part of the page about a feed. `oldest`: its oldest archive.
 pub(super) async fn part(
-    room: &Shared,
+    room: &SharedState,
     feed: &FeedName,
     state: &FeedState,
     oldest: Option<&ArchiveNote>,
@@ -137,7 +137,7 @@ pub(super) fn size(bytes: u64) -> String {
 
 /// The same for programs: what is kept, what it takes, and the limits.
 pub(super) async fn described(
-    room: &Shared,
+    room: &SharedState,
     feed: &FeedName,
     state: Option<&FeedState>,
     oldest: Option<&ArchiveNote>,

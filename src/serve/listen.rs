@@ -1,11 +1,11 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::client::{Client, Peer};
-use super::connections::{Connections, Place, Shares};
+use super::connections::{ConnectionShares, ConnectionSlot, Connections};
 use super::stall::Unstalled;
 use super::topics::Topics;
 use super::unnamed_proxies::Sign;
-use super::{Parts, Room, Shared, routes};
+use super::{AppState, ServerConfig, SharedState, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 /// The limits of one connection; tests take shorter times.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct ConnectionLimits {
     /// From the accept until the head of the first request is there.
     pub(super) first_request: Duration,
     /// Within which the head of a later request must come (HTTP/1.1).
@@ -36,7 +36,7 @@ pub(super) struct Limits {
     pub(super) drain: Duration,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// The limits of a running gateway.
     pub(super) const USUAL: Self = Self {
         first_request: Duration::from_secs(15),
@@ -80,15 +80,15 @@ pub enum ServeError {
 }
 
 /// A site that is about to be served.
-pub struct Server {
-    room: Shared,
+pub struct SiteServer {
+    room: SharedState,
     shutdown: CancellationToken,
 }
 
-impl Server {
+impl SiteServer {
     /// A site of these parts, served until `shutdown`.
-    pub fn new(parts: Parts, shutdown: CancellationToken) -> Self {
-        let room = Room::new(parts, crate::render::document, shutdown.clone());
+    pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
+        let room = AppState::new(parts, crate::render::document, shutdown.clone());
         Self { room, shutdown }
     }
 
@@ -99,15 +99,21 @@ impl Server {
 
     /// Serves until it is told to stop, then lets the answers in flight finish.
     pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
-        serve(listener, self.room, (Limits::USUAL, Shares::USUAL), self.shutdown).await
+        serve(
+            listener,
+            self.room,
+            (ConnectionLimits::USUAL, ConnectionShares::USUAL),
+            self.shutdown,
+        )
+        .await
     }
 }
 
-/// [`Server::run`] with its limits spelled out.
+/// [`SiteServer::run`] with its limits spelled out.
 pub(super) async fn serve(
     listener: TcpListener,
-    room: Shared,
-    (limits, shares): (Limits, Shares),
+    room: SharedState,
+    (limits, shares): (ConnectionLimits, ConnectionShares),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let router = routes(Arc::clone(&room));
@@ -164,9 +170,9 @@ pub(super) async fn serve(
 /// Takes a connection; `None` where there is no place for it.
 async fn accept(
     listener: &TcpListener,
-    room: &Room,
+    room: &AppState,
     open: &Arc<Connections>,
-) -> io::Result<Option<(TcpStream, Peer, Place)>> {
+) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
     let place = open.place(Client::at(peer), room.proxies.are_trusted(peer)).await;
@@ -184,9 +190,9 @@ fn passes(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TcpStream,
-    (peer, place): (Peer, &Place),
+    (peer, place): (Peer, &ConnectionSlot),
     router: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     closing: CancellationToken,
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
@@ -249,7 +255,7 @@ fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     }
 }
 
-fn builder(limits: Limits) -> Builder<TokioExecutor> {
+fn builder(limits: ConnectionLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -1,6 +1,6 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
-use crate::store::{Epoch, Sealed, Store, StoreError};
+use crate::store::{ClosedEpoch, Epoch, Store, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -14,9 +14,9 @@ const BEGIN: u64 = 64;
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum LogAfter {
     /// The epochs that follow, oldest first, without a gap; none: there is nothing newer.
-    Epochs(Vec<Arc<Sealed>>),
+    Epochs(Vec<Arc<ClosedEpoch>>),
     /// What follows is not kept any more; this is the oldest that is.
     Gone {
         /// The oldest epoch that is kept.
@@ -27,15 +27,15 @@ pub(super) enum After {
 }
 
 /// The change log.
-pub(super) struct Log {
+pub(super) struct ChangeLog {
     store: Arc<dyn Store>,
     /// The newest epochs, without a gap.
-    recent: Mutex<VecDeque<Arc<Sealed>>>,
+    recent: Mutex<VecDeque<Arc<ClosedEpoch>>>,
     /// One reader of what is new at a time; the others find it in memory.
     reading: tokio::sync::Mutex<()>,
 }
 
-impl Log {
+impl ChangeLog {
     /// The log of this store.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
@@ -52,27 +52,27 @@ impl Log {
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).
-    pub(super) async fn after(&self, after: Epoch, limit: usize) -> Result<After, StoreError> {
+    pub(super) async fn after(&self, after: Epoch, limit: usize) -> Result<LogAfter, StoreError> {
         let newest = self.newest();
         if after > newest {
-            return Ok(After::Ahead);
+            return Ok(LogAfter::Ahead);
         }
         if after == newest {
-            return Ok(After::Epochs(Vec::new()));
+            return Ok(LogAfter::Epochs(Vec::new()));
         }
         if newest.0 - after.0 <= BEGIN || self.begins().is_some_and(|begin| begin.0 <= after.0 + 1)
         {
             self.refresh(newest).await?;
             if let Some(epochs) = self.remembered(after, newest, limit) {
-                return Ok(After::Epochs(epochs));
+                return Ok(LogAfter::Epochs(epochs));
             }
         }
         let read = self.store.tail(after, limit.min(BATCH)).await?;
         match read.first().map(|first| first.epoch) {
-            Some(first) if first.0 != after.0 + 1 => Ok(After::Gone { oldest: first }),
+            Some(first) if first.0 != after.0 + 1 => Ok(LogAfter::Gone { oldest: first }),
             _ => {
                 let seen = read.into_iter().take_while(|sealed| sealed.epoch <= newest);
-                Ok(After::Epochs(seen.map(Arc::new).collect()))
+                Ok(LogAfter::Epochs(seen.map(Arc::new).collect()))
             }
         }
     }
@@ -87,7 +87,12 @@ impl Log {
         recent.back().map(|last| last.epoch)
     }
 
-    fn remembered(&self, after: Epoch, newest: Epoch, limit: usize) -> Option<Vec<Arc<Sealed>>> {
+    fn remembered(
+        &self,
+        after: Epoch,
+        newest: Epoch,
+        limit: usize,
+    ) -> Option<Vec<Arc<ClosedEpoch>>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let first = recent.front()?.epoch;
         if first.0 > after.0 + 1 {

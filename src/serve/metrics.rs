@@ -1,7 +1,7 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
 use super::hub::HubTotals;
-use super::operator::Totals;
+use super::operator::OperatorTotals;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,35 +11,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answer {
+struct AnswerLabels {
     method: &'static str,
     route: String,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabel {
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Standing {
+struct FeedGauges {
     standing: &'static str,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Meters {
-    requests: Family<Answer, Counter>,
+    requests: Family<AnswerLabels, Counter>,
     sent: Counter,
     hits: Counter,
     misses: Counter,
     connections: Gauge,
-    feeds: Family<Standing, Gauge>,
-    polls: Family<Outcome, Counter>,
+    feeds: Family<FeedGauges, Gauge>,
+    polls: Family<OutcomeLabel, Counter>,
     commits: Counter,
     fetched: Counter,
-    subscriptions: Family<Standing, Gauge>,
-    deliveries: Family<Outcome, Counter>,
+    subscriptions: Family<FeedGauges, Gauge>,
+    deliveries: Family<OutcomeLabel, Counter>,
     contested: Gauge,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Metrics {
 }
 
 /// A connection that is open.
-pub(super) struct Open(Gauge);
+pub(super) struct OpenConnectionGuard(Gauge);
 
-impl Drop for Open {
+impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -105,9 +105,9 @@ impl Metrics {
     }
 
     /// Counts a connection as open until what this returns is dropped.
-    pub(super) fn connection(&self) -> Open {
+    pub(super) fn connection(&self) -> OpenConnectionGuard {
         self.meters.connections.inc();
-        Open(self.meters.connections.clone())
+        OpenConnectionGuard(self.meters.connections.clone())
     }
 
     /// An answer went out.
@@ -121,14 +121,14 @@ impl Metrics {
             // A client may make up methods; they must not make up label values.
             _ => "other",
         };
-        let answer = Answer { method, route: route.to_owned(), status };
+        let answer = AnswerLabels { method, route: route.to_owned(), status };
         self.meters.requests.get_or_create(&answer).inc();
         self.meters.sent.inc_by(bytes);
     }
 
     /// Sets how many feeds there are of a standing.
     pub(super) fn feeds(&self, standing: &'static str, number: usize) {
-        let gauge = self.meters.feeds.get_or_create(&Standing { standing });
+        let gauge = self.meters.feeds.get_or_create(&FeedGauges { standing });
         gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
@@ -138,14 +138,14 @@ impl Metrics {
     }
 
     /// Takes over what the operator's side counted; its counters only grow.
-    pub(super) fn totals(&self, totals: Totals) {
+    pub(super) fn totals(&self, totals: OperatorTotals) {
         for (outcome, number) in [
             ("changed", totals.changed),
             ("unchanged", totals.unchanged),
             ("not_modified", totals.not_modified),
             ("failed", totals.failed),
         ] {
-            let counter = self.meters.polls.get_or_create(&Outcome { outcome });
+            let counter = self.meters.polls.get_or_create(&OutcomeLabel { outcome });
             counter.inner().store(number, Ordering::Relaxed);
         }
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
@@ -155,11 +155,11 @@ impl Metrics {
     /// Takes over what the hub counted.
     pub(super) fn hub(&self, totals: HubTotals) {
         for (standing, number) in [("active", totals.active), ("pending", totals.pending)] {
-            let gauge = self.meters.subscriptions.get_or_create(&Standing { standing });
+            let gauge = self.meters.subscriptions.get_or_create(&FeedGauges { standing });
             gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
         }
         for (outcome, number) in [("delivered", totals.delivered), ("failed", totals.failed)] {
-            let counter = self.meters.deliveries.get_or_create(&Outcome { outcome });
+            let counter = self.meters.deliveries.get_or_create(&OutcomeLabel { outcome });
             counter.inner().store(number, Ordering::Relaxed);
         }
     }

@@ -2,7 +2,7 @@
 //! a browser from running what publishers wrote.
 
 use super::problem::{Problem, RETRY_SOON};
-use super::{Shared, callback};
+use super::{SharedState, callback};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -28,7 +28,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Answers, and then counts and logs the answer.
-pub(super) async fn answer(State(room): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn answer(
+    State(room): State<SharedState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let path = cut(request.uri().path());

@@ -1,6 +1,6 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::judge::Pending;
+use crate::judge::PendingAbsence;
 use crate::model::{
     Backfill, FeedName, FeedOptions, FeedSource, FeedStanding, HubTrust, SyncId, Tick, Time,
 };
@@ -17,7 +17,7 @@ pub trait Operator: Send + Sync + 'static {
     fn ready(&self) -> Result<(), String>;
 
     /// What was counted since the start, for `/metrics`.
-    fn totals(&self) -> Totals;
+    fn totals(&self) -> OperatorTotals;
 
     /// Every feed that was ever added and not purged, by name.
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError>;
@@ -337,7 +337,7 @@ pub struct FeedStatus {
     pub same: u32,
     /// Items that are missing upstream with nothing concluded yet, at most
     /// [`crate::judge::PENDING_SHOWN`], what is decided first first.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingAbsence>,
     /// How many there are in all.
     pub pending_absences: u32,
     /// How far the walk through the publisher's older documents has come, where there was one.
@@ -403,7 +403,7 @@ pub struct HubNote {
 
 /// Counters since the start; each only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Totals {
+pub struct OperatorTotals {
     /// Polls that ended as [`PollOutcome::Changed`].
     pub changed: u64,
     /// Polls that ended as [`PollOutcome::Unchanged`].

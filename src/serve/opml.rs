@@ -13,17 +13,17 @@
 
 mod write;
 
-use super::about::Missing;
-use super::address::Form;
-use super::admission::{Admission, What, Work};
+use super::about::NoPage;
+use super::address::DocumentForm;
+use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::conditional::{http_date, not_modified};
 use super::directory::Listing;
-use super::flight::{Ask, SingleFlight};
+use super::flight::{SingleFlight, WorkRequest};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
-use super::{Room, Shared};
+use super::{AppState, SharedState};
 use crate::model::{Format, Revision, Time};
 use crate::render::{Container, ViewKind};
 use crate::store::StoreError;
@@ -34,7 +34,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use write::{Entry, until, write};
+use write::{ListedFeed, until, write};
 
 /// The media type.
 const MEDIA_TYPE: &str = Container::Opml.media_type();
@@ -43,7 +43,7 @@ const TIMES: u64 = 4;
 
 /// Which list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum ListKind {
     /// The addresses here.
     Here,
     /// Those of the upstreams.
@@ -52,15 +52,15 @@ enum Kind {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Asked {
-    kind: Kind,
+struct OpmlQuery {
+    kind: ListKind,
     /// Only what changed at this time or later (section 2.1: `since` is inclusive).
     since: Option<Time>,
 }
 
-impl Asked {
+impl OpmlQuery {
     /// The list that has every feed, which no other is longer than.
-    const ALL: Self = Self { kind: Kind::Here, since: None };
+    const ALL: Self = Self { kind: ListKind::Here, since: None };
 
     fn read(query: &str) -> Result<Self, Problem> {
         let (mut kind, mut since) = (None, None);
@@ -68,8 +68,8 @@ impl Asked {
             match &*key {
                 "upstream" => {
                     let found = match &*value {
-                        "1" | "true" => Kind::Upstream,
-                        "0" | "false" => Kind::Here,
+                        "1" | "true" => ListKind::Upstream,
+                        "0" | "false" => ListKind::Here,
                         _ => return Err(Problem::parameter("upstream", "upstream is 1 or 0")),
                     };
                     if kind.replace(found).is_some() {
@@ -88,7 +88,7 @@ impl Asked {
                 _ => {}
             }
         }
-        Ok(Self { kind: kind.unwrap_or(Kind::Here), since })
+        Ok(Self { kind: kind.unwrap_or(ListKind::Here), since })
     }
 }
 
@@ -103,9 +103,9 @@ fn moment(text: &str) -> Option<Time> {
 pub(super) struct Lists {
     /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
     /// list that was begun before.
-    flights: SingleFlight<(Asked, u64), Rendition, Missing>,
+    flights: SingleFlight<(OpmlQuery, u64), Rendition, NoPage>,
     /// The whole lists as they were last packed, with the fingerprint of what they say.
-    packed: Mutex<HashMap<Kind, (u128, Arc<Rendition>)>>,
+    packed: Mutex<HashMap<ListKind, (u128, Arc<Rendition>)>>,
 }
 
 impl Lists {
@@ -114,13 +114,13 @@ impl Lists {
         Self { flights: SingleFlight::new(admission), packed: Mutex::default() }
     }
 
-    fn standing(&self, kind: Kind, print: u128) -> Option<Arc<Rendition>> {
+    fn standing(&self, kind: ListKind, print: u128) -> Option<Arc<Rendition>> {
         let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
         let found = packed.get(&kind).filter(|(known, _)| *known == print);
         found.map(|(_, rendition)| Arc::clone(rendition))
     }
 
-    fn keep(&self, kind: Kind, print: u128, rendition: &Arc<Rendition>) {
+    fn keep(&self, kind: ListKind, print: u128, rendition: &Arc<Rendition>) {
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
         packed.insert(kind, (print, Arc::clone(rendition)));
     }
@@ -128,17 +128,17 @@ impl Lists {
 
 /// `GET /subscriptions.opml`.
 pub(super) async fn document(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(query.as_deref().unwrap_or_default())?;
+    let asked = OpmlQuery::read(query.as_deref().unwrap_or_default())?;
     let generation = room.directory.generation();
     let feeds = u64::try_from(room.directory.listing().await?.len()).unwrap_or(u64::MAX);
-    let work = Work::of_all(What::Subscriptions);
+    let work = Work::of_all(WorkKind::Subscriptions);
     let cost = room.admission.cost_of(&work, feeds);
-    let ask = Ask { client, work, cost, tells: false };
+    let ask = WorkRequest { client, work, cost, tells: false };
     let make = || made(Arc::clone(&room), asked);
     let rendition = room.lists.flights.get(&(asked, generation), ask, make).await;
     let rendition = rendition.map_err(|missing| missing.0.clone())?;
@@ -146,7 +146,7 @@ pub(super) async fn document(
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
-async fn made(room: Shared, asked: Asked) -> Result<Arc<Rendition>, Arc<Missing>> {
+async fn made(room: SharedState, asked: OpmlQuery) -> Result<Arc<Rendition>, Arc<NoPage>> {
     let listing = room.directory.listing().await.map_err(|error| Arc::new(error.into()))?;
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
@@ -164,7 +164,11 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 }
 
 /// The feeds that a list has.
-async fn collect(room: &Room, listing: &Listing, kind: Kind) -> Result<Vec<Entry>, StoreError> {
+async fn collect(
+    room: &AppState,
+    listing: &Listing,
+    kind: ListKind,
+) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
     for record in listing.values() {
         // A tombstone is one by its sharing markup only.
@@ -172,7 +176,7 @@ async fn collect(room: &Room, listing: &Listing, kind: Kind) -> Result<Vec<Entry
             continue;
         }
         // What has no upstream is in no list of them, and a masked address is of no use in one.
-        if kind == Kind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
+        if kind == ListKind::Upstream && (!record.has_upstream() || record.shown().is_masked()) {
             continue;
         }
         let state = match record.is_unlisted() {
@@ -183,24 +187,28 @@ async fn collect(room: &Room, listing: &Listing, kind: Kind) -> Result<Vec<Entry
         let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);
         let site = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
-        let form = Form { dialect: room.site.dialect(None, container), container };
+        let form = DocumentForm { dialect: room.site.dialect(None, container), container };
         let address = match kind {
-            Kind::Here => room.site.view(&record.name, ViewKind::Reader, form),
-            Kind::Upstream => record.shown().text().to_owned(),
+            ListKind::Here => room.site.view(&record.name, ViewKind::Reader, form),
+            ListKind::Upstream => record.shown().text().to_owned(),
         };
-        let here = (kind == Kind::Here).then_some(&record.name);
+        let here = (kind == ListKind::Here).then_some(&record.name);
         let sup = here.and_then(|name| room.site.announced_id(name));
-        entries.push(Entry { record: Arc::clone(record), address, site, sup });
+        entries.push(ListedFeed { record: Arc::clone(record), address, site, sup });
     }
     Ok(entries)
 }
 
 /// Writes a list, and packs it unless it is the one that was packed last. Slow: call it where blocking is
 /// allowed.
-fn packed(room: &Room, entries: &[Entry], asked: Asked) -> std::io::Result<Arc<Rendition>> {
+fn packed(
+    room: &AppState,
+    entries: &[ListedFeed],
+    asked: OpmlQuery,
+) -> std::io::Result<Arc<Rendition>> {
     let whole = room.site.at(match asked.kind {
-        Kind::Here => "/subscriptions.opml",
-        Kind::Upstream => "/subscriptions.opml?upstream=1",
+        ListKind::Here => "/subscriptions.opml",
+        ListKind::Upstream => "/subscriptions.opml?upstream=1",
     });
     let text = write(entries, asked, room.store.endpoint(), &whole);
     let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
@@ -210,9 +218,9 @@ fn packed(room: &Room, entries: &[Entry], asked: Asked) -> std::io::Result<Arc<R
     if kept && let Some(rendition) = room.lists.standing(asked.kind, print) {
         return Ok(rendition);
     }
-    if asked == Asked::ALL {
+    if asked == OpmlQuery::ALL {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
-        room.admission.took(Work::of_all(What::Subscriptions), bytes);
+        room.admission.took(Work::of_all(WorkKind::Subscriptions), bytes);
     }
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
     let rendition = Arc::new(Rendition::build_quickly(text, about)?);
@@ -261,7 +269,7 @@ mod tests {
         Time::from_unix(1_795_191_605 + seconds)
     }
 
-    fn entry(name: &str, standing: FeedStanding, seconds: i64) -> Entry {
+    fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
         let mut record = FeedRecord {
             name: FeedName::new(name).unwrap(),
             url: format!("https://me:secret@upstream.example/{name}.xml"),
@@ -273,7 +281,7 @@ mod tests {
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
         let address = record.shown().text().to_owned();
-        Entry {
+        ListedFeed {
             record: Arc::new(record),
             address,
             site: Some("javascript:alert(1)".to_owned()),
@@ -281,8 +289,8 @@ mod tests {
         }
     }
 
-    fn asked(query: &str) -> Asked {
-        Asked::read(query).ok().unwrap()
+    fn asked(query: &str) -> OpmlQuery {
+        OpmlQuery::read(query).ok().unwrap()
     }
 
     #[test]
@@ -310,7 +318,7 @@ mod tests {
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.
-    fn placed(name: &str, places: &[(&[u32], u32, &str)]) -> Entry {
+    fn placed(name: &str, places: &[(&[u32], u32, &str)]) -> ListedFeed {
         let mut entry = entry(name, FeedStanding::Active, -50);
         let label = |text: &str| {
             OutlineLabel::new(|name| match name {
@@ -398,7 +406,7 @@ mod tests {
             moment("2006-01-06T19:24:09Z")
         );
         for bad in ["since=yesterday", "since=", "upstream=2", "upstream=1&upstream=0"] {
-            assert!(Asked::read(bad).is_err(), "{bad}");
+            assert!(OpmlQuery::read(bad).is_err(), "{bad}");
         }
     }
 
@@ -407,10 +415,10 @@ mod tests {
         let name = FeedName::new("news").unwrap();
         let other = EndpointId::own("there").unwrap();
         let ids = [
-            id(&name, 0, Kind::Here, &endpoint()),
-            id(&name, 1, Kind::Here, &endpoint()),
-            id(&name, 0, Kind::Upstream, &endpoint()),
-            id(&name, 0, Kind::Here, &other),
+            id(&name, 0, ListKind::Here, &endpoint()),
+            id(&name, 1, ListKind::Here, &endpoint()),
+            id(&name, 0, ListKind::Upstream, &endpoint()),
+            id(&name, 0, ListKind::Here, &other),
         ];
         assert!(ids.iter().all(Option::is_some));
         for (at, one) in ids.iter().enumerate() {

@@ -7,17 +7,17 @@
 
 mod window;
 
-use super::Room;
-use super::address::{Form, Site};
-use super::admission::{Admission, Overloaded, What, Work};
+use super::AppState;
+use super::address::{DocumentForm, Site};
+use super::admission::{Admission, Overloaded, Work, WorkKind};
 use super::client::Client;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
-use super::press::{Ask, Press};
+use super::press::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
-use super::shelf::{Renderer, Wish};
+use super::shelf::{Renderer, ViewRequest};
 use crate::model::{FeedName, FeedRecord, Revision, ShownAddress, Tick, Time};
 use crate::render::{ArchiveDocument, Container, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
@@ -25,7 +25,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
-use window::Shown;
+use window::PastWindow;
 
 /// Bytes of renditions of the past kept, all feeds together; anybody can ask for any number.
 const PAST_BYTES: u64 = 8 * 1024 * 1024;
@@ -40,7 +40,7 @@ const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime")
 
 /// What a rendition is a function of. Whatever takes text out of the past raises the revision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct PastKey {
     feed: FeedName,
     upstream: ShownAddress,
     kind: ViewKind,
@@ -58,12 +58,12 @@ struct Memento {
     /// Its own address, absolute.
     own: String,
     /// Its form.
-    form: Form,
+    form: DocumentForm,
 }
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
-enum Missing {
+enum NoPastDocument {
     #[error("{}", .0.detail())]
     Told(Problem),
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub(super) struct Pasts {
     window: Duration,
     renderer: Renderer,
     admission: Arc<Admission>,
-    mementos: Press<Key, Memento, Missing>,
+    mementos: SingleFlightCache<PastKey, Memento, NoPastDocument>,
 }
 
 impl Pasts {
@@ -95,22 +95,22 @@ impl Pasts {
         metrics: Metrics,
     ) -> Arc<Self> {
         let weigh = |memento: &Memento| memento.rendition.weight();
-        let mementos = Press::new(PAST_BYTES, weigh, Arc::clone(&admission), metrics);
+        let mementos = SingleFlightCache::new(PAST_BYTES, weigh, Arc::clone(&admission), metrics);
         Arc::new(Self { store, site, window, renderer, admission, mementos })
     }
 
     async fn memento(
         self: &Arc<Self>,
         record: &FeedRecord,
-        (wish, client): (Wish, Client),
+        (wish, client): (ViewRequest, Client),
         at: Time,
-    ) -> Result<Arc<Memento>, Arc<Missing>> {
-        let state = self.store.state(&record.name).await.map_err(Missing::from)?;
+    ) -> Result<Arc<Memento>, Arc<NoPastDocument>> {
+        let state = self.store.state(&record.name).await.map_err(NoPastDocument::from)?;
         let Some(state) = state else {
             let said = "no document of this feed has been taken in yet";
-            return Err(Arc::new(Missing::Told(Problem::later(said, RETRY_SOON))));
+            return Err(Arc::new(NoPastDocument::Told(Problem::later(said, RETRY_SOON))));
         };
-        let key = Key {
+        let key = PastKey {
             feed: record.name.clone(),
             upstream: record.shown(),
             kind: wish.kind,
@@ -126,44 +126,49 @@ impl Pasts {
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
-        let work = Work::of(&record.name, What::Past(wish.kind));
+        let work = Work::of(&record.name, WorkKind::Past(wish.kind));
         let cost = self.admission.cost_of(&work, items);
-        let ask = Ask { client, work, cost, tells: true };
+        let ask = WorkRequest { client, work, cost, tells: true };
         self.mementos.get(key, ask, make).await
     }
 
-    async fn made(&self, record: &FeedRecord, wish: Wish, at: Time) -> Result<Memento, Missing> {
+    async fn made(
+        &self,
+        record: &FeedRecord,
+        wish: ViewRequest,
+        at: Time,
+    ) -> Result<Memento, NoPastDocument> {
         let select = match wish.kind {
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
         match self.store.past(&record.name, select, at).await? {
             Some(Past::Then(view)) => self.build(record, wish, at, *view).await,
-            Some(Past::Unknown { back_to }) => Err(Missing::Told(unknown(at, back_to))),
-            None => Err(Missing::Told(unknown(at, None))),
+            Some(Past::Unknown { back_to }) => Err(NoPastDocument::Told(unknown(at, back_to))),
+            None => Err(NoPastDocument::Told(unknown(at, None))),
         }
     }
 
     async fn build(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         at: Time,
         view: View,
-    ) -> Result<Memento, Missing> {
+    ) -> Result<Memento, NoPastDocument> {
         let form = wish.form(&view.state);
         let container = form.container(view.state.format);
         let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
-        let Shown { view, deleted, since, until } = match wish.kind {
+        let PastWindow { view, deleted, since, until } = match wish.kind {
             ViewKind::Sync => {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
                 let mut shown =
-                    window::at(view, at, self.window, wish.seen).map_err(Missing::Told)?;
+                    window::at(view, at, self.window, wish.seen).map_err(NoPastDocument::Told)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
-            ViewKind::Reader | ViewKind::Complete => Shown::all(view),
+            ViewKind::Reader | ViewKind::Complete => PastWindow::all(view),
         };
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
@@ -199,7 +204,7 @@ impl Pasts {
             };
             Rendition::build(renderer(&page), about)
         };
-        let rendition = made(make).await.map_err(Missing::Render)?;
+        let rendition = made(make).await.map_err(NoPastDocument::Render)?;
         Ok(Memento { rendition, own, form })
     }
 }
@@ -216,9 +221,9 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 
 /// The answer to `?as-of=`.
 pub(super) async fn answer(
-    room: &Room,
+    room: &AppState,
     record: &FeedRecord,
-    (wish, client): (Wish, Client),
+    (wish, client): (ViewRequest, Client),
     (at, vary): (Time, HeaderValue),
     asked: &HeaderMap,
 ) -> Result<Response, Problem> {
@@ -267,11 +272,11 @@ pub(super) async fn answer(
     Ok((headers, body.bytes.clone()).into_response())
 }
 
-fn told(record: &FeedRecord, missing: &Missing) -> Problem {
+fn told(record: &FeedRecord, missing: &NoPastDocument) -> Problem {
     match missing {
-        Missing::Told(problem) => problem.clone(),
-        Missing::Overloaded(why) => (*why).into(),
-        Missing::Store(_) | Missing::Render(_) => {
+        NoPastDocument::Told(problem) => problem.clone(),
+        NoPastDocument::Overloaded(why) => (*why).into(),
+        NoPastDocument::Store(_) | NoPastDocument::Render(_) => {
             tracing::error!(
                 feed = %record.name,
                 error = missing as &dyn std::error::Error,

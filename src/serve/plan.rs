@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What to read and what `sx:sharing` says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Plan {
+pub(super) enum ReadPlan {
     /// The reader view: current items; `since` and `until` are not for it.
     Reader,
     /// The window, or the part of it after a tick.
@@ -27,7 +27,7 @@ pub(super) enum Plan {
     Complete,
 }
 
-impl Plan {
+impl ReadPlan {
     /// The plan of a view for a subscriber who has seen `seen`.
     pub(super) fn of(
         kind: ViewKind,
@@ -118,7 +118,7 @@ mod tests {
             let (since, until) = (window, window + length);
             let state = state(Some((since, until)));
             let seen = Tick::at(Time::from_unix(seen));
-            let plan = Plan::of(ViewKind::Sync, Some(seen), &state).unwrap();
+            let plan = ReadPlan::of(ViewKind::Sync, Some(seen), &state).unwrap();
             let (told_since, told_until) = plan.bounds(&state);
             let (told_since, told_until) = (told_since.unwrap(), told_until.unwrap());
             let told_out_of_sync = told_since > seen;
@@ -142,7 +142,7 @@ mod tests {
             let state = state(known.map(|(since, length)| (since, since + length)));
             let seen = seen.map(|seen| Tick::at(Time::from_unix(seen)));
             for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
-                let plan = Plan::of(kind, seen, &state).unwrap();
+                let plan = ReadPlan::of(kind, seen, &state).unwrap();
                 let (since, until) = plan.bounds(&state);
                 prop_assert_eq!(since.is_some(), until.is_some());
                 prop_assert!(kind != ViewKind::Reader || since.is_none());
@@ -155,8 +155,11 @@ mod tests {
         let state = state(Some((10, 20)));
         let seen = Some(Tick::at(Time::from_unix(15)));
         for kind in [ViewKind::Reader, ViewKind::Complete] {
-            assert_eq!(Plan::of(kind, seen, &state), Plan::of(kind, None, &state));
+            assert_eq!(ReadPlan::of(kind, seen, &state), ReadPlan::of(kind, None, &state));
         }
-        assert_ne!(Plan::of(ViewKind::Sync, seen, &state), Plan::of(ViewKind::Sync, None, &state));
+        assert_ne!(
+            ReadPlan::of(ViewKind::Sync, seen, &state),
+            ReadPlan::of(ViewKind::Sync, None, &state)
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 mod share;
 
-pub(super) use super::flight::Ask;
+pub(super) use super::flight::WorkRequest;
 
 use super::admission::{Admission, Overloaded, Work};
 use super::flight::SingleFlight;
@@ -23,7 +23,7 @@ const TIMES: u64 = 4;
 const FEED_SHARE: u64 = 2;
 
 /// What is kept, and what it takes to make more of it.
-pub(super) struct Press<K, V, E> {
+pub(super) struct SingleFlightCache<K, V, E> {
     kept: Cache<K, Arc<V>>,
     shares: Arc<FeedShares<K>>,
     flights: SingleFlight<K, V, E>,
@@ -31,7 +31,7 @@ pub(super) struct Press<K, V, E> {
     metrics: Metrics,
 }
 
-impl<K, V, E> Press<K, V, E>
+impl<K, V, E> SingleFlightCache<K, V, E>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
@@ -88,7 +88,7 @@ where
     pub(super) async fn get<F>(
         &self,
         key: K,
-        ask: Ask,
+        ask: WorkRequest,
         make: impl FnOnce() -> F,
     ) -> Result<Arc<V>, Arc<E>>
     where
@@ -152,7 +152,7 @@ where
 mod tests {
     use super::*;
     use crate::model::FeedName;
-    use crate::serve::admission::What;
+    use crate::serve::admission::WorkKind;
     use crate::serve::client::Client;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -171,14 +171,14 @@ mod tests {
         }
     }
 
-    fn ask(client: u8, cost: u64) -> Ask {
+    fn ask(client: u8, cost: u64) -> WorkRequest {
         let feed = FeedName::new("news").unwrap();
         let client = Client::at([192, 0, 2, client].into());
-        Ask { client, work: Work::of(&feed, What::Ledger), cost, tells: false }
+        WorkRequest { client, work: Work::of(&feed, WorkKind::Ledger), cost, tells: false }
     }
 
-    fn press() -> Press<u8, u32, Failed> {
-        Press::new(1024, |_| 1, Arc::new(Admission::on(4)), Metrics::new())
+    fn press() -> SingleFlightCache<u8, u32, Failed> {
+        SingleFlightCache::new(1024, |_| 1, Arc::new(Admission::on(4)), Metrics::new())
     }
 
     #[tokio::test]
@@ -233,11 +233,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_feed_with_many_views_leaves_those_of_others() {
-        let press: Press<(u8, u8), u32, Failed> =
-            Press::new(1000, |_| 100, Arc::new(Admission::new()), Metrics::new());
+        let press: SingleFlightCache<(u8, u8), u32, Failed> =
+            SingleFlightCache::new(1000, |_| 100, Arc::new(Admission::new()), Metrics::new());
         let get = async |feed: u8, number: u8| {
-            let work = Work::of(&FeedName::new(&format!("feed-{feed}")).unwrap(), What::Ledger);
-            let ask = Ask { client: Client::Own, work, cost: 1, tells: false };
+            let work = Work::of(&FeedName::new(&format!("feed-{feed}")).unwrap(), WorkKind::Ledger);
+            let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
             press.get((feed, number), ask, || async { Ok(1) }).await.unwrap();
         };
         get(1, 0).await;
@@ -258,7 +258,7 @@ mod tests {
     async fn nobody_waits_for_a_client_that_asks_for_too_much() {
         let press = press();
         let all = u64::MAX;
-        let work = Work::of(&FeedName::new("other").unwrap(), What::Ledger);
+        let work = Work::of(&FeedName::new("other").unwrap(), WorkKind::Ledger);
         let greedy = ask(1, all).client;
         let held = press.flights.admission().admit(greedy, &work, all).await.unwrap();
         let make = || async { Ok::<u32, Failed>(1) };

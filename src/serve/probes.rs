@@ -1,6 +1,6 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::Shared;
+use super::SharedState;
 use super::json;
 use super::problem::{Problem, RETRY_SOON};
 use crate::model::FeedStanding;
@@ -24,7 +24,7 @@ pub(super) async fn alive() -> Response {
 }
 
 /// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down.
-pub(super) async fn ready(State(room): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
@@ -36,7 +36,7 @@ pub(super) async fn ready(State(room): State<Shared>) -> Result<Response, Proble
 }
 
 /// `GET /metrics`.
-pub(super) async fn metrics(State(room): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response, Problem> {
     let listing = room.directory.listing().await?;
     for standing in [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone] {
         let number = listing.values().filter(|record| record.standing == standing).count();

@@ -10,7 +10,7 @@ const QUERY_LIMIT: usize = 4 * 1024;
 
 /// What a client asks of a feed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Asked {
+pub(super) struct ViewQuery {
     /// `?as=`: the container.
     pub(super) container: Option<Container>,
     /// `?sx=`: the dialect of the sync markup.
@@ -21,7 +21,7 @@ pub(super) struct Asked {
     pub(super) as_of: Option<Time>,
 }
 
-impl Asked {
+impl ViewQuery {
     /// Reads the query of a view; a key that the view knows and that is malformed, unknown in value
     /// or given twice is the client's mistake. Only the sync view knows `since`.
     pub(super) fn read(kind: ViewKind, query: &str) -> Result<Self, Problem> {
@@ -95,14 +95,16 @@ mod tests {
 
     #[test]
     fn what_is_known_is_read_and_the_rest_ignored() {
-        assert_eq!(Asked::read(ViewKind::Sync, "").unwrap(), Asked::default());
+        assert_eq!(ViewQuery::read(ViewKind::Sync, "").unwrap(), ViewQuery::default());
         assert_eq!(
-            Asked::read(ViewKind::Sync, "utm_source=x&&=&as").map(|_| ()).unwrap_err().status(),
+            ViewQuery::read(ViewKind::Sync, "utm_source=x&&=&as").map(|_| ()).unwrap_err().status(),
             400
         );
-        let asked =
-            Asked::read(ViewKind::Sync, "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z")
-                .unwrap();
+        let asked = ViewQuery::read(
+            ViewKind::Sync,
+            "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z",
+        )
+        .unwrap();
         assert_eq!(asked.container, Some(Container::Rss));
         assert_eq!(asked.dialect, Some(Dialect::FeedSync));
         assert_eq!(asked.since, Some(Tick::at(Time::from_unix(1_795_191_605))));
@@ -134,23 +136,23 @@ mod tests {
             ("as-of=now&since=2026-11-20T16:20:05Z", "as-of"),
             ("as-of=2026-11-20T16:20:05Z&as-of=2026-11-20T16:20:05Z", "as-of"),
         ] {
-            let problem = Asked::read(ViewKind::Sync, query).unwrap_err();
+            let problem = ViewQuery::read(ViewKind::Sync, query).unwrap_err();
             let shown = serde_json::to_value(&problem).unwrap();
             assert_eq!(shown["parameter"], parameter, "{query}");
             assert_eq!(shown["status"], 400);
         }
-        assert!(Asked::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
+        assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
         for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
-            let asked = Asked::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
+            let asked = ViewQuery::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
             assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
             for bad in
                 ["", "now", "2026-11-20", "2026-11-20T17:20:05+01:00", "2026-13-01T00:00:00Z"]
             {
-                let problem = Asked::read(kind, &format!("as-of={bad}")).unwrap_err();
+                let problem = ViewQuery::read(kind, &format!("as-of={bad}")).unwrap_err();
                 assert_eq!(serde_json::to_value(&problem).unwrap()["parameter"], "as-of", "{bad}");
             }
             if kind != ViewKind::Sync {
-                assert_eq!(Asked::read(kind, "since=now").unwrap(), Asked::default());
+                assert_eq!(ViewQuery::read(kind, "since=now").unwrap(), ViewQuery::default());
             }
         }
     }

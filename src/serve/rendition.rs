@@ -1,8 +1,8 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
 
-use super::address::Form;
+use super::address::DocumentForm;
 use super::conditional::ETag;
-use super::delta::Token;
+use super::delta::DeltaToken;
 use super::negotiate::Encoding;
 use crate::model::{Revision, Time};
 use crate::render::Dialect;
@@ -25,16 +25,16 @@ const OVERHEAD: usize = 512;
 
 /// One encoding of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Body {
+pub(super) struct EncodedBody {
     /// The bytes.
     pub(super) bytes: Bytes,
     /// Their tag.
     pub(super) etag: ETag,
 }
 
-impl Body {
+impl EncodedBody {
     /// A body of these bytes; `token` names the state that it shows.
-    pub(super) fn new(bytes: impl Into<Bytes>, token: Option<Token>) -> Self {
+    pub(super) fn new(bytes: impl Into<Bytes>, token: Option<DeltaToken>) -> Self {
         let bytes = bytes.into();
         let etag = ETag::of(&bytes, token);
         Self { bytes, etag }
@@ -44,9 +44,9 @@ impl Body {
 /// A rendered document with its encodings prebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rendition {
-    identity: Body,
-    gzip: Body,
-    brotli: Body,
+    identity: EncodedBody,
+    gzip: EncodedBody,
+    brotli: EncodedBody,
     /// Its media type.
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
@@ -54,7 +54,7 @@ pub(super) struct Rendition {
     /// The documents of its feed's history that it leads to, as relation and address.
     pub(super) links: Vec<(&'static str, String)>,
     /// Its form, where it is a document of a feed.
-    pub(super) form: Form,
+    pub(super) form: DocumentForm,
     /// The revision of the feed that it was rendered from.
     pub(super) revision: Revision,
 }
@@ -69,7 +69,7 @@ pub(super) struct About {
     /// The revision of the feed that it was rendered from.
     pub(super) revision: Revision,
     /// The state that it shows, where deltas can begin with it.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<DeltaToken>,
 }
 
 /// Makes a rendition on a thread of its own; why there is none, in words.
@@ -98,26 +98,26 @@ impl Rendition {
         let gzip = gzip(document.as_bytes(), level)?;
         let brotli = brotli(document.as_bytes(), quality)?;
         Ok(Self {
-            identity: Body::new(document, token),
-            gzip: Body::new(gzip, token),
-            brotli: Body::new(brotli, token),
+            identity: EncodedBody::new(document, token),
+            gzip: EncodedBody::new(gzip, token),
+            brotli: EncodedBody::new(brotli, token),
             media_type,
             shown,
             links: Vec::new(),
-            form: Form::of(Dialect::default()),
+            form: DocumentForm::of(Dialect::default()),
             revision,
         })
     }
 
     /// A document of a feed in this form, with links to others of the feed's history.
-    pub(super) fn of_feed(mut self, form: Form, links: Vec<(&'static str, &str)>) -> Self {
+    pub(super) fn of_feed(mut self, form: DocumentForm, links: Vec<(&'static str, &str)>) -> Self {
         self.form = form;
         self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
         self
     }
 
     /// The body in an encoding.
-    pub(super) const fn body(&self, encoding: Encoding) -> &Body {
+    pub(super) const fn body(&self, encoding: Encoding) -> &EncodedBody {
         match encoding {
             Encoding::Identity => &self.identity,
             Encoding::Gzip => &self.gzip,

@@ -48,8 +48,8 @@ pub(super) async fn drain(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    let body = Left(Arc::new(Mutex::new(body)));
-    let left = Left(Arc::clone(&body.0));
+    let body = SharedBody(Arc::new(Mutex::new(body)));
+    let left = SharedBody(Arc::clone(&body.0));
     let response = next.run(Request::from_parts(parts, Body::new(body))).await;
     if !left.is_end_stream() {
         // Beside the answer, which a client may be reading already.
@@ -58,7 +58,7 @@ pub(super) async fn drain(request: Request, next: Next) -> Response {
     response
 }
 
-async fn rest(mut body: Left) {
+async fn rest(mut body: SharedBody) {
     let mut read = 0_u64;
     while let Some(Ok(frame)) = body.frame().await {
         let length = frame.data_ref().map_or(0, |data| data.len());
@@ -70,15 +70,15 @@ async fn rest(mut body: Left) {
 }
 
 /// A body of which somebody else may read on.
-struct Left(Arc<Mutex<Body>>);
+struct SharedBody(Arc<Mutex<Body>>);
 
-impl Left {
+impl SharedBody {
     fn with<T>(&self, look: impl FnOnce(&mut Body) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl http_body::Body for Left {
+impl http_body::Body for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

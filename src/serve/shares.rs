@@ -5,13 +5,13 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-type Table<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
+type ShareTable<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
 
 /// What is shared out. Only keys that have or want some of it are remembered.
 #[derive(Debug)]
-pub(super) struct Shares<K> {
+pub(super) struct FairShares<K> {
     each: u32,
-    table: Table<K>,
+    table: ShareTable<K>,
 }
 
 /// A part of a key's share, until it is dropped.
@@ -19,10 +19,10 @@ pub(super) struct Shares<K> {
 pub(super) struct Share<K: Eq + Hash> {
     key: K,
     permit: Option<OwnedSemaphorePermit>,
-    table: Table<K>,
+    table: ShareTable<K>,
 }
 
-impl<K: Clone + Eq + Hash> Shares<K> {
+impl<K: Clone + Eq + Hash> FairShares<K> {
     /// `each` for each key.
     pub(super) fn new(each: u32) -> Self {
         Self { each, table: Arc::default() }
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_has_its_own_and_nothing_is_remembered() {
-        let shares = Shares::new(3);
+        let shares = FairShares::new(3);
         let first = shares.try_take(&1, 2).unwrap();
         assert!(shares.try_take(&1, 2).is_none());
         let other = shares.take(&2, 99).await;

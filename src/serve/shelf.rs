@@ -3,13 +3,13 @@
 
 mod deltas;
 
-use super::address::{Form, Site};
-use super::admission::{Admission, Overloaded, What, Work};
+use super::address::{DocumentForm, Site};
+use super::admission::{Admission, Overloaded, Work, WorkKind};
 use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
-use super::plan::Plan;
-use super::press::{Ask, Press};
+use super::plan::ReadPlan;
+use super::press::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use crate::model::{
@@ -40,7 +40,7 @@ pub(super) type Renderer = fn(&Page<'_>) -> String;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Wish {
+pub(super) struct ViewRequest {
     /// The view.
     pub(super) kind: ViewKind,
     /// The dialect.
@@ -51,29 +51,29 @@ pub(super) struct Wish {
     pub(super) seen: Option<Tick>,
 }
 
-impl Wish {
+impl ViewRequest {
     /// The form of the document, of a feed that is in this state.
-    pub(super) fn form(&self, state: &FeedState) -> Form {
-        let form = Form { dialect: self.dialect, container: self.container };
+    pub(super) fn form(&self, state: &FeedState) -> DocumentForm {
+        let form = DocumentForm { dialect: self.dialect, container: self.container };
         form.within(state.format)
     }
 }
 
 /// What a rendition is a function of. The upstream's address is in it because documents name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct RenditionKey {
     feed: FeedName,
     upstream: ShownAddress,
-    plan: Plan,
-    form: Form,
+    plan: ReadPlan,
+    form: DocumentForm,
     /// Whether the operator says that the feed is complete.
     complete: bool,
     revision: Revision,
     render: u64,
 }
 
-impl Key {
-    fn new(record: &FeedRecord, wish: Wish, plan: Plan, state: &FeedState) -> Self {
+impl RenditionKey {
+    fn new(record: &FeedRecord, wish: ViewRequest, plan: ReadPlan, state: &FeedState) -> Self {
         Self {
             feed: record.name.clone(),
             upstream: record.shown(),
@@ -88,7 +88,7 @@ impl Key {
 
 /// Why there is no rendition.
 #[derive(Debug, thiserror::Error)]
-enum Missing {
+enum NoRendition {
     #[error("no document of this feed has been taken in yet")]
     NoDocument,
     #[error(transparent)]
@@ -115,7 +115,7 @@ impl From<ParameterError> for Problem {
 }
 
 /// Items as of a revision.
-enum Listed {
+enum ItemsAtRevision {
     /// These.
     At(Vec<Item>),
     /// The feed has changed since: it is in this state now.
@@ -123,20 +123,20 @@ enum Listed {
 }
 
 /// The cache, and what it takes to fill it.
-pub(super) struct Shelf {
+pub(super) struct RenditionCache {
     store: Arc<dyn Store>,
     site: Site,
     window: Duration,
     views_with_deltas: DeltaViews,
     renderer: Renderer,
     admission: Arc<Admission>,
-    renditions: Press<Key, Rendition, Missing>,
-    since: Press<Key, Rendition, Missing>,
-    deltas: Press<DeltaKey, MaybeDelta, Missing>,
-    last: Cache<(FeedName, ViewKind, Form), Key>,
+    renditions: SingleFlightCache<RenditionKey, Rendition, NoRendition>,
+    since: SingleFlightCache<RenditionKey, Rendition, NoRendition>,
+    deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoRendition>,
+    last: Cache<(FeedName, ViewKind, DocumentForm), RenditionKey>,
 }
 
-impl Shelf {
+impl RenditionCache {
     /// An empty shelf.
     pub(super) fn new(
         store: Arc<dyn Store>,
@@ -148,7 +148,7 @@ impl Shelf {
     ) -> Arc<Self> {
         let press = |bytes| {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            Press::new(bytes, Rendition::weight, admission, metrics)
+            SingleFlightCache::new(bytes, Rendition::weight, admission, metrics)
         };
         Arc::new(Self {
             store,
@@ -159,7 +159,12 @@ impl Shelf {
             admission: Arc::clone(admission),
             renditions: press(SHELF_BYTES),
             since: press(SINCE_BYTES),
-            deltas: Press::new(DELTA_BYTES, deltas::weight, Arc::clone(admission), metrics.clone()),
+            deltas: SingleFlightCache::new(
+                DELTA_BYTES,
+                deltas::weight,
+                Arc::clone(admission),
+                metrics.clone(),
+            ),
             last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
         })
     }
@@ -181,7 +186,7 @@ impl Shelf {
     pub(super) async fn rendition(
         self: &Arc<Self>,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         client: Client,
     ) -> Result<Arc<Rendition>, Problem> {
         match self.current(record, wish, client).await {
@@ -194,10 +199,10 @@ impl Shelf {
     pub(super) async fn newest(
         self: &Arc<Self>,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
     ) -> Result<Arc<Rendition>, Problem> {
         self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
-            Missing::Parameter(ParameterError(problem)) => problem.clone(),
+            NoRendition::Parameter(ParameterError(problem)) => problem.clone(),
             other => Problem::later(other.to_string(), RETRY_SOON),
         })
     }
@@ -205,14 +210,14 @@ impl Shelf {
     async fn current(
         self: &Arc<Self>,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         client: Client,
-    ) -> Result<Arc<Rendition>, Arc<Missing>> {
-        let state = self.store.state(&record.name).await.map_err(Missing::from)?;
-        let state = state.ok_or(Missing::NoDocument)?;
-        let plan = plan(wish, &state).map_err(Missing::from)?;
-        let usual = Plan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
-        let key = Key::new(record, wish, plan, &state);
+    ) -> Result<Arc<Rendition>, Arc<NoRendition>> {
+        let state = self.store.state(&record.name).await.map_err(NoRendition::from)?;
+        let state = state.ok_or(NoRendition::NoDocument)?;
+        let plan = plan(wish, &state).map_err(NoRendition::from)?;
+        let usual = ReadPlan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
+        let key = RenditionKey::new(record, wish, plan, &state);
         let ask = self.ask(record, wish, &state, client, usual);
         let press = if usual { &self.renditions } else { &self.since };
         let make = || {
@@ -232,39 +237,39 @@ impl Shelf {
     fn ask(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         state: &FeedState,
         client: Client,
         whole: bool,
-    ) -> Ask {
+    ) -> WorkRequest {
         let all = u64::from(state.living) + u64::from(state.tombstones);
         let items = match wish.kind {
             ViewKind::Reader => u64::from(state.current),
             ViewKind::Sync | ViewKind::Complete => all,
         };
-        let work = Work::of(&record.name, What::View(wish.kind));
+        let work = Work::of(&record.name, WorkKind::View(wish.kind));
         let shown = self.admission.cost_of(&work, items);
         let is_read =
             is_told_whole(wish, state) || (state.tombstones > 0 && tells_deletions(wish, state));
         let ledger = match is_read {
-            true => self.admission.cost_of(&Work::of(&record.name, What::Ledger), all),
+            true => self.admission.cost_of(&Work::of(&record.name, WorkKind::Ledger), all),
             false => 0,
         };
-        Ask { client, cost: shown.saturating_add(ledger), work, tells: whole }
+        WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
     }
 
     /// What to serve when the rendition cannot be had.
     async fn instead(
         &self,
         record: &FeedRecord,
-        wish: Wish,
-        missing: &Missing,
+        wish: ViewRequest,
+        missing: &NoRendition,
     ) -> Result<Arc<Rendition>, Problem> {
         match missing {
-            Missing::NoDocument => return Err(Problem::later(missing.to_string(), RETRY_SOON)),
-            Missing::Parameter(ParameterError(problem)) => return Err(problem.clone()),
-            Missing::Overloaded(why) => return Err((*why).into()),
-            Missing::Store(_) | Missing::Restless | Missing::Render(_) => {}
+            NoRendition::NoDocument => return Err(Problem::later(missing.to_string(), RETRY_SOON)),
+            NoRendition::Parameter(ParameterError(problem)) => return Err(problem.clone()),
+            NoRendition::Overloaded(why) => return Err((*why).into()),
+            NoRendition::Store(_) | NoRendition::Restless | NoRendition::Render(_) => {}
         }
         tracing::error!(
             feed = %record.name,
@@ -276,7 +281,9 @@ impl Shelf {
             // The state is kept in memory, and is there where documents cannot be read.
             let state = self.store.state(&record.name).await.ok().flatten();
             let form = state
-                .map_or(Form { dialect: wish.dialect, container: None }, |state| wish.form(&state));
+                .map_or(DocumentForm { dialect: wish.dialect, container: None }, |state| {
+                    wish.form(&state)
+                });
             let place = (record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
                 && let Some(rendition) = self.renditions.kept(&key).await
@@ -290,9 +297,9 @@ impl Shelf {
     async fn build(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         state: FeedState,
-    ) -> Result<Rendition, Missing> {
+    ) -> Result<Rendition, NoRendition> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
         let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
         let form = wish.form(&view.state);
@@ -301,7 +308,7 @@ impl Shelf {
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
-        let usual = Plan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
+        let usual = ReadPlan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
         let scope = if usual { self.scope(record, wish, &view.state) } else { None };
         let make = move || {
             let (since, until) = plan.bounds(&view.state);
@@ -330,13 +337,13 @@ impl Shelf {
             let links = history.links(&addresses.reader);
             Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
         };
-        made(make).await.map_err(Missing::Render)
+        made(make).await.map_err(NoRendition::Render)
     }
 
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
     /// complete view of a feed that is complete says so, unless it has tombstones, which a client
     /// would take for entries (READINGS 3, row 7).
-    fn history(&self, record: &FeedRecord, wish: Wish, view: &View) -> HistoryPlace {
+    fn history(&self, record: &FeedRecord, wish: ViewRequest, view: &View) -> HistoryPlace {
         let mut place = HistoryPlace { forms: self.site.history(), ..HistoryPlace::default() };
         let newest = view.state.archives.newest.as_ref();
         let says_all = record.options.complete || view.state.says_complete;
@@ -359,9 +366,9 @@ impl Shelf {
     async fn read(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         mut state: FeedState,
-    ) -> Result<(Plan, View, Vec<Item>), Missing> {
+    ) -> Result<(ReadPlan, View, Vec<Item>), NoRendition> {
         for _ in 0..READS {
             let plan = plan(wish, &state)?;
             let mut view = self.view(record, plan.select()).await?;
@@ -375,8 +382,8 @@ impl Shelf {
             let deleted = deleted.cloned().collect();
             if is_told_whole(wish, &state) {
                 match self.listed(record, revision).await? {
-                    Listed::At(items) => view.items = items,
-                    Listed::Moved(now) => {
+                    ItemsAtRevision::At(items) => view.items = items,
+                    ItemsAtRevision::Moved(now) => {
                         state = *now;
                         continue;
                     }
@@ -387,25 +394,25 @@ impl Shelf {
             }
             if wish.kind == ViewKind::Sync {
                 match self.said(record, revision, deleted).await? {
-                    Listed::At(deleted) => return Ok((plan, view, deleted)),
-                    Listed::Moved(now) => state = *now,
+                    ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
+                    ItemsAtRevision::Moved(now) => state = *now,
                 }
                 continue;
             }
             // Deletions stay until an archive has them, and as long as the window is at least.
             let since = state.window_start.min(state.archives.sealed);
-            let mut window = self.view(record, Plan::Window { since }.select()).await?;
+            let mut window = self.view(record, ReadPlan::Window { since }.select()).await?;
             if window.state.revision == revision {
                 window.items.retain(|item| item.shared.winner.deleted);
                 match self.said(record, revision, window.items).await? {
-                    Listed::At(deleted) => return Ok((plan, view, deleted)),
-                    Listed::Moved(now) => state = *now,
+                    ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
+                    ItemsAtRevision::Moved(now) => state = *now,
                 }
                 continue;
             }
             state = window.state;
         }
-        Err(Missing::Restless)
+        Err(NoRendition::Restless)
     }
 
     /// Which of these tombstones are said in RFC 6721, as of `revision`. An id that is said to be
@@ -416,13 +423,13 @@ impl Shelf {
         record: &FeedRecord,
         revision: Revision,
         mut deleted: Vec<Item>,
-    ) -> Result<Listed, Missing> {
+    ) -> Result<ItemsAtRevision, NoRendition> {
         if deleted.is_empty() {
-            return Ok(Listed::At(deleted));
+            return Ok(ItemsAtRevision::At(deleted));
         }
-        let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
+        let ledger = self.store.snapshot(&record.name).await?.ok_or(NoRendition::NoDocument)?;
         if ledger.state.revision != revision {
-            return Ok(Listed::Moved(Box::new(ledger.state)));
+            return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
         }
         // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
         let looking = tokio::task::spawn_blocking(move || {
@@ -431,31 +438,35 @@ impl Shelf {
             deleted.retain(|item| !borne.contains(item.published_id.as_str()));
             deleted
         });
-        Ok(Listed::At(looking.await.map_err(|_| StoreError::Closed)?))
+        Ok(ItemsAtRevision::At(looking.await.map_err(|_| StoreError::Closed)?))
     }
 
     /// Everything that a list has, in its order, as of `revision`. What changed is told with all that it
     /// may stand in: an outline on its own would seem to have moved to the root.
-    async fn listed(&self, record: &FeedRecord, revision: Revision) -> Result<Listed, Missing> {
+    async fn listed(
+        &self,
+        record: &FeedRecord,
+        revision: Revision,
+    ) -> Result<ItemsAtRevision, NoRendition> {
         let all = self.view(record, Select::All).await?;
-        let ledger = self.store.snapshot(&record.name).await?.ok_or(Missing::NoDocument)?;
+        let ledger = self.store.snapshot(&record.name).await?.ok_or(NoRendition::NoDocument)?;
         if ledger.state.revision != revision || all.state.revision != revision {
-            return Ok(Listed::Moved(Box::new(ledger.state)));
+            return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
         }
         let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
         let mut items = all.items;
         let place = |item: &Item| places.get(&item.shared.winner.id).copied();
         items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
-        Ok(Listed::At(items))
+        Ok(ItemsAtRevision::At(items))
     }
 
-    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, Missing> {
-        self.store.view(&record.name, select).await?.ok_or(Missing::NoDocument)
+    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, NoRendition> {
+        self.store.view(&record.name, select).await?.ok_or(NoRendition::NoDocument)
     }
 }
 
 /// Whether a view tells deletions as RFC 6721 does.
-fn tells_deletions(wish: Wish, state: &FeedState) -> bool {
+fn tells_deletions(wish: ViewRequest, state: &FeedState) -> bool {
     wish.kind != ViewKind::Complete
         && wish.form(state).container(state.format) == Container::Atom
         && state.window_start.is_some()
@@ -464,10 +475,10 @@ fn tells_deletions(wish: Wish, state: &FeedState) -> bool {
 /// Whether a view has all of a list, in its order, whatever the container is: that order is in no version
 /// of its outlines, so that who reads it takes that of the document. Of other feeds what changed stands in
 /// nothing.
-fn is_told_whole(wish: Wish, state: &FeedState) -> bool {
+fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
     wish.kind != ViewKind::Reader && state.format == Format::Opml
 }
 
-fn plan(wish: Wish, state: &FeedState) -> Result<Plan, ParameterError> {
-    Plan::of(wish.kind, wish.seen, state).map_err(ParameterError)
+fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, ParameterError> {
+    ReadPlan::of(wish.kind, wish.seen, state).map_err(ParameterError)
 }

@@ -4,16 +4,16 @@
 //! it is slow work), and otherwise only when its `updated_time` has become old. Those that were
 //! asked for lately are made before the next request comes.
 
-use super::Shared;
+use super::SharedState;
 use super::address::Site;
 use super::conditional::not_modified;
-use super::log::{After, Log};
+use super::log::{ChangeLog, LogAfter};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::Revision;
-use crate::store::{Epoch, Sealed, StoreError};
+use crate::store::{ClosedEpoch, Epoch, StoreError};
 use crate::sup::{Closed, Windows, step};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -52,7 +52,7 @@ struct Built {
 }
 
 /// The document of one period.
-struct Slot {
+struct PeriodDocument {
     period: u32,
     built: Arc<RwLock<Option<Arc<Built>>>>,
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
@@ -61,29 +61,29 @@ struct Slot {
 }
 
 /// The SUP documents.
-pub(super) struct Sup {
-    log: Arc<Log>,
+pub(super) struct SupDocuments {
+    log: Arc<ChangeLog>,
     clock: Arc<dyn Clock>,
     site: Site,
     periods: Arc<[u32]>,
-    slots: Vec<Slot>,
+    slots: Vec<PeriodDocument>,
     windows: Arc<Mutex<Windows>>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
 }
 
-impl Sup {
+impl SupDocuments {
     /// The documents of these periods, over this log.
     pub(super) fn new(
         mut periods: Vec<u32>,
-        log: Arc<Log>,
+        log: Arc<ChangeLog>,
         clock: Arc<dyn Clock>,
         site: Site,
     ) -> Self {
         periods.sort_unstable();
         periods.dedup();
         let windows = Windows::new(periods.last().copied().unwrap_or(USUAL));
-        let slot = |period: &u32| Slot {
+        let slot = |period: &u32| PeriodDocument {
             period: *period,
             built: Arc::default(),
             building: Arc::default(),
@@ -101,7 +101,7 @@ impl Sup {
     }
 
     /// The slot that a query asks for.
-    fn asked(&self, query: &str) -> Result<&Slot, Problem> {
+    fn asked(&self, query: &str) -> Result<&PeriodDocument, Problem> {
         let written: Vec<String> = self.periods.iter().map(u32::to_string).collect();
         let wrong = |said: &str| {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
@@ -127,7 +127,7 @@ impl Sup {
     }
 
     /// The document of a slot, as new as it has to be.
-    async fn document(&self, slot: &Slot) -> Result<Arc<Built>, Problem> {
+    async fn document(&self, slot: &PeriodDocument) -> Result<Arc<Built>, Problem> {
         if let Some(built) = self.standing(slot) {
             return Ok(built);
         }
@@ -153,7 +153,7 @@ impl Sup {
     }
 
     /// The last document, where it is new enough.
-    fn standing(&self, slot: &Slot) -> Option<Arc<Built>> {
+    fn standing(&self, slot: &PeriodDocument) -> Option<Arc<Built>> {
         let built = slot.built.read().unwrap_or_else(PoisonError::into_inner).clone()?;
         let pause = built.took.saturating_mul(SHARE).clamp(PACE, PACE_LIMIT);
         let age = self.clock.now().since(built.rendition.shown);
@@ -169,17 +169,17 @@ impl Sup {
         loop {
             let after = Epoch(self.windows().epoch());
             let epochs = match self.log.after(after, EPOCHS).await? {
-                After::Epochs(epochs) => epochs,
-                After::Gone { oldest } => {
+                LogAfter::Epochs(epochs) => epochs,
+                LogAfter::Gone { oldest } => {
                     let before = Epoch(oldest.0.saturating_sub(1));
                     match self.log.after(before, EPOCHS).await? {
-                        After::Epochs(epochs) => epochs,
+                        LogAfter::Epochs(epochs) => epochs,
                         // What was the oldest has gone meanwhile.
                         _ => continue,
                     }
                 }
                 // The log of a store never gets shorter at its new end while it is open.
-                After::Ahead => Vec::new(),
+                LogAfter::Ahead => Vec::new(),
             };
             let mut windows = self.windows();
             if epochs.is_empty() {
@@ -196,7 +196,7 @@ impl Sup {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn closed(&self, sealed: &Sealed) -> Closed {
+    fn closed(&self, sealed: &ClosedEpoch) -> Closed {
         let changes = sealed.changes.iter();
         let changes = changes.filter_map(|c| Some((self.site.sup_id(&c.feed)?, c.tick)));
         Closed { epoch: sealed.epoch.0, at: sealed.at, changes: changes.collect() }
@@ -253,7 +253,7 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 
 /// `GET /sup.json`.
 pub(super) async fn document(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     RawQuery(query): RawQuery,
     asked: HeaderMap,
 ) -> Result<Response, Problem> {

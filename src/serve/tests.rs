@@ -16,7 +16,7 @@ mod shares;
 mod sockets;
 mod sup;
 
-use super::{Parts, Room, Settings, Shared, routes};
+use super::{AppState, ServeSettings, ServerConfig, SharedState, routes};
 use crate::clock::ManualClock;
 use crate::model::{EndpointId, Time};
 use crate::render::{Dialect, Page};
@@ -71,7 +71,7 @@ struct Site {
     store: Arc<TestStore>,
     operator: Arc<TestOperator>,
     clock: ManualClock,
-    room: Shared,
+    room: SharedState,
     router: Router,
     closing: CancellationToken,
 }
@@ -84,18 +84,21 @@ impl Site {
 
     /// The same, with SUP documents.
     fn announcing() -> Self {
-        Self::with(TestStore::with_news(), Settings { periods: vec![300, 60, 3600], ..settings() })
+        Self::with(
+            TestStore::with_news(),
+            ServeSettings { periods: vec![300, 60, 3600], ..settings() },
+        )
     }
 
     fn over(store: TestStore) -> Self {
         Self::with(store, settings())
     }
 
-    fn with(store: TestStore, settings: Settings) -> Self {
+    fn with(store: TestStore, settings: ServeSettings) -> Self {
         let (store, operator) = (Arc::new(store), Arc::new(TestOperator::default()));
         let clock = ManualClock::at(at(0));
         let closing = CancellationToken::new();
-        let parts = Parts {
+        let parts = ServerConfig {
             store: store.clone(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
@@ -110,7 +113,7 @@ impl Site {
         let (store, operator) =
             (Arc::new(TestStore::with_news()), Arc::new(TestOperator::default()));
         let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
-        let parts = Parts {
+        let parts = ServerConfig {
             store: store.clone(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
@@ -123,10 +126,10 @@ impl Site {
 
     fn shown(
         (store, operator, clock, closing): Doubles,
-        parts: Parts,
+        parts: ServerConfig,
         renderer: fn(&Page<'_>) -> String,
     ) -> Self {
-        let room = Room::new(parts, renderer, closing.clone());
+        let room = AppState::new(parts, renderer, closing.clone());
         let router = routes(room.clone());
         Self { store, operator, clock, room, router, closing }
     }
@@ -151,8 +154,8 @@ impl Site {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ServeSettings {
+    ServeSettings {
         history: crate::render::LinkForms::default(),
         absolute_urls: false,
         deltas: super::DeltaViews::Sync,

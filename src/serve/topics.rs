@@ -1,12 +1,12 @@
 //! The documents that can be subscribed to, for who delivers them: the very bytes and headers that a
 //! reader gets.
 
-use super::feeds::{Which, lasting};
+use super::feeds::{Resource, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
-use super::query::{Asked, is_plain};
-use super::shelf::Wish;
-use super::{Room, Shared};
+use super::query::{ViewQuery, is_plain};
+use super::shelf::ViewRequest;
+use super::{AppState, SharedState};
 use crate::model::FeedRecord;
 use crate::render::ViewKind;
 use axum::body::Bytes;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 /// The documents of a site, by their addresses.
 #[derive(Clone)]
-pub struct Topics(Shared);
+pub struct Topics(SharedState);
 
 /// A document as it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pushed {
+pub struct TopicDocument {
     /// `Content-Type` and `Link`.
     pub headers: HeaderMap,
     /// The bytes, in no encoding.
@@ -51,7 +51,7 @@ impl NoTopic {
 }
 
 impl Topics {
-    pub(super) const fn of(room: Shared) -> Self {
+    pub(super) const fn of(room: SharedState) -> Self {
         Self(room)
     }
 
@@ -62,23 +62,23 @@ impl Topics {
     }
 
     /// The document at this address as it is now, never an earlier one.
-    pub async fn document(&self, topic: &str) -> Result<Pushed, NoTopic> {
+    pub async fn document(&self, topic: &str) -> Result<TopicDocument, NoTopic> {
         let room = &self.0;
         let (record, wish) = self.found(topic).await?;
         let newest = room.shelf.newest(&record, wish).await;
         let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
         let is_named = wish.container.is_some();
-        let which = Which::View { kind: wish.kind, is_named };
+        let which = Resource::View { kind: wish.kind, is_named };
         let all = lasting(room, &record.name, which, &rendition);
         let mut headers = HeaderMap::new();
         for link in all.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
-        Ok(Pushed { headers, body: rendition.body(Encoding::Identity).bytes.clone() })
+        Ok(TopicDocument { headers, body: rendition.body(Encoding::Identity).bytes.clone() })
     }
 
-    async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), NoTopic> {
+    async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, ViewRequest), NoTopic> {
         let room = &self.0;
         let later = |problem: Problem| NoTopic::later(&problem);
         let place = room.place(topic).map_err(later)?;
@@ -91,23 +91,26 @@ impl Topics {
 
 /// What the address of a topic says.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct TopicAddress<'a> {
     name: &'a str,
     kind: ViewKind,
     query: Option<&'a str>,
 }
 
-impl Room {
+impl AppState {
     /// The view that a topic is the address of: a reader, sync or complete view, in any container and
     /// dialect that it has. An answer to `?since=` or `?as-of=` is nothing to subscribe to.
-    pub(super) async fn topic(&self, topic: &str) -> Result<(Arc<FeedRecord>, Wish), Problem> {
+    pub(super) async fn topic(
+        &self,
+        topic: &str,
+    ) -> Result<(Arc<FeedRecord>, ViewRequest), Problem> {
         let place = self.place(topic)?;
         let record = self.directory.served(place.name).await?;
         let wish = self.wish(place)?;
         Ok((record, wish))
     }
 
-    fn place<'a>(&self, topic: &'a str) -> Result<Place<'a>, Problem> {
+    fn place<'a>(&self, topic: &'a str) -> Result<TopicAddress<'a>, Problem> {
         let foreign = || Problem::not_found("the topic is no feed of this gateway");
         let path = topic.strip_prefix(&self.site.at("/feeds/")).ok_or_else(foreign)?;
         let (path, query) = match path.split_once('?') {
@@ -120,12 +123,12 @@ impl Room {
             Some((name, "complete")) => (name, ViewKind::Complete),
             Some(_) => return Err(foreign()),
         };
-        Ok(Place { name, kind, query })
+        Ok(TopicAddress { name, kind, query })
     }
 
-    fn wish(&self, place: Place<'_>) -> Result<Wish, Problem> {
+    fn wish(&self, place: TopicAddress<'_>) -> Result<ViewRequest, Problem> {
         let kind = place.kind;
-        let asked = Asked::read(kind, place.query.unwrap_or_default())?;
+        let asked = ViewQuery::read(kind, place.query.unwrap_or_default())?;
         if asked.since.is_some() || asked.as_of.is_some() {
             let said = "a topic has neither since nor as-of: subscribe to the view itself";
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
@@ -136,6 +139,6 @@ impl Room {
             return Err(Problem::new(StatusCode::BAD_REQUEST, said));
         }
         let dialect = self.site.dialect(asked.dialect, asked.container);
-        Ok(Wish { kind, dialect, container: asked.container, seen: None })
+        Ok(ViewRequest { kind, dialect, container: asked.container, seen: None })
     }
 }

@@ -6,7 +6,7 @@
 //! what is held is counted by document, of each client and of all, until its last byte has gone; and a
 //! body of which nothing is taken for too long ends its connection.
 
-use super::Shared;
+use super::SharedState;
 use super::client::Client;
 use super::connections::Connection;
 use super::problem::{Problem, RETRY_SOON};
@@ -36,7 +36,7 @@ const PIECE: usize = 16 * 1024;
 
 /// Why a body is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum SendRefusal {
     /// Its client has not taken what it asked for before.
     #[error("answers are on their way to your address that it does not take; take them first")]
     Client,
@@ -86,7 +86,7 @@ struct OnItsWay {
 
 /// What a connection carries.
 #[derive(Debug)]
-struct Carried {
+struct ConnectionLoad {
     /// When something of it was last taken: streams of HTTP/2 have their turns, so one of them may wait
     /// for long while others move.
     taken: Arc<AtomicU64>,
@@ -103,15 +103,15 @@ struct Newcomer<'a> {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct UnsentTable {
     next: u64,
     bodies: HashMap<u64, OnItsWay>,
     all: Documents,
     clients: HashMap<Client, Documents>,
-    connections: HashMap<Connection, Carried>,
+    connections: HashMap<Connection, ConnectionLoad>,
 }
 
-impl Table {
+impl UnsentTable {
     /// Counts a body, and says when something was last taken where it goes.
     fn add(
         &mut self,
@@ -128,7 +128,7 @@ impl Table {
         let taken = match &connection {
             // Who asks for more has taken nothing by that.
             Some(connection) => {
-                let fresh = || Carried { taken: begun(), bodies: BTreeSet::new() };
+                let fresh = || ConnectionLoad { taken: begun(), bodies: BTreeSet::new() };
                 let carried = self.connections.entry(connection.clone()).or_insert_with(fresh);
                 carried.bodies.insert(id);
                 Arc::clone(&carried.taken)
@@ -172,11 +172,11 @@ impl Table {
     }
 
     /// Cuts as few as make room for a newcomer, or nobody where that would make none.
-    fn make_room(&mut self, for_it: &Newcomer<'_>, most: u64, now: u64) -> Result<(), Refused> {
+    fn make_room(&mut self, for_it: &Newcomer<'_>, most: u64, now: u64) -> Result<(), SendRefusal> {
         let over = |all: &Documents| all.with(for_it.document, for_it.bytes).saturating_sub(most);
         // What is more than everything goes out when nothing else does.
         let needed = over(&self.all).min(self.all.bytes);
-        for document in self.that_give_way(for_it, needed, now).ok_or(Refused::All)? {
+        for document in self.that_give_way(for_it, needed, now).ok_or(SendRefusal::All)? {
             if over(&self.all) == 0 {
                 break;
             }
@@ -245,7 +245,7 @@ pub(super) struct Bodies {
     all: u64,
     each: u64,
     begun: Instant,
-    table: Mutex<Table>,
+    table: Mutex<UnsentTable>,
 }
 
 impl Bodies {
@@ -259,7 +259,7 @@ impl Bodies {
         Arc::new(Self { all, each, begun: Instant::now(), table: Mutex::default() })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, UnsentTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,12 +273,12 @@ impl Bodies {
         client: Client,
         connection: Option<Connection>,
         whole: Bytes,
-    ) -> Result<Unsent, Refused> {
+    ) -> Result<Unsent, SendRefusal> {
         let (document, bytes) = place(&whole);
         let (now, mut table) = (self.now(), self.table());
         let its = table.clients.get(&client).map_or(bytes, |its| its.with(document, bytes));
         if its > self.each && its > bytes {
-            return Err(Refused::Client);
+            return Err(SendRefusal::Client);
         }
         let newcomer = Newcomer { connection: connection.as_ref(), document, bytes, its };
         table.make_room(&newcomer, self.all, now)?;
@@ -297,7 +297,7 @@ impl Bodies {
 
     fn begin(
         self: &Arc<Self>,
-        table: &mut Table,
+        table: &mut UnsentTable,
         client: Client,
         connection: Option<Connection>,
         whole: Bytes,
@@ -373,7 +373,7 @@ impl http_body::Body for Unsent {
         self.sending.goes_on();
         let length = self.rest.len().min(PIECE);
         let bytes = self.rest.split_to(length);
-        let piece = Piece { bytes, sending: Arc::clone(&self.sending) };
+        let piece = UnsentPiece { bytes, sending: Arc::clone(&self.sending) };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
@@ -387,25 +387,29 @@ impl http_body::Body for Unsent {
 }
 
 /// A piece of a body that was handed over, until it has gone.
-struct Piece {
+struct UnsentPiece {
     bytes: Bytes,
     sending: Arc<Sending>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for UnsentPiece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for UnsentPiece {
     fn drop(&mut self) {
         self.sending.goes_on();
     }
 }
 
 /// Answers, and counts the body of the answer. What comes bit by bit has bounds of its own.
-pub(super) async fn count(State(room): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn count(
+    State(room): State<SharedState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let connection = request.extensions().get::<Connection>().cloned();
     let is_action = !request.method().is_safe();

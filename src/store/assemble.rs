@@ -2,20 +2,24 @@
 
 use super::VersionNote;
 use crate::model::{
-    Event, History, Item, Known, Markup, NewVersion, Shared, Standing, Time, Version,
+    Event, History, Item, ItemStatus, LedgerEntry, Markup, NewVersion, Shared, Time, Version,
 };
 
 /// Whether what a view showed at `at` may tell of an item: not of one whose text was removed since,
 /// and not of one that was discarded by then.
-pub(super) fn is_told(known: &Known, at: Time) -> bool {
+pub(super) fn is_told(known: &LedgerEntry, at: Time) -> bool {
     match known.standing {
-        Standing::Discarded { since } => at < since,
+        ItemStatus::Discarded { since } => at < since,
         _ => !known.is_redacted(),
     }
 }
 
 /// The item of a ledger entry, its newest bytes and what is in conflict with it.
-pub(super) fn assemble(known: Known, newest: Markup, conflicts: Vec<Version<Markup>>) -> Item {
+pub(super) fn assemble(
+    known: LedgerEntry,
+    newest: Markup,
+    conflicts: Vec<Version<Markup>>,
+) -> Item {
     let deleted = known.is_tombstone();
     let winner = Version {
         id: known.id,
@@ -37,7 +41,7 @@ pub(super) fn assemble(known: Known, newest: Markup, conflicts: Vec<Version<Mark
 }
 
 /// What is noted of the version that a ledger entry has now, and that is shown from `shown` on.
-pub(super) fn note(known: &Known, version: &NewVersion, shown: Time) -> VersionNote {
+pub(super) fn note(known: &LedgerEntry, version: &NewVersion, shown: Time) -> VersionNote {
     let size = match (&version.markup, known.is_deleted()) {
         (Some(markup), false) => u64::try_from(markup.xml.len()).unwrap_or(u64::MAX),
         _ => 0,
@@ -69,11 +73,16 @@ pub(super) fn redact_event(event: &mut Event, native_id: &str) {
 }
 
 /// An item as it was when `note` was its newest version, with the bytes of then.
-pub(super) fn assemble_past(known: Known, note: &VersionNote, bytes: Markup, listed: bool) -> Item {
+pub(super) fn assemble_past(
+    known: LedgerEntry,
+    note: &VersionNote,
+    bytes: Markup,
+    listed: bool,
+) -> Item {
     let standing = match (note.deleted, listed) {
-        (true, _) => Standing::Deleted { since: note.tick.time() },
-        (false, true) => Standing::Current,
-        (false, false) => Standing::Retired { since: note.tick.time() },
+        (true, _) => ItemStatus::Deleted { since: note.tick.time() },
+        (false, true) => ItemStatus::Current,
+        (false, false) => ItemStatus::Retired { since: note.tick.time() },
     };
     let later = known.updates.value().saturating_sub(note.updates.value());
     let later = usize::try_from(later).unwrap_or(usize::MAX);

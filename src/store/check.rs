@@ -2,7 +2,7 @@
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
-use crate::model::{Change, Conflicting, FeedState, Known, Revision, SyncId};
+use crate::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
@@ -122,7 +122,7 @@ fn ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
     }
 }
 
-fn ledger(change: &Change) -> Result<HashMap<&SyncId, &Known>, String> {
+fn ledger(change: &Change) -> Result<HashMap<&SyncId, &LedgerEntry>, String> {
     let mut known = HashMap::with_capacity(change.known.len());
     for entry in &change.known {
         if known.insert(&entry.id, entry).is_some() {
@@ -134,7 +134,7 @@ fn ledger(change: &Change) -> Result<HashMap<&SyncId, &Known>, String> {
 
 fn versions<'a>(
     change: &'a Change,
-    known: &HashMap<&SyncId, &Known>,
+    known: &HashMap<&SyncId, &LedgerEntry>,
 ) -> Result<HashSet<&'a SyncId>, String> {
     let mut seen = HashSet::with_capacity(change.versions.len());
     for version in &change.versions {
@@ -153,7 +153,7 @@ fn versions<'a>(
 }
 
 /// A redaction must not leave an item without bytes to show.
-fn redacted(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+fn redacted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     for id in &change.redacted {
         if known.get(id).is_none_or(|known| !known.is_redacted()) {
             return Err(format!("it redacts {id} and does not say so in the ledger"));
@@ -168,7 +168,7 @@ fn redacted(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), Str
 }
 
 /// Whoever knows an earlier document is told of what is new in this one by these.
-fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+fn touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     let versions = change.versions.iter().map(|version| &version.id);
     for id in versions.chain(change.latest.iter().map(|(id, _)| id)) {
         let Some(entry) = known.get(id) else {
@@ -183,7 +183,7 @@ fn touched(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), Stri
 }
 
 /// The ledger says how many conflicts an item has, and they are versions of that item.
-fn conflicts(change: &Change, known: &HashMap<&SyncId, &Known>) -> Result<(), String> {
+fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     let mut seen = HashSet::with_capacity(change.conflicts.len());
     for Conflicting { id, versions } in &change.conflicts {
         if !seen.insert(id) {

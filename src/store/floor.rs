@@ -1,7 +1,8 @@
 //! What is left of a purged feed, so that one of the same name goes on above it.
 
 use crate::model::{
-    Change, Count, EndpointId, FeedState, History, Known, Origin, Revision, Tick, Time, Update,
+    Change, Count, EndpointId, FeedState, History, LedgerEntry, Origin, Revision, Tick, Time,
+    Update,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// The marks that a purged feed had reached. A subscriber or a cache may still hold them, so they
 /// are never given out a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Floor {
+pub struct PurgeMark {
     /// Its revision.
     pub revision: Revision,
     /// Its last tick.
@@ -27,7 +28,7 @@ pub struct Floor {
 /// (docs/sharing.md, Limits).
 const UPDATES_LIMIT: u32 = 32_768;
 
-impl Floor {
+impl PurgeMark {
     /// The marks of a feed that is purged now, over those of a feed purged before it. `updates`: how
     /// often an item made in it was updated at most.
     pub(super) fn under(state: &FeedState, updates: u32, older: Option<&Self>) -> Self {
@@ -83,7 +84,7 @@ impl Floor {
     }
 
     /// Counts on from the updates that an item of the same id may have had.
-    fn lift_updates(&self, entry: &mut Known) {
+    fn lift_updates(&self, entry: &mut LedgerEntry) {
         let above = |count: Count| Count::new(count.value().saturating_add(self.updates));
         let history = entry.history.iter().map(|update| {
             let sequence = above(update.sequence).unwrap_or(Count::MAX);
@@ -99,10 +100,10 @@ impl Floor {
 /// The updates of the item that was updated most often, of those that were made here; and of others the
 /// greatest sequence of this gateway's own, by which those who share them know it.
 pub(super) fn most_updates<'a>(
-    ledger: impl Iterator<Item = &'a Known>,
+    ledger: impl Iterator<Item = &'a LedgerEntry>,
     own: Option<&EndpointId>,
 ) -> u32 {
-    let updates = |known: &Known| match own {
+    let updates = |known: &LedgerEntry| match own {
         _ if is_made_here(known) => Some(known.updates),
         Some(own) => Update::greatest_by(own, known.history.iter()),
         None => None,
@@ -110,7 +111,7 @@ pub(super) fn most_updates<'a>(
     ledger.filter_map(updates).map(Count::value).max().unwrap_or(0)
 }
 
-const fn is_made_here(known: &Known) -> bool {
+const fn is_made_here(known: &LedgerEntry) -> bool {
     matches!(known.origin, Origin::Observed | Origin::Local)
 }
 
@@ -140,16 +141,17 @@ mod tests {
     #[test]
     fn what_begins_above_it_is_no_leap() {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
-        let floor = |updates, older: Option<&Floor>| Floor::under(&state, updates, older).updates;
+        let floor =
+            |updates, older: Option<&PurgeMark>| PurgeMark::under(&state, updates, older).updates;
         assert_eq!(floor(3, None), 3);
-        let older = Floor::under(&state, 5, None);
+        let older = PurgeMark::under(&state, 5, None);
         assert_eq!((floor(3, Some(&older)), floor(9, Some(&older))), (5, 9));
         assert!(floor(u32::MAX, None) < crate::record::LEAP_LIMIT);
         let purged = FeedState { updates_before: 7, ..state.clone() };
-        assert_eq!(Floor::under(&purged, 3, None).updates, 7);
+        assert_eq!(PurgeMark::under(&purged, 3, None).updates, 7);
         let gap = Some(Gap { since: Time::from_unix(0), until: Time::from_unix(60) });
         let restored = FeedState { gap, ..state };
         // However many versions a day are allowed: one for each second of it.
-        assert_eq!(Floor::under(&restored, 3, None).updates, 3 + 60);
+        assert_eq!(PurgeMark::under(&restored, 3, None).updates, 3 + 60);
     }
 }

@@ -3,19 +3,19 @@
 mod carry;
 mod shelf;
 
-use self::shelf::Shelf;
-use super::floor::Floor;
+use self::shelf::FeedTable;
+use super::floor::PurgeMark;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
-use super::portable::Piece;
+use super::portable::ExportRecord;
 use super::{
-    Announced, Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
-    Pruned, Retention, Sealed, Select, Store, StoreError, VersionNote, View, check, lineage,
+    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, LoggedChange, Past,
+    PastSelect, Pruned, Retention, Select, Store, StoreError, VersionNote, View, check, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, Known, PollState, Revision, Seal, Snapshot, SupIdBasis, SyncId,
-    Time,
+    FeedRecord, FeedState, Item, LedgerEntry, PollState, Revision, Seal, Snapshot, SupIdBasis,
+    SyncId, Time,
 };
 use crate::websub::{Subscription, SubscriptionId};
 use async_trait::async_trait;
@@ -27,14 +27,14 @@ use tokio::sync::{mpsc, watch};
 
 /// What all handles on one store share.
 #[derive(Debug, Default)]
-struct Content {
+struct MemoryContent {
     fence: u64,
     feeds: BTreeMap<FeedName, FeedRecord>,
     polls: BTreeMap<FeedName, PollState>,
-    shelves: BTreeMap<FeedName, Shelf>,
-    floors: BTreeMap<FeedName, Floor>,
+    shelves: BTreeMap<FeedName, FeedTable>,
+    floors: BTreeMap<FeedName, PurgeMark>,
     subscriptions: BTreeMap<SubscriptionId, Subscription>,
-    log: Vec<Sealed>,
+    log: Vec<ClosedEpoch>,
 }
 
 /// A store in memory. Nothing outlives the process, so "durable" means "applied".
@@ -42,7 +42,7 @@ pub struct MemoryStore {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
     clock: Arc<dyn Clock>,
-    content: Arc<Mutex<Content>>,
+    content: Arc<Mutex<MemoryContent>>,
     sealed: Arc<watch::Sender<Epoch>>,
     fence: u64,
     /// Tells this opening from all others.
@@ -53,7 +53,7 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store of the endpoint `endpoint`.
     pub fn new(endpoint: EndpointId, clock: Arc<dyn Clock>) -> Self {
-        let content = Arc::new(Mutex::new(Content::default()));
+        let content = Arc::new(Mutex::new(MemoryContent::default()));
         Self::open(endpoint, clock, content, Arc::new(watch::Sender::new(Epoch(0))))
     }
 
@@ -79,7 +79,7 @@ impl MemoryStore {
     fn open(
         endpoint: EndpointId,
         clock: Arc<dyn Clock>,
-        content: Arc<Mutex<Content>>,
+        content: Arc<Mutex<MemoryContent>>,
         sealed: Arc<watch::Sender<Epoch>>,
     ) -> Self {
         let fence = {
@@ -92,7 +92,7 @@ impl MemoryStore {
         Self { endpoint, sup_ids, clock, content, sealed, fence, mark: lineage::mark(), closed }
     }
 
-    fn content(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
+    fn content(&self) -> Result<MutexGuard<'_, MemoryContent>, StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
@@ -100,7 +100,7 @@ impl MemoryStore {
     }
 
     /// The content, for a writer that holds `claim`.
-    fn claimed(&self, claim: &Claim) -> Result<MutexGuard<'_, Content>, CommitError> {
+    fn claimed(&self, claim: &Claim) -> Result<MutexGuard<'_, MemoryContent>, CommitError> {
         let content = self.content()?;
         if claim.shard == 0 && claim.fence == content.fence {
             Ok(content)
@@ -110,7 +110,7 @@ impl MemoryStore {
     }
 }
 
-impl Content {
+impl MemoryContent {
     fn commit(
         &mut self,
         mut change: Change,
@@ -137,7 +137,7 @@ impl Content {
         lineage::go_on(&mut change, state, mark);
 
         let feed = change.feed.clone();
-        let announced = change.tick.map(|tick| Announced {
+        let announced = change.tick.map(|tick| LoggedChange {
             feed: feed.clone(),
             tick,
             revision,
@@ -146,14 +146,14 @@ impl Content {
         match self.shelves.get_mut(&feed) {
             Some(shelf) => shelf.apply(change),
             None => {
-                self.shelves.insert(feed.clone(), Shelf::first(change));
+                self.shelves.insert(feed.clone(), FeedTable::first(change));
             }
         }
         let Some(announced) = announced else { return Ok(Committed { revision, epoch: None }) };
         self.floors.remove(&feed);
         let at = self.log.last().map_or(now, |last| last.at.max(now));
         let epoch = Epoch(self.log.last().map_or(0, |last| last.epoch.0) + 1);
-        self.log.push(Sealed { epoch, at, changes: vec![announced] });
+        self.log.push(ClosedEpoch { epoch, at, changes: vec![announced] });
         Ok(Committed { revision, epoch: Some(epoch) })
     }
 }
@@ -188,7 +188,7 @@ impl Store for MemoryStore {
         content.polls.remove(feed);
         if let Some(shelf) = content.shelves.remove(feed) {
             let updates = shelf.most_updates(&self.endpoint);
-            let floor = Floor::under(&shelf.state, updates, content.floors.get(feed));
+            let floor = PurgeMark::under(&shelf.state, updates, content.floors.get(feed));
             content.floors.insert(feed.clone(), floor);
         }
         Ok(())
@@ -203,7 +203,7 @@ impl Store for MemoryStore {
     }
 
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        Ok(self.content()?.shelves.get(feed).map(Shelf::snapshot))
+        Ok(self.content()?.shelves.get(feed).map(FeedTable::snapshot))
     }
 
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
@@ -214,7 +214,7 @@ impl Store for MemoryStore {
         Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.item(id)))
     }
 
-    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         Ok(self.content()?.shelves.get(feed).and_then(|shelf| shelf.known(id)))
     }
 
@@ -247,7 +247,7 @@ impl Store for MemoryStore {
     }
 
     async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
-        Ok(self.content()?.shelves.get(feed).map(Shelf::holdings).unwrap_or_default())
+        Ok(self.content()?.shelves.get(feed).map(FeedTable::holdings).unwrap_or_default())
     }
 
     async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -347,7 +347,7 @@ impl Store for MemoryStore {
         Ok(count)
     }
 
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
         let content = self.content()?;
         let begin = content.log.partition_point(|sealed| sealed.epoch <= after);
         Ok(content.log.iter().skip(begin).take(limit.min(TAIL_LIMIT)).cloned().collect())
@@ -357,7 +357,7 @@ impl Store for MemoryStore {
         self.sealed.subscribe()
     }
 
-    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError> {
+    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         let pieces = self.content()?.pieces();
         for piece in pieces {
             if to.send(piece).await.is_err() {
@@ -370,7 +370,7 @@ impl Store for MemoryStore {
     async fn bring(
         &self,
         claim: &Claim,
-        mut from: mpsc::Receiver<Piece>,
+        mut from: mpsc::Receiver<ExportRecord>,
     ) -> Result<(), CommitError> {
         drop(self.claimed(claim)?);
         let mut arrived = carry::Arrived::default();

@@ -14,14 +14,14 @@ mod tests;
 
 pub(super) use fit::Fit;
 pub use frame::{MAGIC, PortableError};
-pub use reader::Reader;
-pub use writer::{Totals, Writer};
+pub use reader::ExportReader;
+pub use writer::{ExportTotals, ExportWriter};
 
-pub use super::floor::Floor;
-use super::{KeptVersion, Sealed, lineage};
+pub use super::floor::PurgeMark;
+use super::{ClosedEpoch, KeptVersion, lineage};
 use crate::model::{
-    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, Kept, Known, Markup,
-    PollState, Skeleton, SyncId, Tick, Time, Version,
+    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,
+    Markup, PollState, Skeleton, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarriedItem {
     /// What the ledger has of it.
-    pub known: Known,
+    pub known: LedgerEntry,
     /// Its newest bytes.
     pub newest: Markup,
     /// What is in conflict with its current version.
@@ -41,7 +41,7 @@ pub struct CarriedItem {
 
 /// A piece of what a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum ExportRecord {
     /// A feed's record.
     Feed(Box<FeedRecord>),
     /// What polling remembers of a feed.
@@ -49,16 +49,16 @@ pub enum Piece {
     /// A subscription of the hub.
     Subscription(Box<Subscription>),
     /// What is left of a purged feed.
-    Floor(FeedName, Floor),
+    Floor(FeedName, PurgeMark),
     /// A closed epoch of the change log, oldest first.
-    Log(Sealed),
+    Log(ClosedEpoch),
     /// A document around a feed's entries, and since when it was in force; oldest first, the last
     /// one is still.
     Skeleton(FeedName, Time, Box<Skeleton>),
     /// An order of a feed's reader view likewise.
     Order(FeedName, Time, Vec<SyncId>),
     /// What is kept of a feed's held documents.
-    Held(FeedName, Vec<Kept>),
+    Held(FeedName, Vec<HeldEntry>),
     /// An item of a feed.
     Item(FeedName, Box<CarriedItem>),
     /// What happened in a feed, oldest first.
@@ -69,7 +69,7 @@ pub enum Piece {
     State(FeedName, Box<FeedState>),
 }
 
-impl Piece {
+impl ExportRecord {
     /// A moment at which the gateway that this was copied from did something, as far as it tells.
     pub fn latest(&self) -> Option<Time> {
         match self {
@@ -98,7 +98,7 @@ impl Piece {
 }
 
 /// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the
-/// copy knows of ([`Piece::latest`]).
+/// copy knows of ([`ExportRecord::latest`]).
 ///
 /// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
 /// tags that this one does not know. So a new window begins after all of them, and every subscriber

@@ -29,7 +29,7 @@ pub(super) struct Thing<K> {
 
 /// Things of which each took the place of the one before it, oldest first: the versions of an item,
 /// the orders of a feed.
-pub(super) struct Line<K> {
+pub(super) struct Succession<K> {
     /// The things.
     pub(super) things: Vec<Thing<K>>,
     /// When the last of them lost its place; `None` where it is in force.
@@ -38,7 +38,7 @@ pub(super) struct Line<K> {
     pub(super) most: usize,
 }
 
-impl<K> Line<K> {
+impl<K> Succession<K> {
     /// A line of versions, whose last one is the newest.
     pub(super) fn of_versions(things: Vec<Thing<K>>, retention: &Retention) -> Self {
         let most = retention.versions.clamp(1, VERSIONS_LIMIT);
@@ -49,7 +49,11 @@ impl<K> Line<K> {
 /// What goes: from the old end of each line, what is too old or too much, then the oldest of all
 /// lines while together they take too much. What is in force never goes. At most [`PRUNE_LIMIT`];
 /// says whether there is more.
-pub(super) fn surplus<K>(lines: Vec<Line<K>>, retention: &Retention, now: Time) -> (Vec<K>, bool) {
+pub(super) fn surplus<K>(
+    lines: Vec<Succession<K>>,
+    retention: &Retention,
+    now: Time,
+) -> (Vec<K>, bool) {
     let cut = now.minus(retention.age);
     let mut total: u64 = 0;
     let mut gone: Vec<(Time, K)> = Vec::new();
@@ -98,9 +102,9 @@ mod tests {
         Time::from_unix(seconds)
     }
 
-    fn line(item: char, times: &[i64], retention: &Retention) -> Line<(char, i64)> {
+    fn line(item: char, times: &[i64], retention: &Retention) -> Succession<(char, i64)> {
         let things = times.iter().map(|t| Thing { key: (item, *t), from: at(*t), size: 10 });
-        Line::of_versions(things.collect(), retention)
+        Succession::of_versions(things.collect(), retention)
     }
 
     fn gone(retention: Retention, now: i64, lines: &[(char, &[i64])]) -> Vec<(char, i64)> {
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_line_that_has_ended_can_go_whole() {
-        let line = Line {
+        let line = Succession {
             things: vec![Thing { key: 1, from: at(1), size: 1 }],
             ended: Some(at(2)),
             most: 9,
@@ -166,7 +170,7 @@ mod tests {
             }
             let lines = made.iter().map(|(n, times)| {
                 let things = times.iter().map(|t| Thing { key: (*n, *t), from: at(*t), size: 7 });
-                Line::of_versions(things.collect(), &retention)
+                Succession::of_versions(things.collect(), &retention)
             });
             let (gone, _) = surplus(lines.collect(), &retention, at(2_000));
             for (n, times) in &made {

@@ -32,19 +32,20 @@ mod trees;
 
 use self::barrier::{Barrier, FlushAndSync};
 use self::committer::Committer;
-use self::folder::Folder;
-use self::request::{Reply, Request};
-use self::shared::{Published, Shared, broken};
+use self::folder::StoreFolder;
+use self::request::{AnswerSender, CommitRequest};
+use self::shared::{Published, StoreShared, broken};
 use self::trees::Trees;
-use super::portable::Piece;
+use super::portable::ExportRecord;
 use super::{
-    Claim, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect, Pruned,
-    Retention, Sealed, Select, Store, StoreError, VersionNote, View, lineage,
+    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
+    Pruned, Retention, Select, Store, StoreError, VersionNote, View, lineage,
 };
 use crate::clock::Clock;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, Known, PollState, Snapshot, SupIdBasis, SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Snapshot, SupIdBasis, SyncId,
+    Time,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -64,19 +65,19 @@ pub struct SledStore {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
     fence: u64,
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     reads: Arc<Semaphore>,
     /// `None` once closed.
-    open: RwLock<Option<Open>>,
+    open: RwLock<Option<OpenFolder>>,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What goes when the store is closed. The folder's lock goes last.
 #[derive(Clone)]
-struct Open {
-    requests: mpsc::Sender<Request>,
+struct OpenFolder {
+    requests: mpsc::Sender<CommitRequest>,
     trees: Arc<Trees>,
-    folder: Arc<Folder>,
+    folder: Arc<StoreFolder>,
 }
 
 impl SledStore {
@@ -109,9 +110,9 @@ impl SledStore {
         path: &Path,
         (endpoint, sup_ids): (Option<EndpointId>, Option<SupIdBasis>),
         clock: Arc<dyn Clock>,
-        barrier: impl FnOnce(&Trees, &Folder) -> Result<Box<dyn Barrier>, StoreError>,
+        barrier: impl FnOnce(&Trees, &StoreFolder) -> Result<Box<dyn Barrier>, StoreError>,
     ) -> Result<Self, StoreError> {
-        let folder = Folder::take(path)?;
+        let folder = StoreFolder::take(path)?;
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
         if let Some(mark) = &mark {
@@ -126,7 +127,7 @@ impl SledStore {
             let published = Published::new(held.state.clone());
             (feed.clone(), published)
         });
-        let shared = Arc::new(Shared::new(feeds.collect(), opened.sealed.0));
+        let shared = Arc::new(StoreShared::new(feeds.collect(), opened.sealed.0));
         let committer = Committer {
             trees: Arc::clone(&trees),
             shared: Arc::clone(&shared),
@@ -151,12 +152,12 @@ impl SledStore {
             fence: opened.fence,
             shared,
             reads: Arc::new(Semaphore::new(READS as usize)),
-            open: RwLock::new(Some(Open { requests, trees, folder: Arc::new(folder) })),
+            open: RwLock::new(Some(OpenFolder { requests, trees, folder: Arc::new(folder) })),
             committer: Mutex::new(Some(thread)),
         })
     }
 
-    fn opened(&self) -> Result<Open, StoreError> {
+    fn opened(&self) -> Result<OpenFolder, StoreError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.clone().ok_or(StoreError::Closed)
     }
@@ -164,7 +165,7 @@ impl SledStore {
     /// Runs `read` on a blocking thread, where one is free for it.
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Trees, &Shared) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&Trees, &StoreShared) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.reads).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Closed)?;
@@ -186,7 +187,7 @@ impl SledStore {
     /// Asks the committer and waits for its answer; `Err` where there is none.
     async fn ask<T, E>(
         &self,
-        request: impl FnOnce(Reply<T, E>) -> Request,
+        request: impl FnOnce(AnswerSender<T, E>) -> CommitRequest,
     ) -> Result<Result<T, E>, Unanswered> {
         let requests = self.opened().map_err(Unanswered::Refused)?.requests;
         let (reply, answer) = oneshot::channel();
@@ -244,12 +245,12 @@ impl Store for SledStore {
 
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
         let record = Box::new(record.clone());
-        self.ask(|reply| Request::PutFeed { record, reply }).await?
+        self.ask(|reply| CommitRequest::PutFeed { record, reply }).await?
     }
 
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
         let feed = feed.clone();
-        self.ask(|reply| Request::Purge { feed, reply }).await?
+        self.ask(|reply| CommitRequest::Purge { feed, reply }).await?
     }
 
     async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
@@ -293,7 +294,7 @@ impl Store for SledStore {
             .await
     }
 
-    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         let (feed, id) = (feed.clone(), id.clone());
         self.read(move |trees, shared| shared.reading(&feed, |_| past::known(trees, &feed, &id)))
             .await
@@ -394,12 +395,12 @@ impl Store for SledStore {
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
         let prepared = self.read(move |trees, shared| plan::prepare(trees, shared, change)).await?;
         let (claim, prepared) = (claim.clone(), Box::new(prepared));
-        self.ask(|reply| Request::Commit { claim, prepared, reply }).await?
+        self.ask(|reply| CommitRequest::Commit { claim, prepared, reply }).await?
     }
 
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
         let (claim, states) = (claim.clone(), states.to_vec());
-        self.ask(|reply| Request::Checkpoint { claim, states, reply }).await?
+        self.ask(|reply| CommitRequest::Checkpoint { claim, states, reply }).await?
     }
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
@@ -407,7 +408,7 @@ impl Store for SledStore {
     }
 
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
-        self.ask(|reply| Request::NoteAttempt { attempt: attempt.clone(), reply }).await?
+        self.ask(|reply| CommitRequest::NoteAttempt { attempt: attempt.clone(), reply }).await?
     }
 
     async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
@@ -420,7 +421,7 @@ impl Store for SledStore {
 
     async fn put_subscriptions(&self, subscriptions: &[Subscription]) -> Result<(), StoreError> {
         let subscriptions = subscriptions.to_vec();
-        self.ask(|reply| Request::PutSubscriptions { subscriptions, reply }).await?
+        self.ask(|reply| CommitRequest::PutSubscriptions { subscriptions, reply }).await?
     }
 
     async fn prune(
@@ -440,17 +441,17 @@ impl Store for SledStore {
         // What is kept as it should be costs no write.
         if !gone.is_empty() {
             let (claim, feed) = (claim.clone(), feed.clone());
-            self.ask(|reply| Request::Prune { claim, feed, gone, reply }).await??;
+            self.ask(|reply| CommitRequest::Prune { claim, feed, gone, reply }).await??;
         }
         Ok(pruned)
     }
 
     async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
         let claim = claim.clone();
-        self.ask(|reply| Request::Trim { claim, before, reply }).await?
+        self.ask(|reply| CommitRequest::Trim { claim, before, reply }).await?
     }
 
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
         let newest = *self.shared.sealed.borrow();
         self.read(move |trees, shared| shared.listing(|| read::tail(trees, after, newest, limit)))
             .await
@@ -460,20 +461,20 @@ impl Store for SledStore {
         self.shared.sealed.subscribe()
     }
 
-    async fn carry(&self, to: mpsc::Sender<Piece>) -> Result<(), StoreError> {
+    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         self.read(move |trees, shared| carry::carry(trees, shared, &to)).await
     }
 
     async fn bring(
         &self,
         claim: &Claim,
-        mut from: mpsc::Receiver<Piece>,
+        mut from: mpsc::Receiver<ExportRecord>,
     ) -> Result<(), CommitError> {
         loop {
             let mut pieces = Vec::new();
             let taken = from.recv_many(&mut pieces, carry::AT_ONCE).await;
             let (claim, end) = (claim.clone(), taken == 0);
-            self.ask(|reply| Request::Bring { claim, pieces, end, reply }).await??;
+            self.ask(|reply| CommitRequest::Bring { claim, pieces, end, reply }).await??;
             if end {
                 return Ok(());
             }

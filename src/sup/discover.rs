@@ -12,7 +12,7 @@ const HEADER_LIMIT: usize = 8 * 1024;
 
 /// Where a feed's updates are announced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct SupAnnouncement {
     /// The address of the updates document.
     pub document: String,
     /// The feed's id in it.
@@ -21,22 +21,22 @@ pub struct Place {
 
 /// A place as `X-SUP-ID` names it (section 6.1): an absolute address whose fragment is the SUP id.
 /// One without a fragment names no feed (READINGS 4, row 6).
-pub fn in_header(value: &str) -> Option<Place> {
+pub fn in_header(value: &str) -> Option<SupAnnouncement> {
     (value.len() <= HEADER_LIMIT).then(|| Url::parse(value.trim()).ok()).flatten().and_then(place)
 }
 
 /// A place as a link element names it (section 6.2); `base`: the address of the feed.
-pub fn in_link(href: &str, base: &str) -> Option<Place> {
+pub fn in_link(href: &str, base: &str) -> Option<SupAnnouncement> {
     let base = Url::parse(base).ok()?;
     base.join(href.trim()).ok().and_then(place)
 }
 
 /// A place as a `Link` header names it (section 6.3, RFC 8288); `base`: the address of the feed.
-pub fn in_links(value: &str, base: &str) -> Option<Place> {
+pub fn in_links(value: &str, base: &str) -> Option<SupAnnouncement> {
     links(value).find(|link| link.is(RELATION)).and_then(|link| in_link(link.target, base))
 }
 
-fn place(mut url: Url) -> Option<Place> {
+fn place(mut url: Url) -> Option<SupAnnouncement> {
     if !matches!(url.scheme(), "http" | "https") {
         return None;
     }
@@ -44,5 +44,5 @@ fn place(mut url: Url) -> Option<Place> {
     url.set_fragment(None);
     // What a publisher writes must not make us send a name and a password of its choice.
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
-    Some(Place { document: url.into(), id })
+    Some(SupAnnouncement { document: url.into(), id })
 }

@@ -1,6 +1,6 @@
 //! What a consumer knows by the documents that it has read, and which one it needs next.
 
-use super::read::{Document, Update};
+use super::read::{SupDocument, UpdateMember};
 use crate::model::{SupId, Time};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,14 +13,14 @@ pub const SEEN_LIMIT: usize = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
     /// Updates that were not told before, oldest first.
-    pub updates: Vec<Update>,
+    pub updates: Vec<UpdateMember>,
     /// Whether that was all.
-    pub standing: Standing,
+    pub standing: FollowerStatus,
 }
 
 /// How much the consumer knows now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum FollowerStatus {
     /// Everything up to the document's `updated_time`.
     Complete,
     /// There may be more between the last document and this one: this document of a longer period
@@ -73,10 +73,10 @@ impl Follower {
     }
 
     /// Takes a document.
-    pub fn take(&mut self, document: &Document) -> News {
+    pub fn take(&mut self, document: &SupDocument) -> News {
         let mut updates = Vec::new();
         // Newest first in the document: the first one of an id is its newest (READINGS 4, row 8).
-        let mut newest: HashMap<&SupId, &Update> = HashMap::new();
+        let mut newest: HashMap<&SupId, &UpdateMember> = HashMap::new();
         for update in &document.updates {
             if newest.contains_key(&update.id) {
                 continue;
@@ -96,11 +96,11 @@ impl Follower {
         News { updates, standing: self.stand(document) }
     }
 
-    fn stand(&mut self, document: &Document) -> Standing {
+    fn stand(&mut self, document: &SupDocument) -> FollowerStatus {
         let (since, updated) = (document.since, document.updated);
         let Some(known) = self.known else {
             self.known = Some(updated);
-            return Standing::Complete;
+            return FollowerStatus::Complete;
         };
         let period = Duration::from_secs(u64::from(document.period));
         // A publisher whose time went back says nothing of what lies between.
@@ -113,7 +113,7 @@ impl Follower {
                 known = known.max(updated);
             }
             self.known = Some(known);
-            return Standing::Complete;
+            return FollowerStatus::Complete;
         }
         let wanted = updated.since(known).as_secs();
         let mut longer = document.available.range(document.period.saturating_add(1)..);
@@ -122,12 +122,12 @@ impl Follower {
             Some((period, address)) => {
                 // That of the first document: it is the newest.
                 self.apart.get_or_insert((since, updated));
-                Standing::Ask { period: *period, address: address.clone() }
+                FollowerStatus::Ask { period: *period, address: address.clone() }
             }
             None => {
                 let apart = self.apart.take().map_or(updated, |(_, updated)| updated);
                 self.known = Some(if went_back { updated } else { updated.max(apart) });
-                Standing::Missed { known }
+                FollowerStatus::Missed { known }
             }
         }
     }

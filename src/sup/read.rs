@@ -21,7 +21,7 @@ const ADDRESS_LIMIT: usize = 4096;
 
 /// One update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Update {
+pub struct UpdateMember {
     /// Which feed, or feeds.
     pub id: SupId,
     /// Which update of it: opaque (section 5).
@@ -30,7 +30,7 @@ pub struct Update {
 
 /// An updates document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct SupDocument {
     /// The period, in seconds.
     pub period: u32,
     /// Where the interval begins.
@@ -40,7 +40,7 @@ pub struct Document {
     /// Where documents of other periods are, by period in seconds; absolute http or https.
     pub available: BTreeMap<u32, String>,
     /// The updates, in the order of the document.
-    pub updates: Vec<Update>,
+    pub updates: Vec<UpdateMember>,
 }
 
 /// Why a text is no updates document.
@@ -79,29 +79,29 @@ pub enum ReadError {
 }
 
 #[derive(Deserialize)]
-struct Written<'a> {
+struct WrittenMember<'a> {
     #[serde(borrow)]
     updates: &'a RawValue,
     period: Period,
-    since_time: Stamp,
-    updated_time: Stamp,
+    since_time: SupDateTime,
+    updated_time: SupDateTime,
     #[serde(default)]
     available_periods: Option<BTreeMap<String, String>>,
 }
 
 /// Reads an updates document and checks it by the rules of the protocol. Keys that the protocol does
 /// not know are ignored (section 3).
-pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<SupDocument, ReadError> {
     read_of(bytes, None)
 }
 
 /// The same, of which only the updates of these ids are kept: a publisher may list a million feeds,
 /// of which few matter. All are checked.
-pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<Document, ReadError> {
+pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<SupDocument, ReadError> {
     // JSON itself has no byte order mark; some publishers send one all the same.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let form = |error: serde_json::Error| ReadError::Form(error.to_string());
-    let written: Written<'_> = serde_json::from_slice(bytes).map_err(form)?;
+    let written: WrittenMember<'_> = serde_json::from_slice(bytes).map_err(form)?;
     let mut pairs = serde_json::Deserializer::from_str(written.updates.get());
     let updates = Updates { only }.deserialize(&mut pairs).map_err(form)?;
     let (period, since, updated) = (written.period.0, written.since_time.0, written.updated_time.0);
@@ -113,7 +113,7 @@ pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<Document,
         Some(offered) => periods(offered)?,
         None => BTreeMap::new(),
     };
-    Ok(Document { period, since, updated, available, updates })
+    Ok(SupDocument { period, since, updated, available, updates })
 }
 
 fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, ReadError> {
@@ -169,12 +169,12 @@ impl<'de> Deserialize<'de> for Period {
 }
 
 /// An RFC 3339 date-time with any offset (READINGS 4, row 13).
-struct Stamp(Time);
+struct SupDateTime(Time);
 
-impl<'de> Deserialize<'de> for Stamp {
+impl<'de> Deserialize<'de> for SupDateTime {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        Time::parse_rfc3339(&text).map(Stamp).map_err(D::Error::custom)
+        Time::parse_rfc3339(&text).map(SupDateTime).map_err(D::Error::custom)
     }
 }
 
@@ -184,23 +184,26 @@ struct Updates<'o> {
 }
 
 impl<'de> DeserializeSeed<'de> for Updates<'_> {
-    type Value = Vec<Update>;
+    type Value = Vec<UpdateMember>;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Vec<Update>, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Vec<UpdateMember>, D::Error> {
         from.deserialize_seq(self)
     }
 }
 
 impl<'de> Visitor<'de> for Updates<'_> {
-    type Value = Vec<Update>;
+    type Value = Vec<UpdateMember>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of pairs of SUP id and update id")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Vec<Update>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Vec<UpdateMember>, A::Error> {
         let (mut updates, mut listed) = (Vec::new(), 0_usize);
-        while let Some(Pair(update)) = pairs.next_element()? {
+        while let Some(MemberPair(update)) = pairs.next_element()? {
             if listed >= UPDATES_LIMIT {
                 let said = format!("it lists more than {UPDATES_LIMIT} updates");
                 return Err(A::Error::custom(said));
@@ -214,17 +217,17 @@ impl<'de> Visitor<'de> for Updates<'_> {
     }
 }
 
-struct Pair(Update);
+struct MemberPair(UpdateMember);
 
-impl<'de> Deserialize<'de> for Pair {
+impl<'de> Deserialize<'de> for MemberPair {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Two;
         impl<'de> Visitor<'de> for Two {
-            type Value = Pair;
+            type Value = MemberPair;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a SUP id and an update id")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut two: A) -> Result<Pair, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut two: A) -> Result<MemberPair, A::Error> {
                 let mut part = |place| {
                     let part = two.next_element::<std::borrow::Cow<'de, str>>()?;
                     let part = part.ok_or_else(|| A::Error::invalid_length(place, &self))?;
@@ -235,7 +238,7 @@ impl<'de> Deserialize<'de> for Pair {
                 if two.next_element::<IgnoredAny>()?.is_some() {
                     return Err(A::Error::invalid_length(3, &self));
                 }
-                Ok(Pair(Update { id, update: update.as_str().into() }))
+                Ok(MemberPair(UpdateMember { id, update: update.as_str().into() }))
             }
         }
         from.deserialize_seq(Two)

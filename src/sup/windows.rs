@@ -20,7 +20,7 @@ pub struct Closed {
 
 /// An update that a document may list.
 #[derive(Debug, Clone)]
-struct Listed {
+struct SupUpdate {
     /// No document without this update has an `updated_time` of this or later.
     from: Time,
     id: SupId,
@@ -45,7 +45,7 @@ pub struct Windows {
     now: Time,
     /// The last epoch, while it is unknown when it could first be read.
     last: Option<Closed>,
-    listed: BTreeMap<u64, Listed>,
+    listed: BTreeMap<u64, SupUpdate>,
     newest: HashMap<SupId, u64>,
     next: u64,
 }
@@ -121,21 +121,27 @@ impl Windows {
             if let Some(before) = self.newest.insert(id.clone(), place) {
                 self.listed.remove(&before);
             }
-            self.listed.insert(place, Listed { from, id, tick });
+            self.listed.insert(place, SupUpdate { from, id, tick });
         }
     }
 
     /// The interval of the document of `period` seconds, as of the last [`settle`](Self::settle).
-    pub fn window(&self, period: u32) -> Window<'_> {
+    pub fn window(&self, period: u32) -> SupWindow<'_> {
         let updated = self.now.minus(Duration::from_secs(1));
         let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));
-        Window { windows: self, period, since: updated.minus(length), updated, epoch: self.settled }
+        SupWindow {
+            windows: self,
+            period,
+            since: updated.minus(length),
+            updated,
+            epoch: self.settled,
+        }
     }
 }
 
 /// The interval (`since_time`, `updated_time`] of a document, and what it lists.
 #[derive(Debug, Clone, Copy)]
-pub struct Window<'a> {
+pub struct SupWindow<'a> {
     windows: &'a Windows,
     /// The period, in seconds.
     pub period: u32,
@@ -150,7 +156,7 @@ pub struct Window<'a> {
 /// About how many bytes one update takes in a document.
 const UPDATE_BYTES: usize = 48;
 
-impl Window<'_> {
+impl SupWindow<'_> {
     /// The newest update of each feed in it, newest first (READINGS 4, rows 8 and 9).
     pub fn updates(&self) -> impl Iterator<Item = (&SupId, Tick)> {
         let since = self.since;

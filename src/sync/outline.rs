@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What an item says, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed<D> {
+pub struct PlacedOutline<D> {
     /// The item around it; `None` at the root.
     pub parent: Option<SyncId>,
     /// Its position among what stands with it, from 0.
@@ -27,18 +27,18 @@ pub struct Placed<D> {
 }
 
 /// An item of an outline.
-pub type Node<D, C> = Item091<Placed<D>, C>;
+pub type OutlineItem091<D, C> = Item091<PlacedOutline<D>, C>;
 
 /// All items of an outline, by their ids.
-pub type Outlines<D, C> = BTreeMap<SyncId, Node<D, C>>;
+pub type Outlines<D, C> = BTreeMap<SyncId, OutlineItem091<D, C>>;
 
 /// Incorporates the items of another outline (section 4.4), each by itself, and then looks for
 /// cycles (section 4.4.2). `preserve` makes of a loser what is kept of it. Answers whether anything
 /// changed.
 pub fn merge_outlines<D: Clone + PartialEq, C: Clone + PartialEq>(
     local: &mut Outlines<D, C>,
-    incoming: impl IntoIterator<Item = Node<D, C>>,
-    preserve: impl Fn(Node<D, C>) -> C,
+    incoming: impl IntoIterator<Item = OutlineItem091<D, C>>,
+    preserve: impl Fn(OutlineItem091<D, C>) -> C,
 ) -> bool {
     let mut changed = false;
     for item in incoming {
@@ -65,15 +65,15 @@ pub fn merge_outlines<D: Clone + PartialEq, C: Clone + PartialEq>(
 }
 
 /// Whether two items are equal in the keys of section 4.4 step 1.
-fn same_version<D, C>(one: &Node<D, C>, other: &Node<D, C>) -> bool {
+fn same_version<D, C>(one: &OutlineItem091<D, C>, other: &OutlineItem091<D, C>) -> bool {
     one.version == other.version && one.last == other.last
 }
 
 /// Two copies of one version: the place of one of them counts, whichever side is asked. One that a
 /// cycle has brought to the root stays there; else the greater position counts, and of equal ones
 /// the lesser parent.
-fn settle<D: Clone, C>(here: &mut Node<D, C>, other: &Node<D, C>) {
-    let key = |item: &Node<D, C>| {
+fn settle<D: Clone, C>(here: &mut OutlineItem091<D, C>, other: &OutlineItem091<D, C>) {
+    let key = |item: &OutlineItem091<D, C>| {
         let uprooted = item.conflict && item.data.parent.is_none();
         (uprooted, item.data.position, std::cmp::Reverse(item.data.parent.clone()))
     };
@@ -135,8 +135,8 @@ fn lowest_of_cycles<D, C>(items: &Outlines<D, C>) -> Vec<SyncId> {
 /// The outline as it is shown, from the outside to the inside: each item with its depth, those that
 /// stand together by position and then by id (READINGS 2, row 16). An item whose parent is not there
 /// stands at the root.
-pub fn in_order<D, C>(items: &Outlines<D, C>) -> Vec<(usize, &Node<D, C>)> {
-    let mut inside: HashMap<Option<&SyncId>, Vec<&Node<D, C>>> = HashMap::new();
+pub fn in_order<D, C>(items: &Outlines<D, C>) -> Vec<(usize, &OutlineItem091<D, C>)> {
+    let mut inside: HashMap<Option<&SyncId>, Vec<&OutlineItem091<D, C>>> = HashMap::new();
     for item in items.values() {
         let parent = item.data.parent.as_ref().filter(|parent| items.contains_key(*parent));
         inside.entry(parent).or_default().push(item);
@@ -145,7 +145,7 @@ pub fn in_order<D, C>(items: &Outlines<D, C>) -> Vec<(usize, &Node<D, C>)> {
         together.sort_by_key(|item| (item.data.position, &item.id));
     }
     let mut shown = Vec::with_capacity(items.len());
-    let mut open: Vec<(usize, &Node<D, C>)> = Vec::new();
+    let mut open: Vec<(usize, &OutlineItem091<D, C>)> = Vec::new();
     open.extend(inside.remove(&None).into_iter().flatten().rev().map(|item| (0, item)));
     while let Some((depth, item)) = open.pop() {
         shown.push((depth, item));

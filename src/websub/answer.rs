@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What came of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum VerificationResult {
     /// 2xx, and the challenge came back.
     Agreed,
     /// The subscriber did not ask for this, or the callback is of no use; says why.
@@ -18,7 +18,7 @@ pub enum Heard {
     },
 }
 
-impl Heard {
+impl VerificationResult {
     /// Reads the answer to a verification whose challenge was `challenge`; `whole`: whether `body`
     /// is all of the answer's body.
     pub fn of(

@@ -11,14 +11,14 @@ const ADDRESS_LIMIT: usize = super::form::ADDRESS_LIMIT;
 
 /// What the headers, or the elements, of an answer say of hubs. Addresses are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Links {
+pub struct HubLinks {
     /// `rel=hub`, in their order.
     pub hubs: Vec<String>,
     /// The first `rel=self`.
     pub own: Option<String>,
 }
 
-impl Links {
+impl HubLinks {
     /// Reads the values of `Link` headers of an answer from `base`.
     pub fn in_headers<'a>(values: impl IntoIterator<Item = &'a str>, base: &str) -> Self {
         let mut found = Self::default();
@@ -56,12 +56,12 @@ impl Discovery {
     /// where it `belongs` to the feed: otherwise anybody's feed could have us subscribe to anybody
     /// else's. The feed's address is the topic then, as it is where it names none.
     pub fn of(
-        headers: &Links,
-        elements: &Links,
+        headers: &HubLinks,
+        elements: &HubLinks,
         fetched: &str,
         belongs: impl Fn(&Url) -> bool,
     ) -> Option<Self> {
-        let usable = |links: &Links| {
+        let usable = |links: &HubLinks| {
             let mut hubs: Vec<String> = Vec::new();
             for hub in links.hubs.iter().filter_map(|hub| hub_address(hub)) {
                 if hubs.len() < HUBS_LIMIT && !hubs.contains(&hub) {
@@ -105,21 +105,21 @@ mod tests {
 
     const FEED: &str = "https://news.example/feed";
 
-    fn links(hubs: &[&str], own: Option<&str>) -> Links {
-        Links {
+    fn links(hubs: &[&str], own: Option<&str>) -> HubLinks {
+        HubLinks {
             hubs: hubs.iter().map(|hub| (*hub).to_owned()).collect(),
             own: own.map(str::to_owned),
         }
     }
 
-    fn of(headers: &Links, elements: &Links) -> Option<Discovery> {
+    fn of(headers: &HubLinks, elements: &HubLinks) -> Option<Discovery> {
         let belongs = |url: &Url| url.host_str() == Some("news.example");
         Discovery::of(headers, elements, FEED, belongs)
     }
 
     #[test]
     fn headers_are_read_with_several_relations_links_and_quotes() {
-        let found = Links::in_headers(
+        let found = HubLinks::in_headers(
             [
                 "<https://hub.example/>; rel=\"hub\", </feed?x=1>; rel=self; title=\"a, <b>\"",
                 "<https://other.example/>; title=x; REL='none', </hub>;rel=\"preload HUB\"",
@@ -130,12 +130,12 @@ mod tests {
         );
         let hubs = ["https://hub.example/", "https://news.example/hub", "mailto:x"];
         assert_eq!(found, links(&hubs, Some("https://news.example/feed?x=1")));
-        assert_eq!(Links::in_headers(["<a>; rel=hub"], "no address"), Links::default());
+        assert_eq!(HubLinks::in_headers(["<a>; rel=hub"], "no address"), HubLinks::default());
     }
 
     #[test]
     fn an_absolute_topic_stays_as_it_is_written() {
-        let found = Links::in_headers(["<HTTPS://News.example>; rel=self"], FEED);
+        let found = HubLinks::in_headers(["<HTTPS://News.example>; rel=self"], FEED);
         assert_eq!(found.own.as_deref(), Some("HTTPS://News.example"));
     }
 
@@ -148,7 +148,7 @@ mod tests {
             (found.hubs, found.topic.as_str()),
             (header.hubs.clone(), "https://news.example/a")
         );
-        let found = of(&Links::default(), &element).unwrap();
+        let found = of(&HubLinks::default(), &element).unwrap();
         assert_eq!(
             (found.hubs, found.topic.as_str()),
             (element.hubs.clone(), "https://news.example/b")
@@ -156,7 +156,7 @@ mod tests {
         // A hub in a header, and the own address in the document.
         let found = of(&links(&["https://a.example/"], None), &element).unwrap();
         assert_eq!((found.hubs, found.topic.as_str()), (header.hubs, "https://news.example/b"));
-        assert_eq!(of(&Links::default(), &links(&[], Some(FEED))), None);
+        assert_eq!(of(&HubLinks::default(), &links(&[], Some(FEED))), None);
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             Some("tag:news.example,2026:1"),
             None,
         ] {
-            let found = of(&links(&["https://hub.example/"], own), &Links::default()).unwrap();
+            let found = of(&links(&["https://hub.example/"], own), &HubLinks::default()).unwrap();
             assert_eq!(found.topic, FEED, "{own:?}");
         }
     }
@@ -177,11 +177,11 @@ mod tests {
     fn hubs_are_of_the_web_each_once_and_not_too_many() {
         let long = format!("https://{}.example/", "x".repeat(ADDRESS_LIMIT));
         let odd = ["ftp://a.example/", "urn:x", "http://u:p@a.example/", "hub", &long];
-        assert_eq!(of(&links(&odd, None), &Links::default()), None);
+        assert_eq!(of(&links(&odd, None), &HubLinks::default()), None);
         let many: Vec<String> = (0..9).map(|n| format!("https://h{n}.example/#x")).collect();
         let mut named: Vec<&str> = odd.into();
         named.extend(many.iter().chain(&many).map(String::as_str));
-        let found = of(&Links::default(), &links(&named, None)).unwrap();
+        let found = of(&HubLinks::default(), &links(&named, None)).unwrap();
         assert_eq!(found.hubs.len(), HUBS_LIMIT);
         assert_eq!(found.hubs[0], "https://h0.example/");
     }

@@ -1,6 +1,6 @@
 //! The parameters `hub.*`, as `application/x-www-form-urlencoded` (WebSub sections 5.1 to 5.3).
 //!
-//! A subscriber sends a [`Request`] in the body of a POST; the hub asks back with a [`Verification`]
+//! A subscriber sends a [`HubRequest`] in the body of a POST; the hub asks back with a [`Verification`]
 //! in the query of a GET of the callback. What either does not know is ignored (section 5.1).
 
 use super::signature::{SECRET_LIMIT, Secret, SignatureError};
@@ -88,7 +88,7 @@ impl FormError {
 
 /// What a subscriber, or a publisher, asks of a hub (section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum HubRequest {
     /// `hub.mode=subscribe`: to be told of the topic at the callback, or to go on being told.
     Subscribe {
         /// The address of the feed, as the feed gives it (`rel=self`).
@@ -112,10 +112,10 @@ pub enum Request {
     Publish,
 }
 
-impl Request {
+impl HubRequest {
     /// Reads the body of a request. An unknown parameter is ignored, a known one may stand once.
     pub fn read(body: &[u8]) -> Result<Self, FormError> {
-        let form = Form::read(body)?;
+        let form = FormFields::read(body)?;
         match form.needed("hub.mode")? {
             "subscribe" => Ok(Self::Subscribe {
                 topic: form.address("hub.topic")?.to_owned(),
@@ -210,7 +210,7 @@ impl Verification {
     /// Reads the query of a request to a callback; `query` is without its question mark. A
     /// parameter that is the callback's own is ignored.
     pub fn read(query: &str) -> Result<Self, FormError> {
-        let form = Form::read(query.as_bytes())?;
+        let form = FormFields::read(query.as_bytes())?;
         let intent = match form.needed("hub.mode")? {
             "subscribe" => Intent::Subscribe,
             "unsubscribe" => Intent::Unsubscribe,
@@ -287,9 +287,9 @@ fn callback(text: &str) -> Result<Url, FormError> {
 }
 
 /// The parameters of a form that a side may ask for.
-struct Form<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+struct FormFields<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl<'a> Form<'a> {
+impl<'a> FormFields<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, FormError> {
         if bytes.len() > FORM_LIMIT {
             return Err(FormError::Long { found: bytes.len() });

@@ -203,7 +203,7 @@ fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now:
 
 /// What a gateway answers to a hub that calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum CallbackReply {
     /// It was meant so: the challenge is the answer.
     Confirmed(String),
     /// What it said is noted.
@@ -213,7 +213,7 @@ pub enum Reply {
 }
 
 /// Takes in what the hub says at the callback.
-pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> Reply {
+pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> CallbackReply {
     match said {
         Verification::Intent { intent: Intent::Subscribe, topic, challenge, lease } => {
             // Late is better than never: it may have taken longer than is waited for.
@@ -225,18 +225,20 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
                 Standing::Denied => false,
             };
             if !asked || *topic != subscription.topic {
-                return Reply::Unasked;
+                return CallbackReply::Unasked;
             }
             hold(subscription, *lease, now);
-            Reply::Confirmed(challenge.clone())
+            CallbackReply::Confirmed(challenge.clone())
         }
         // Nobody unsubscribes from what is in use.
-        Verification::Intent { intent: Intent::Unsubscribe, .. } => Reply::Unasked,
-        Verification::Denied { topic, .. } if *topic != subscription.topic => Reply::Unasked,
+        Verification::Intent { intent: Intent::Unsubscribe, .. } => CallbackReply::Unasked,
+        Verification::Denied { topic, .. } if *topic != subscription.topic => {
+            CallbackReply::Unasked
+        }
         Verification::Denied { reason, .. } => {
             let reason = reason.as_deref().unwrap_or("it gave no reason");
             deny(subscription, reason, now);
-            Reply::Noted
+            CallbackReply::Noted
         }
     }
 }

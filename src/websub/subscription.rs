@@ -4,7 +4,7 @@
 //! What was asked for and what is in force stand beside each other: a renewal that is not verified
 //! leaves the subscription as it was.
 
-use super::answer::{Heard, Push};
+use super::answer::{Push, VerificationResult};
 use super::{Intent, Secret};
 use crate::model::{FeedName, Tick, Time};
 use data_encoding::HEXLOWER;
@@ -127,7 +127,7 @@ pub struct Subscription {
     /// What is in force.
     pub active: Option<Active>,
     /// What was asked for and is not settled yet.
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingRequest>,
 }
 
 /// A subscription in force.
@@ -157,9 +157,9 @@ pub struct Active {
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingRequest {
     /// What.
-    pub wanted: Wanted,
+    pub wanted: CallbackPurpose,
     /// When.
     pub asked: Time,
     /// How often the callback was called about it.
@@ -172,7 +172,7 @@ pub struct Pending {
 
 /// What the callback is to be called for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum CallbackPurpose {
     /// To verify a subscription or its renewal.
     Subscribe {
         /// The lease that is offered, in seconds.
@@ -191,7 +191,7 @@ pub enum Wanted {
     },
 }
 
-impl Wanted {
+impl CallbackPurpose {
     /// Whether the same is wanted, whatever the feed did meanwhile.
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -242,20 +242,21 @@ impl Subscription {
 
     /// Takes a request. Says whether it is another than the one that is pending: one that is asked
     /// for again changes nothing.
-    pub fn ask(&mut self, wanted: Wanted, now: Time) -> bool {
+    pub fn ask(&mut self, wanted: CallbackPurpose, now: Time) -> bool {
         if self.pending.as_ref().is_some_and(|pending| pending.wanted.same(&wanted)) {
             return false;
         }
         let asked = now;
         self.pending =
-            Some(Pending { wanted, asked, attempts: 0, not_before: None, trouble: None });
+            Some(PendingRequest { wanted, asked, attempts: 0, not_before: None, trouble: None });
         true
     }
 
     /// Ends it because its topic is told of no more; the callback is to learn why. Says whether
     /// anything changed.
     pub fn deny(&mut self, reason: &str, now: Time) -> bool {
-        let denied = |pending: &Pending| matches!(pending.wanted, Wanted::Denial { .. });
+        let denied =
+            |pending: &PendingRequest| matches!(pending.wanted, CallbackPurpose::Denial { .. });
         if self.active.is_none() && self.pending.as_ref().is_none_or(denied) {
             return false;
         }
@@ -265,7 +266,7 @@ impl Subscription {
         if self.manner == Manner::RssCloud {
             return true;
         }
-        self.ask(Wanted::Denial { reason: clipped(reason) }, now)
+        self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now)
     }
 
     /// What is to be done next, and when, given the feed's newest tick.
@@ -290,9 +291,9 @@ impl Subscription {
         }
         if let Some(pending) = &self.pending {
             let duty = match pending.wanted {
-                Wanted::Subscribe { .. } => Duty::Verify(Intent::Subscribe),
-                Wanted::Unsubscribe => Duty::Verify(Intent::Unsubscribe),
-                Wanted::Denial { .. } => Duty::Deny,
+                CallbackPurpose::Subscribe { .. } => Duty::Verify(Intent::Subscribe),
+                CallbackPurpose::Unsubscribe => Duty::Verify(Intent::Unsubscribe),
+                CallbackPurpose::Denial { .. } => Duty::Deny,
             };
             at(due(pending.not_before, pending.asked), duty);
         }
@@ -324,7 +325,7 @@ impl Subscription {
     /// Whether a subscription or a renewal waits to be verified.
     pub fn is_asked_for(&self) -> bool {
         let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
-        matches!(wanted, Some(Wanted::Subscribe { .. }))
+        matches!(wanted, Some(CallbackPurpose::Subscribe { .. }))
     }
 
     /// Whether nothing is in force and a first verification is waited for.
@@ -339,10 +340,10 @@ impl Subscription {
     }
 
     /// Takes what the callback answered to a verification or a denial.
-    pub fn heard(&mut self, heard: Heard, now: Time) {
+    pub fn heard(&mut self, heard: VerificationResult, now: Time) {
         let Some(mut pending) = self.pending.take() else { return };
         match (heard, pending.wanted) {
-            (Heard::Agreed, Wanted::Subscribe { lease, secret, told }) => {
+            (VerificationResult::Agreed, CallbackPurpose::Subscribe { lease, secret, told }) => {
                 let before = self.active.take();
                 self.active = Some(Active {
                     secret,
@@ -358,10 +359,10 @@ impl Subscription {
                     trouble: None,
                 });
             }
-            (Heard::Agreed, Wanted::Unsubscribe) => self.active = None,
+            (VerificationResult::Agreed, CallbackPurpose::Unsubscribe) => self.active = None,
             // Whatever is answered to a denial, it has been told.
-            (Heard::Agreed | Heard::Refused(_), _) => {}
-            (Heard::Failed { why, after }, wanted) => {
+            (VerificationResult::Agreed | VerificationResult::Refused(_), _) => {}
+            (VerificationResult::Failed { why, after }, wanted) => {
                 pending.attempts = pending.attempts.saturating_add(1);
                 if pending.attempts >= VERIFICATIONS {
                     return;
@@ -370,7 +371,7 @@ impl Subscription {
                 let paused = pause(verify_again(pending.attempts), after).min(limit);
                 pending.not_before = Some(now.plus(paused));
                 pending.trouble = Some(clipped(&why));
-                self.pending = Some(Pending { wanted, ..pending });
+                self.pending = Some(PendingRequest { wanted, ..pending });
             }
         }
     }
@@ -442,8 +443,8 @@ impl Subscription {
     pub fn standing(&self) -> &'static str {
         let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
         match (&self.active, wanted) {
-            (_, Some(Wanted::Denial { .. })) => "denied",
-            (Some(_), Some(Wanted::Unsubscribe)) => "ending",
+            (_, Some(CallbackPurpose::Denial { .. })) => "denied",
+            (Some(_), Some(CallbackPurpose::Unsubscribe)) => "ending",
             (Some(_), _) => "active",
             (None, Some(_)) => "unverified",
             (None, None) => "over",

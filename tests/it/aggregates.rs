@@ -10,10 +10,10 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::config;
 use tidegate::model::{
-    Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item, Origin,
-    SharingOptions, Standing, SyncId,
+    Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item, ItemStatus,
+    Origin, SharingOptions, SyncId,
 };
-use tidegate::record::local::{Act, Fields, Written};
+use tidegate::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate::serve::PutFeed;
 use tidegate::store::Select;
 
@@ -136,8 +136,8 @@ impl Stage {
     }
 
     async fn create(&self, title: &str) -> SyncId {
-        let fields = Fields { title: title.to_owned(), ..Fields::default() };
-        let entry = Written::fields(&fields).unwrap();
+        let fields = EntryFields { title: title.to_owned(), ..EntryFields::default() };
+        let entry = CheckedEntry::fields(&fields).unwrap();
         let act = Act::Create { entry, noconflicts: None };
         self.gateway.operator().item(&name("own"), act).await.unwrap().id
     }
@@ -237,7 +237,7 @@ async fn an_aggregate_is_what_its_sources_are() {
         })
         .await;
     let item = stage.gateway.store().item(&name("all"), &id).await.unwrap().unwrap();
-    assert!(matches!(item.standing, Standing::Redacted { .. }));
+    assert!(matches!(item.standing, ItemStatus::Redacted { .. }));
     assert_eq!(item.shared.winner.data.xml, "<entry/>");
 
     // At rest it writes nothing.

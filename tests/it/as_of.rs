@@ -16,7 +16,7 @@ use std::time::Duration;
 use support::Gate;
 use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
-use tidegate::replay::{self, Line, Recorded, Series, Stage};
+use tidegate::replay::{self, DocumentReport, Recorded, ReplayTarget, Series};
 use tidegate::store::{Past, PastSelect, Select, SledStore, Store};
 
 /// The fewest recorded feeds that must be compared.
@@ -57,9 +57,14 @@ struct Moment {
     living: BTreeSet<String>,
 }
 
-async fn run(store: &dyn Store, feed: &FeedName, series: &Series, print: impl FnMut(Line)) {
+async fn run(
+    store: &dyn Store,
+    feed: &FeedName,
+    series: &Series,
+    print: impl FnMut(DocumentReport),
+) {
     let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
-    let stage = Stage {
+    let stage = ReplayTarget {
         store,
         claim,
         feed: feed.clone(),

@@ -236,7 +236,7 @@ async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
     assert_eq!(kinds(&verdict), [Updated, Updated]);
     let known = gate.known(&oldest.id).await;
     assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
-    assert!(matches!(known.standing, tidegate::model::Standing::Retired { .. }));
+    assert!(matches!(known.standing, tidegate::model::ItemStatus::Retired { .. }));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use crate::support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate::model::{EventKind, Standing, Time};
+use tidegate::model::{EventKind, ItemStatus, Time};
 use tidegate::record::Redaction;
 use tidegate::store::{Past, PastSelect, Select, Store};
 
@@ -56,7 +56,7 @@ async fn what_lived_becomes_a_tombstone_and_does_not_come_back() {
     assert!(!left.contains("secret"), "{left}");
     assert_eq!(gate.reader().await.len(), 7);
     let item = gate.store.item(&gate.feed, &id).await.unwrap().unwrap();
-    assert_eq!(item.standing, Standing::Redacted { since: gate.now });
+    assert_eq!(item.standing, ItemStatus::Redacted { since: gate.now });
     let winner = &item.shared.winner;
     assert!(winner.deleted && winner.updates.value() == 3 && winner.history.len() == 3);
     let state = gate.store_state().await;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::Gateway;
-use tidegate::model::{Count, History, Item, Origin, Standing};
+use tidegate::model::{Count, History, Item, ItemStatus, Origin};
 use tidegate::store::Select;
 
 /// A publisher of one plain feed, which lists everything.
@@ -124,7 +124,7 @@ async fn row(kind: &str) {
     assert_eq!(states(&all).await, before);
     let dead = third.store().snapshot(&name()).await.unwrap().unwrap().known;
     let dead = dead.into_iter().find(|known| known.is_deleted()).unwrap();
-    assert!(matches!(dead.standing, Standing::Deleted { .. }));
+    assert!(matches!(dead.standing, ItemStatus::Deleted { .. }));
     assert_eq!(dead.history.len(), 2, "nobody but the first gateway has its name in it");
     for gateway in [first, second, third] {
         gateway.stop().await.unwrap();

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use support::{Gate, Post, kinds};
 use tidegate::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Credit, Issued, Source, Verdict};
+use tidegate::record::{self, AggregateSource, Credit, Issued, Verdict};
 use tidegate::store::{Select, Store};
 
 fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
@@ -262,25 +262,27 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
         let gone = (redacted, discarded);
         held.push((gate.items(Select::All).await, current, minted, gone, shares));
     }
-    let sources: Vec<Source<'_>> = all
+    let sources: Vec<AggregateSource<'_>> = all
         .iter()
         .zip(&held)
-        .map(|(feed, (items, current, minted, (redacted, discarded), may_change))| Source {
-            name: feed,
-            credit: Credit {
-                id: feed.as_str(),
-                title: feed.as_str(),
-                address: feed.as_str(),
-                base: "http://x.example/",
-                authors: &[],
-            },
-            items,
-            current,
-            minted,
-            redacted,
-            discarded,
-            may_change,
-            format: tidegate::model::Format::Atom10,
+        .map(|(feed, (items, current, minted, (redacted, discarded), may_change))| {
+            AggregateSource {
+                name: feed,
+                credit: Credit {
+                    id: feed.as_str(),
+                    title: feed.as_str(),
+                    address: feed.as_str(),
+                    base: "http://x.example/",
+                    authors: &[],
+                },
+                items,
+                current,
+                minted,
+                redacted,
+                discarded,
+                may_change,
+                format: tidegate::model::Format::Atom10,
+            }
         })
         .collect();
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
@@ -428,7 +430,7 @@ async fn what_a_restore_lost_is_counted() {
     posts.insert(0, late);
     gate.later(1);
     gate.posts(&posts).await;
-    let updates = |known: tidegate::model::Known| {
+    let updates = |known: tidegate::model::LedgerEntry| {
         assert_eq!(known.history.topmost().sequence, known.updates);
         known.updates.value()
     };

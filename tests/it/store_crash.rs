@@ -68,10 +68,10 @@ fn order(revision: u64) -> Vec<SyncId> {
     (1..=revision.min(ITEMS)).map(|back| id((revision + 1 - back) % ITEMS)).collect()
 }
 
-fn known(revision: u64) -> Known {
+fn known(revision: u64) -> LedgerEntry {
     let updates = Count::new(u32::try_from((revision - 1) / ITEMS + 1).unwrap()).unwrap();
     let update = Update { sequence: updates, stamp: Stamp::When(tick(revision).time()) };
-    Known {
+    LedgerEntry {
         id: id(revision % ITEMS),
         native: "n".to_owned(),
         native_shown: "n".to_owned(),
@@ -90,7 +90,7 @@ fn known(revision: u64) -> Known {
         origin: tidegate::model::Origin::default(),
         first_seen: tick(1).time(),
         came: tick(1).time(),
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: vec![(revision, revision)],
         bytes: revision,

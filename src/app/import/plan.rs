@@ -9,8 +9,8 @@ use crate::model::{
     OutlineLabel, ShownAddress, Time, listed,
 };
 use crate::parse::opml::{Outline, OutlineKind, OutlineList};
-use known::Known;
-use layout::{Layout, Place};
+use known::TakenNames;
+use layout::{Layout, LayoutIndex};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use url::Url;
 
@@ -19,7 +19,7 @@ const SEARCH: &str = "vfolder";
 
 /// An outline that was not taken, or something of the list that was guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedOutline {
     /// The line, counted from 1.
     pub line: usize,
     /// The address as it is written, without credentials; `None` where there is none.
@@ -30,7 +30,7 @@ pub struct Refused {
 
 /// What a list comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct ImportPlan {
     /// Feeds to be added, in the order of the list.
     pub new: Vec<FeedRecord>,
     /// Feeds that are there already and have another place in the list of subscriptions now.
@@ -44,11 +44,11 @@ pub struct Plan {
     /// Outlines that were deleted, by their sharing markup.
     pub deleted: usize,
     /// What could not be taken, in the order of the list.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedOutline>,
 }
 
 /// What there is before a list is taken.
-pub(super) struct Before<'a> {
+pub(super) struct ExistingFeeds<'a> {
     /// The feeds of the store.
     pub(super) stored: &'a [FeedRecord],
     /// The configuration, whose feeds may not be in the store yet.
@@ -62,12 +62,12 @@ pub(super) struct Before<'a> {
 }
 
 /// Decides about each outline.
-pub(super) fn plan(list: &OutlineList, before: &Before<'_>) -> Plan {
+pub(super) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
     let when = FeedRecord::next_change(before.stored, before.now);
     let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
     let mut planner = Planner {
-        plan: Plan::default(),
-        known: Known::of(before),
+        plan: ImportPlan::default(),
+        known: TakenNames::of(before),
         layout: if before.rearrange { Layout::default() } else { Layout::of(before.stored) },
         drafts: Vec::new(),
         by_address: HashMap::new(),
@@ -86,7 +86,7 @@ pub(super) fn plan(list: &OutlineList, before: &Before<'_>) -> Plan {
 }
 
 /// A feed that the list has.
-struct Draft {
+struct FeedDraft {
     /// What becomes of it, its places apart.
     record: FeedRecord,
     /// What the store has of it.
@@ -98,17 +98,17 @@ struct Draft {
     /// The places that it is given.
     places: Vec<ListPlace>,
     /// What the list has it in, with the lines.
-    seen: HashMap<Place, usize>,
+    seen: HashMap<LayoutIndex, usize>,
 }
 
 struct Planner {
-    plan: Plan,
-    known: Known,
+    plan: ImportPlan,
+    known: TakenNames,
     layout: Layout,
-    drafts: Vec<Draft>,
+    drafts: Vec<FeedDraft>,
     by_address: HashMap<String, usize>,
     /// What stands in each outline stands in this one.
-    around: Vec<Place>,
+    around: Vec<LayoutIndex>,
     rearrange: bool,
     /// The outlines that have others in them.
     parents: HashSet<usize>,
@@ -116,7 +116,7 @@ struct Planner {
 
 impl Planner {
     /// Decides about an outline; answers where those in it stand.
-    fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> Place {
+    fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> LayoutIndex {
         let parent = self.parent(outline);
         let label = OutlineLabel::new(|name| outline.attribute(name));
         let node = match self.address(list, number, outline) {
@@ -131,13 +131,13 @@ impl Planner {
     }
 
     /// Where an outline stands.
-    fn parent(&self, outline: &Outline) -> Place {
+    fn parent(&self, outline: &Outline) -> LayoutIndex {
         outline.parent.and_then(|of| self.around.get(of)).copied().flatten()
     }
 
     fn refuse(&mut self, outline: &Outline, address: Option<&str>, why: String) {
         let (line, address) = (outline.line, address.map(shown));
-        self.plan.refused.push(Refused { line, address, why });
+        self.plan.refused.push(RefusedOutline { line, address, why });
     }
 
     /// The address of the feed that an outline is, if it is one that can be taken.
@@ -223,7 +223,12 @@ impl Planner {
     }
 
     /// The feed at an address, by its number; why it is not taken otherwise.
-    fn draft(&mut self, written: &str, outline: &Outline, parent: Place) -> Result<usize, String> {
+    fn draft(
+        &mut self,
+        written: &str,
+        outline: &Outline,
+        parent: LayoutIndex,
+    ) -> Result<usize, String> {
         let url = self.known.address(written)?;
         if let Some(at) = self.by_address.get(url.as_str()).copied() {
             let draft = self.drafts.get(at).ok_or("it cannot be told from another")?;
@@ -244,7 +249,7 @@ impl Planner {
         let keeps = !self.rearrange && !record.enrolment.places.is_empty();
         let (places, seen) = (Vec::new(), HashMap::new());
         self.by_address.insert(url.to_string(), self.drafts.len());
-        self.drafts.push(Draft { record, before, is_new, keeps, places, seen });
+        self.drafts.push(FeedDraft { record, before, is_new, keeps, places, seen });
         Ok(self.drafts.len() - 1)
     }
 
@@ -253,8 +258,8 @@ impl Planner {
         self.layout.begin_another_list();
         let mentioned: HashSet<FeedName> =
             self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
-        let mut moved: HashMap<Vec<u32>, Place> = HashMap::new();
-        let mut drafts: BTreeMap<&FeedName, Draft> = BTreeMap::new();
+        let mut moved: HashMap<Vec<u32>, LayoutIndex> = HashMap::new();
+        let mut drafts: BTreeMap<&FeedName, FeedDraft> = BTreeMap::new();
         for (record, place) in listed(stored) {
             let Some(place) = place.filter(|_| !mentioned.contains(&record.name)) else { continue };
             let (mut parent, mut way) = (None, Vec::new());
@@ -269,7 +274,7 @@ impl Planner {
             let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
             way.push(place.position);
             moved.insert(way, self.layout.around(node));
-            let draft = drafts.entry(&record.name).or_insert_with(|| Draft {
+            let draft = drafts.entry(&record.name).or_insert_with(|| FeedDraft {
                 record: record.clone(),
                 before: Some(record.clone()),
                 is_new: false,
@@ -286,9 +291,9 @@ impl Planner {
         }
     }
 
-    fn finish(self, when: Time, endpoint: &EndpointId) -> Plan {
+    fn finish(self, when: Time, endpoint: &EndpointId) -> ImportPlan {
         let mut plan = self.plan;
-        for Draft { mut record, before, is_new, places, .. } in self.drafts {
+        for FeedDraft { mut record, before, is_new, places, .. } in self.drafts {
             // One without a new place stays as it is.
             if places.is_empty() {
                 continue;

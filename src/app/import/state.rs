@@ -1,13 +1,13 @@
 //! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
 //! given its name only then.
 
-use super::{Carried, folder, unreadable};
+use super::{ImportedState, folder, unreadable};
 use crate::app::AppError;
 use crate::app::export::sync_folder;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{EndpointId, SupIdBasis, Time};
-use crate::store::portable::{Piece, PortableError, Reader, Totals, restarted};
+use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, PortableError, restarted};
 use crate::store::{SledStore, Store};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const TOKEN: &str = "admin-token";
 const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Brings the state of a gateway into the folder of the configuration.
-pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, AppError> {
+pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<ImportedState, AppError> {
     let target = folder(config)?;
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
@@ -47,7 +47,7 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<Carried, Ap
     // What was written there is of no use to anybody.
     let totals = filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))?;
     let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
-    Ok(Carried { feeds: totals.feeds, items: totals.items, bytes })
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes })
 }
 
 /// Refuses a folder that has anything in it but a token.
@@ -82,7 +82,7 @@ type Whose = (EndpointId, SupIdBasis);
 /// Reads a file from beginning to end: whose it is, and the last moment that it knows of.
 async fn proved(file: PathBuf) -> Result<Result<(Whose, Time), PortableError>, AppError> {
     let reading = tokio::task::spawn_blocking(move || {
-        let mut reader = Reader::open(File::open(file)?)?;
+        let mut reader = ExportReader::open(File::open(file)?)?;
         let mut known = Time::from_unix(0);
         while let Some(piece) = reader.next_piece()? {
             known = piece.latest().map_or(known, |latest| known.max(latest));
@@ -97,7 +97,7 @@ async fn fill(
     fresh: &Path,
     (endpoint, sup_ids): Whose,
     known: Time,
-) -> Result<Totals, AppError> {
+) -> Result<ExportTotals, AppError> {
     let failed = "the state could not be stored";
     let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
     let opened = tokio::task::spawn_blocking(move || {
@@ -128,15 +128,15 @@ async fn fill(
 /// Sends the pieces on, each feed with a new window: its subscribers may be ahead of the copy.
 fn read(
     file: &Path,
-    to: &mpsc::Sender<Piece>,
+    to: &mpsc::Sender<ExportRecord>,
     known: Time,
     now: Time,
-) -> Result<Totals, PortableError> {
-    let mut reader = Reader::open(File::open(file)?)?;
+) -> Result<ExportTotals, PortableError> {
+    let mut reader = ExportReader::open(File::open(file)?)?;
     while let Some(piece) = reader.next_piece()? {
         let piece = match piece {
-            Piece::State(feed, state) => {
-                Piece::State(feed, Box::new(restarted(*state, known, now)))
+            ExportRecord::State(feed, state) => {
+                ExportRecord::State(feed, Box::new(restarted(*state, known, now)))
             }
             other => other,
         };

@@ -1,10 +1,10 @@
 //! Aggregates: what their sources have becomes theirs.
 
-use super::{DECIDE_ATTEMPTS, Desk};
+use super::{AdminService, DECIDE_ATTEMPTS};
 use crate::model::{
-    FeedName, FeedRecord, Format, Item, Known, Origin, Revision, SharingOptions, SyncId, Tick,
+    FeedName, FeedRecord, Format, Item, LedgerEntry, Origin, Revision, SharingOptions, SyncId, Tick,
 };
-use crate::record::{self, Credit, Source};
+use crate::record::{self, AggregateSource, Credit};
 use crate::render;
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
@@ -13,14 +13,14 @@ use std::collections::{HashMap, HashSet};
 /// offered twice changes nothing.
 #[derive(Debug, Default)]
 pub(in crate::app) struct Gathered {
-    seen: HashMap<FeedName, (Seen, Vec<SyncId>)>,
+    seen: HashMap<FeedName, (SourceState, Vec<SyncId>)>,
     /// What the operator said of sources and aggregate.
     options: Vec<Option<SharingOptions>>,
 }
 
 /// A state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct SourceState {
     revision: Revision,
     tick: Option<Tick>,
     render: u64,
@@ -28,9 +28,9 @@ struct Seen {
 }
 
 /// A source as it stands, and what of it may be news.
-struct Found {
+struct SourceNews {
     name: FeedName,
-    state: Seen,
+    state: SourceState,
     title: String,
     authors: Vec<String>,
     address: String,
@@ -44,7 +44,7 @@ struct Found {
     may_change: Vec<FeedName>,
 }
 
-impl Desk {
+impl AdminService {
     /// Notes why an aggregate could not be stored; says whether that is news.
     pub(in crate::app) fn gather_failed(&self, name: &FeedName, error: &CommitError) -> bool {
         self.gathered.failed(name, error.to_string())
@@ -77,14 +77,15 @@ impl Desk {
             for name in sources {
                 found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
             }
-            let is_news = |source: &Found| gathered.seen.get(&source.name).map(|(seen, _)| *seen);
+            let is_news =
+                |source: &SourceNews| gathered.seen.get(&source.name).map(|(seen, _)| *seen);
             if found.iter().all(|source| is_news(source) == Some(source.state)) {
                 self.gathered.rests(&record.name);
                 return Ok(());
             }
             let snapshot = self.store.snapshot(&record.name).await?;
             let round = self.round(record, snapshot.as_ref());
-            let offered: Vec<Source<'_>> = found.iter().map(Found::offered).collect();
+            let offered: Vec<AggregateSource<'_>> = found.iter().map(SourceNews::offered).collect();
             let (verdict, left_out) = record::gather(&round, sources, &offered);
             if let Some(change) = verdict.change {
                 match self.store.commit(&self.claim(), change).await {
@@ -112,11 +113,11 @@ impl Desk {
         &self,
         name: &FeedName,
         feeds: &HashMap<FeedName, FeedRecord>,
-        seen: Option<&(Seen, Vec<SyncId>)>,
-    ) -> Result<Option<Found>, StoreError> {
+        seen: Option<&(SourceState, Vec<SyncId>)>,
+    ) -> Result<Option<SourceNews>, StoreError> {
         let Some(state) = self.store.state(name).await? else { return Ok(None) };
         if let Some((seen, current)) = seen.filter(|(seen, _)| seen.revision == state.revision) {
-            return Ok(Some(Found::unchanged(name, *seen, current)));
+            return Ok(Some(SourceNews::unchanged(name, *seen, current)));
         }
         let seen = seen.map(|(seen, _)| seen);
         let Some(shown) = self.store.view(name, Select::Current).await? else { return Ok(None) };
@@ -125,7 +126,7 @@ impl Desk {
             return Ok(None);
         };
         // Between the two the source may have changed; the next look sees it again then.
-        let state = Seen {
+        let state = SourceState {
             revision: state.revision.min(shown.state.revision),
             tick: state.tick.min(shown.state.tick),
             render: state.render.min(shown.state.render),
@@ -133,7 +134,8 @@ impl Desk {
         };
         let known = self.store.snapshot(name).await?.map(|snapshot| snapshot.known);
         let known = known.unwrap_or_default();
-        let is_made = |known: &&Known| matches!(known.origin, Origin::Observed | Origin::Local);
+        let is_made =
+            |known: &&LedgerEntry| matches!(known.origin, Origin::Observed | Origin::Local);
         let there: HashSet<SyncId> =
             items.iter().map(|item| item.shared.winner.id.clone()).collect();
         let current = shown.items.iter().map(|item| item.shared.winner.id.clone()).collect();
@@ -159,7 +161,7 @@ impl Desk {
         let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
         let upstream = upstream.filter(|record| record.has_upstream());
         let upstream = upstream.map(|record| record.shown().base(skeleton_link.as_deref()));
-        Ok(Some(Found {
+        Ok(Some(SourceNews {
             state,
             title,
             authors,
@@ -176,9 +178,9 @@ impl Desk {
     }
 }
 
-impl Found {
+impl SourceNews {
     /// A source of which nothing is news.
-    fn unchanged(name: &FeedName, state: Seen, current: &[SyncId]) -> Self {
+    fn unchanged(name: &FeedName, state: SourceState, current: &[SyncId]) -> Self {
         Self {
             name: name.clone(),
             state,
@@ -195,8 +197,8 @@ impl Found {
         }
     }
 
-    fn offered(&self) -> Source<'_> {
-        Source {
+    fn offered(&self) -> AggregateSource<'_> {
+        AggregateSource {
             name: &self.name,
             credit: Credit {
                 id: &self.address,

@@ -1,7 +1,7 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
 use super::hold::in_words;
-use super::{Desk, internal};
+use super::{AdminService, internal};
 use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
 use crate::record::LeftOut;
 use crate::serve::{FeedStatus, GatherNote, OperatorError};
@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 
 /// What was noted of each aggregate since the start.
 #[derive(Debug, Default)]
-pub(super) struct Board(RwLock<HashMap<FeedName, Noted>>);
+pub(super) struct AggregateBoard(RwLock<HashMap<FeedName, Noted>>);
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -20,7 +20,7 @@ struct Noted {
     error: Option<String>,
 }
 
-impl Board {
+impl AggregateBoard {
     fn change(&self, name: &FeedName, how: impl FnOnce(&mut Noted)) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         how(all.entry(name.clone()).or_default());
@@ -82,7 +82,7 @@ impl Board {
     }
 }
 
-impl Desk {
+impl AdminService {
     /// Says of those that are aggregates what they could not gather. `feeds`: all that there are.
     pub(super) async fn tell_of_gathering(
         &self,
@@ -154,7 +154,7 @@ mod tests {
             id: id.clone(),
             why: format!("the item {id} is another's"),
         };
-        let board = Board::default();
+        let board = AggregateBoard::default();
         let shown =
             || board.note(&all).left_out.into_iter().map(|(_, id, _)| id).collect::<Vec<_>>();
         let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];

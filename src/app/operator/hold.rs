@@ -1,6 +1,6 @@
 //! Held documents: what is said of them, and what the operator decides.
 
-use super::{DECIDE_ATTEMPTS, Desk, internal};
+use super::{AdminService, DECIDE_ATTEMPTS, internal};
 use crate::model::{Decision, FeedRecord, Hold};
 use crate::record;
 use crate::serve::OperatorError;
@@ -11,7 +11,7 @@ pub(super) fn in_words(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
 }
 
-impl Desk {
+impl AdminService {
     /// Commits what the operator decides about a held document.
     pub(super) async fn decide(
         &self,

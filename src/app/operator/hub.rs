@@ -5,7 +5,7 @@ use crate::poll;
 use crate::serve::HubNote;
 use crate::websub::subscriber;
 
-pub(super) fn note(note: &poll::HubNote, now: Time) -> HubNote {
+pub(super) fn note(note: &poll::HubReport, now: Time) -> HubNote {
     let it = &note.subscription;
     let others = it.hubs.iter().filter(|hub| *hub != it.address());
     let disbelieved = note.disbelieved.as_ref();

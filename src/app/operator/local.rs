@@ -1,6 +1,6 @@
 //! Items that are made here, and conflicts that are resolved.
 
-use super::{DECIDE_ATTEMPTS, Desk, internal};
+use super::{AdminService, DECIDE_ATTEMPTS, internal};
 use crate::config;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::record::Verdict;
@@ -8,7 +8,7 @@ use crate::record::local::{self, Act, Acted};
 use crate::serve::{OperatorError, PutFeed};
 use crate::store::CommitError;
 
-impl Desk {
+impl AdminService {
     /// Does what is asked of an item. Durable on return.
     pub(super) async fn act(&self, feed: &FeedName, act: &Act) -> Result<Acted, OperatorError> {
         let record = self.record(feed).await?;

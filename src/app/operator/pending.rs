@@ -1,8 +1,8 @@
 //! What is missing of feeds and waits for a conclusion, read from a ledger once for each revision.
 
-use super::{Desk, internal};
-use crate::judge::{self, PENDING_SHOWN, Pending};
-use crate::model::{FeedName, FeedOptions, FeedRecord, FeedState, Known, Revision};
+use super::{AdminService, internal};
+use crate::judge::{self, PENDING_SHOWN, PendingAbsence};
+use crate::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
 use crate::serve::OperatorError;
 use moka::sync::Cache;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use std::sync::Arc;
 const REMEMBERED: u64 = 16 * 1024;
 
 /// What the items of a feed that wait are a function of.
-type Key = (FeedName, Revision, FeedOptions);
+type PendingKey = (FeedName, Revision, FeedOptions);
 /// Those that are shown, what is decided first first, and how many there are.
-type Waiting = Arc<(Vec<Known>, usize)>;
+type PendingItems = Arc<(Vec<LedgerEntry>, usize)>;
 
 /// What was found in ledgers.
-pub(super) struct Absent(Cache<Key, Waiting>);
+pub(super) struct AbsentItems(Cache<PendingKey, PendingItems>);
 
-impl Absent {
+impl AbsentItems {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        let weigh = |_: &Key, waiting: &Waiting| {
+        let weigh = |_: &PendingKey, waiting: &PendingItems| {
             u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
         };
         Self(Cache::builder().max_capacity(REMEMBERED).weigher(weigh).build())
     }
 }
 
-impl Desk {
+impl AdminService {
     /// What waits in a feed, and how many do; `same` full observations agreed since the last commit.
     pub(super) async fn pending(
         &self,
         record: &FeedRecord,
         state: Option<&FeedState>,
         same: u32,
-    ) -> Result<(Vec<Pending>, usize), OperatorError> {
+    ) -> Result<(Vec<PendingAbsence>, usize), OperatorError> {
         let Some(state) = state.filter(|state| state.ripens.is_some()) else {
             return Ok((Vec::new(), 0));
         };
@@ -52,7 +52,7 @@ impl Desk {
             }
         };
         let (known, all) = &*waiting;
-        let of = |known| Pending::of(known, &record.options, same);
+        let of = |known| PendingAbsence::of(known, &record.options, same);
         Ok((known.iter().filter_map(of).collect(), *all))
     }
 }

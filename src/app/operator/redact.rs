@@ -1,6 +1,6 @@
 //! Taking the text of an item out of everything that is kept.
 
-use super::{DECIDE_ATTEMPTS, Desk, internal};
+use super::{AdminService, DECIDE_ATTEMPTS, internal};
 use crate::model::{FeedName, SyncId, Tick};
 use crate::record::{self, Redaction};
 use crate::serve::{OperatorError, Redacted};
@@ -9,7 +9,7 @@ use crate::store::{CommitError, VERSIONS_LIMIT};
 /// The reason that is shown where the operator gives none.
 const REASON: &str = "its text was removed by the operator";
 
-impl Desk {
+impl AdminService {
     /// Redacts an item.
     pub(super) async fn take_out(
         &self,

@@ -33,7 +33,7 @@ const STATE_LIMIT: u64 = 64 * 1024 * 1024;
 const REPLICA_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// A folder that nobody else uses while this stands.
-pub(super) struct Folder {
+pub(super) struct ReplicaFolder {
     path: PathBuf,
     /// Whether it was made for this pull.
     is_new: bool,
@@ -41,7 +41,7 @@ pub(super) struct Folder {
 }
 
 /// What a folder holds.
-pub(super) struct Held {
+pub(super) struct FolderContent {
     /// The state and the replica of the last pull.
     pub(super) saved: Option<(State, String)>,
     /// What was odd about it.
@@ -49,7 +49,7 @@ pub(super) struct Held {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct WrittenFile {
     version: u32,
     /// The address that was given.
     url: String,
@@ -94,14 +94,14 @@ struct WrittenGap {
     above: Option<Vec<String>>,
 }
 
-impl Drop for Folder {
+impl Drop for ReplicaFolder {
     fn drop(&mut self) {
         // Closing alone would leave it locked while a child that is just being started has it open.
         let _ = self.lock.unlock();
     }
 }
 
-impl Folder {
+impl ReplicaFolder {
     /// Takes a folder, or makes one.
     pub(super) fn take(path: &Path) -> Result<Self, AppError> {
         let failed = |error: io::Error| {
@@ -133,14 +133,14 @@ impl Folder {
     }
 
     /// Reads what the last pull of `url` left, and finishes what it began.
-    pub(super) fn open(&self, url: &str) -> Result<Held, AppError> {
+    pub(super) fn open(&self, url: &str) -> Result<FolderContent, AppError> {
         let Some(bytes) = self.read(STATE, STATE_LIMIT)? else {
             let there = self.read(REPLICA, REPLICA_LIMIT)?.is_some();
             let why = "there is no state beside it";
             let warning = if there { Some(self.set_aside(why)?) } else { None };
-            return Ok(Held { saved: None, warning });
+            return Ok(FolderContent { saved: None, warning });
         };
-        let written: Option<Written> = serde_json::from_slice(&bytes).ok();
+        let written: Option<WrittenFile> = serde_json::from_slice(&bytes).ok();
         let Some(written) = written.filter(|written| written.version == VERSION) else {
             return Err(AppError::Input(format!(
                 "the folder {} holds a {STATE} that is not of a replica; use another --into, or \
@@ -165,10 +165,12 @@ impl Folder {
             }
         }
         match replica.map(String::from_utf8) {
-            Some(Ok(text)) => Ok(Held { saved: Some((written.into(), text)), warning: None }),
+            Some(Ok(text)) => {
+                Ok(FolderContent { saved: Some((written.into(), text)), warning: None })
+            }
             _ => {
                 let warning = Some(self.set_aside("it is not the one that its state is about")?);
-                Ok(Held { saved: None, warning })
+                Ok(FolderContent { saved: None, warning })
             }
         }
     }
@@ -183,7 +185,7 @@ impl Folder {
         let Some(text) = replica.or(before) else { return Ok(()) };
         let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
         let name = new.as_ref().map(|new| new.name.clone());
-        let written = Written::new(url, state, digest(text.as_bytes()), name);
+        let written = WrittenFile::new(url, state, digest(text.as_bytes()), name);
         let json = serde_json::to_vec_pretty(&written)
             .map_err(|error| AppError::run("the state cannot be written", error))?;
         self.write(STATE, &json)?.place(STATE)?;
@@ -274,7 +276,7 @@ impl Folder {
 
 /// A file that does not have its name yet. It goes with this, unless it is kept.
 struct New<'a> {
-    folder: &'a Folder,
+    folder: &'a ReplicaFolder,
     name: String,
     is_kept: bool,
 }
@@ -315,7 +317,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("{:032x}", xxh3_128(bytes))
 }
 
-impl Written {
+impl WrittenFile {
     fn new(url: &str, state: &State, replica: String, new: Option<String>) -> Self {
         let kept = match &state.kept {
             Kept::Sse { until, complete } => WrittenKept::Sse {
@@ -352,8 +354,8 @@ impl Written {
     }
 }
 
-impl From<Written> for State {
-    fn from(written: Written) -> Self {
+impl From<WrittenFile> for State {
+    fn from(written: WrittenFile) -> Self {
         let kept = match written.kept {
             WrittenKept::Sse { until, complete } => {
                 let complete = complete.map(|c| Complete { url: c.url, etag: c.etag });

@@ -1,7 +1,7 @@
 //! Which feeds SUP ids mean, as the gateway's list of subscriptions says.
 
 use crate::clock::{Clock, SystemClock};
-use crate::fetch::{Answer, Fetch, FetchRequest, Validators};
+use crate::fetch::{Fetch, FetchAnswer, FetchRequest, Validators};
 use crate::model::{OUTLINE_SUP, SupId};
 use crate::parse::opml::{OpmlLimits, OutlineKind, read};
 use crate::parse::{self, Limits};
@@ -20,7 +20,7 @@ const TITLE: usize = 100;
 
 /// A feed of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedFeed {
     /// What it is called: one line without control characters.
     pub(super) title: String,
     /// Where it is.
@@ -29,21 +29,21 @@ pub(super) struct Named {
 
 /// What is known of ids.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct FeedNames {
     /// Where the list stands; `None` where there is none.
     list: Option<Url>,
-    known: HashMap<SupId, Named>,
+    known: HashMap<SupId, NamedFeed>,
     read: Option<Instant>,
 }
 
-impl Names {
+impl FeedNames {
     /// Nothing yet, of the publisher of this SUP document.
     pub(super) fn beside(document: &Url) -> Self {
         Self { list: document.join(LIST).ok(), ..Self::default() }
     }
 
     /// What is known of an id.
-    pub(super) fn of(&self, id: &SupId) -> Option<&Named> {
+    pub(super) fn of(&self, id: &SupId) -> Option<&NamedFeed> {
         self.known.get(id)
     }
 
@@ -67,7 +67,7 @@ impl Names {
         };
         let fetched = fetch.clone().oneshot(request).await;
         let bytes = match fetched.map(|fetched| fetched.answer) {
-            Ok(Answer::Document(document)) => document.bytes,
+            Ok(FetchAnswer::Document(document)) => document.bytes,
             // Who has no list at first has none.
             _ if self.known.is_empty() => {
                 self.list = None;
@@ -82,7 +82,7 @@ impl Names {
 }
 
 /// The feeds of a list by their SUP ids.
-fn named(bytes: &[u8]) -> HashMap<SupId, Named> {
+fn named(bytes: &[u8]) -> HashMap<SupId, NamedFeed> {
     let Ok(text) = parse::characters(bytes, None, &Limits::default()) else {
         return HashMap::new();
     };
@@ -95,7 +95,7 @@ fn named(bytes: &[u8]) -> HashMap<SupId, Named> {
         let title = outline.text().or_else(|| outline.title()).unwrap_or_default();
         let title = title.chars().filter(|c| !c.is_control()).take(TITLE).collect();
         // One that stands in several folders is called as in the first.
-        known.entry(id).or_insert(Named { title, address: address.to_owned() });
+        known.entry(id).or_insert(NamedFeed { title, address: address.to_owned() });
     }
     known
 }

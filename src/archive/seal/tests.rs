@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Count, History, Stamp, Standing, Time, Update};
+use crate::model::{Count, History, ItemStatus, Stamp, Time, Update};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -8,9 +8,9 @@ fn tick(seconds: i64) -> Tick {
     Tick::at(Time::from_unix(seconds))
 }
 
-fn known(name: &str, at: i64, deleted: bool) -> Known {
+fn known(name: &str, at: i64, deleted: bool) -> LedgerEntry {
     let time = Time::from_unix(at);
-    Known {
+    LedgerEntry {
         id: SyncId::new(name).unwrap(),
         native: name.to_owned(),
         native_shown: name.to_owned(),
@@ -29,7 +29,7 @@ fn known(name: &str, at: i64, deleted: bool) -> Known {
         origin: crate::model::Origin::default(),
         first_seen: time,
         came: time,
-        standing: if deleted { Standing::Deleted { since: time } } else { Standing::Current },
+        standing: if deleted { ItemStatus::Deleted { since: time } } else { ItemStatus::Current },
         absence: None,
         prints: Vec::new(),
         bytes: 7,
@@ -43,12 +43,12 @@ fn known(name: &str, at: i64, deleted: bool) -> Known {
 struct Scene {
     feed: FeedName,
     endpoint: EndpointId,
-    known: Vec<Known>,
+    known: Vec<LedgerEntry>,
     order: Vec<SyncId>,
 }
 
 impl Scene {
-    fn new(known: Vec<Known>, order: &[&str]) -> Self {
+    fn new(known: Vec<LedgerEntry>, order: &[&str]) -> Self {
         Self {
             feed: FeedName::new("news").unwrap(),
             endpoint: EndpointId::own("gate.example").unwrap(),
@@ -152,7 +152,7 @@ proptest! {
     /// segments are in the order of their versions.
     #[test]
     fn everything_unsealed_is_sealed_once(ticks in vec(0_i64..20, 0..60), entries in 1_u32..15) {
-        let items: Vec<Known> =
+        let items: Vec<LedgerEntry> =
             ticks.iter().enumerate().map(|(n, at)| known(&format!("i{n}"), *at, n % 5 == 0)).collect();
         let scene = Scene::new(items, &["i3", "i1", "i2"]);
         let mut chain = Chain::default();

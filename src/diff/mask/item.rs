@@ -5,23 +5,23 @@ use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
 use crate::diff::path_print;
-use crate::diff::portrait::{Portrait, Seen};
-use crate::diff::spans::{self, Placed};
-use crate::model::{FeedNoise, Known, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
+use crate::diff::portrait::{FieldView, Fingerprint};
+use crate::diff::spans::{self, PlacedSpan};
+use crate::model::{FeedNoise, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// An item that differs from what it was.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct MaskInput<'a> {
     /// What it looks like now.
-    pub portrait: &'a Portrait<'a>,
+    pub portrait: &'a Fingerprint<'a>,
     /// What it looks like with few references by name resolved, where that is another thing and
     /// something may be known of it so.
-    pub few: Option<&'a Portrait<'a>>,
+    pub few: Option<&'a Fingerprint<'a>>,
     /// What is known of it.
-    pub known: &'a Known,
+    pub known: &'a LedgerEntry,
     /// What was known of the feed before this document.
     pub feed: &'a FeedNoise,
     /// The fingerprints of the paths of fields that are volatile in the feed.
@@ -41,7 +41,7 @@ pub struct Look<'a> {
 
 /// What a look has taught.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lesson {
+pub struct MaskUpdate {
     /// The paths of the changed fields that count.
     pub loud: BTreeSet<u64>,
     /// What changed without counting.
@@ -61,7 +61,7 @@ pub struct Lesson {
 
 /// The fields of a new item in which what the feed's items share may change: they are watched from
 /// the start, so that even their first change is known for what it is.
-pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restless> {
+pub fn watch(portrait: &Fingerprint<'_>, feed: &FeedNoise, now: Time) -> Vec<Restless> {
     let shared = feed.spans.iter().filter(|span| span.in_force());
     let paths: BTreeSet<&str> = shared.map(|span| span.path.as_str()).collect();
     let watched = paths.into_iter().filter_map(|path| {
@@ -75,7 +75,7 @@ pub fn watch(portrait: &Portrait<'_>, feed: &FeedNoise, now: Time) -> Vec<Restle
 }
 
 /// How a changed field is taken.
-enum Taken {
+enum FieldChange {
     /// It counts.
     Loud,
     /// It counts until it turns out to never rest.
@@ -87,31 +87,31 @@ enum Taken {
 }
 
 /// Learns from an item that changed.
-pub fn learn(look: &Look<'_>) -> Lesson {
+pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     let known = &look.known.noise;
     if !look.is_comparable {
         let is_sure = !look.changed.is_empty();
-        return Lesson { loud: look.changed.clone(), is_sure, ..Lesson::default() };
+        return MaskUpdate { loud: look.changed.clone(), is_sure, ..MaskUpdate::default() };
     }
     let changed: BTreeSet<u64> = look.changed.difference(look.volatile).copied().collect();
-    let mut lesson = Lesson { restless: known.restless.clone(), ..Lesson::default() };
+    let mut lesson = MaskUpdate { restless: known.restless.clone(), ..MaskUpdate::default() };
     lesson.restless.retain(|field| look.now.since(field.last) <= MOST_REST);
     if changed.len() < look.changed.len() {
         lesson.classes.insert(NoiseClass::Volatile);
     }
     let mut portraits = std::iter::once(look.portrait).chain(look.few);
     let in_spans = known.shape != 0 && portraits.any(|portrait| portrait.shape == known.shape);
-    let single = Single::new(look);
+    let single = SinglePaths::new(look);
     for path in &changed {
         match take_in(look, *path, single.of(*path), in_spans, changed.len() == 1, &mut lesson) {
-            Taken::Loud => {
+            FieldChange::Loud => {
                 lesson.loud.insert(*path);
                 lesson.is_sure = true;
             }
-            Taken::LoudYet => {
+            FieldChange::LoudYet => {
                 lesson.loud.insert(*path);
             }
-            Taken::Quiet { class, due } => {
+            FieldChange::Quiet { class, due } => {
                 lesson.classes.insert(class);
                 lesson.due = lesson.due.max(due);
             }
@@ -133,16 +133,16 @@ pub fn learn(look: &Look<'_>) -> Lesson {
 
 /// Takes in the change of one field.
 fn take_in(
-    look: &Look<'_>,
+    look: &MaskInput<'_>,
     path: u64,
     field: Option<(Both<'_>, u64)>,
     in_spans: bool,
     is_alone: bool,
-    lesson: &mut Lesson,
-) -> Taken {
+    lesson: &mut MaskUpdate,
+) -> FieldChange {
     let Some((seen, old)) = field else {
         lesson.restless.retain(|field| path_print(&field.path) != path);
-        return Taken::Loud;
+        return FieldChange::Loud;
     };
     let mut field = watched(&mut lesson.restless, seen.all.path, look.now);
     let form = short(seen.all.print.1);
@@ -177,27 +177,27 @@ fn take_in(
 }
 
 /// The words of a field changed: an edit, unless it goes back and forth.
-fn words(look: &Look<'_>, field: &mut Restless) -> Taken {
+fn words(look: &MaskInput<'_>, field: &mut Restless) -> FieldChange {
     if field.returns < RETURNS || look.is_stamped {
-        return Taken::Loud;
+        return FieldChange::Loud;
     }
     field.masked.get_or_insert(look.now);
     let due = Some(field.last.plus(rest(field)));
-    Taken::Quiet { class: NoiseClass::Alternating, due }
+    FieldChange::Quiet { class: NoiseClass::Alternating, due }
 }
 
 /// A field changed in spans alone.
 fn spans_alone(
-    look: &Look<'_>,
+    look: &MaskInput<'_>,
     seen: Both<'_>,
     field: &mut Restless,
-    lesson: &mut Lesson,
+    lesson: &mut MaskUpdate,
     is_new: bool,
-) -> Taken {
+) -> FieldChange {
     let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
     let Some(placed) = seen.placed() else {
         field.spans.clear();
-        return Taken::Loud;
+        return FieldChange::Loud;
     };
     let path = seen.all.path;
     let old = std::mem::take(&mut field.spans);
@@ -236,17 +236,17 @@ fn spans_alone(
     let is_unclear = is_new && varying == 0;
     if is_unclear || loud > 0 {
         lesson.row = lesson.row.max(field.changes);
-        return if is_unclear { Taken::Loud } else { Taken::LoudYet };
+        return if is_unclear { FieldChange::Loud } else { FieldChange::LoudYet };
     }
     field.masked.get_or_insert(look.now);
     let due = (own > 0).then(|| field.last.plus(rest(field)));
-    Taken::Quiet { class: NoiseClass::Span, due }
+    FieldChange::Quiet { class: NoiseClass::Span, due }
 }
 
 /// The fields whose path stands alone, now and before.
-struct Single<'a> {
-    seen: HashMap<u64, Option<&'a Seen<'a>>>,
-    few: HashMap<u64, Option<&'a Seen<'a>>>,
+struct SinglePaths<'a> {
+    seen: HashMap<u64, Option<&'a FieldView<'a>>>,
+    few: HashMap<u64, Option<&'a FieldView<'a>>>,
     old: HashMap<u64, Option<u64>>,
 }
 
@@ -254,15 +254,15 @@ struct Single<'a> {
 /// how it is known.
 #[derive(Clone, Copy)]
 struct Both<'a> {
-    all: &'a Seen<'a>,
-    few: Option<&'a Seen<'a>>,
+    all: &'a FieldView<'a>,
+    few: Option<&'a FieldView<'a>>,
 }
 
 impl<'a> Both<'a> {
     /// Its spans, each with its place in either way of reading; `None` where there are too many.
-    fn placed(&self) -> Option<Vec<(Placed<'a>, Option<Placed<'a>>)>> {
+    fn placed(&self) -> Option<Vec<(PlacedSpan<'a>, Option<PlacedSpan<'a>>)>> {
         let placed =
-            |seen: &'a Seen<'a>| spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT);
+            |seen: &'a FieldView<'a>| spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT);
         let all = placed(self.all)?;
         let few = self.few.and_then(placed).filter(|few| few.len() == all.len());
         let few = few.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
@@ -270,9 +270,9 @@ impl<'a> Both<'a> {
     }
 }
 
-impl<'a> Single<'a> {
-    fn new(look: &Look<'a>) -> Self {
-        let by_path = |portrait: &'a Portrait<'a>| {
+impl<'a> SinglePaths<'a> {
+    fn new(look: &MaskInput<'a>) -> Self {
+        let by_path = |portrait: &'a Fingerprint<'a>| {
             let mut fields = HashMap::new();
             for field in &portrait.seen {
                 fields.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
@@ -346,7 +346,7 @@ fn remember(field: &mut Restless, form: u32) {
     field.forms.truncate(Restless::FORM_LIMIT);
 }
 
-fn new_span(place: &Placed<'_>, old: Option<&Span>) -> Span {
+fn new_span(place: &PlacedSpan<'_>, old: Option<&Span>) -> Span {
     Span {
         before: print(&place.before),
         after: print(&place.after),
@@ -376,7 +376,7 @@ fn follow(field: &mut Restless, seen: Both<'_>) {
 }
 
 /// Where a span stands among others by the words around it.
-fn find(old: &[Span], place: &Placed<'_>) -> Option<usize> {
+fn find(old: &[Span], place: &PlacedSpan<'_>) -> Option<usize> {
     let new = new_span(place, None);
     let after = |old: &Span| !place.after.is_empty() && old.after == new.after;
     let before = |old: &Span| !place.before.is_empty() && old.before == new.before;

@@ -3,8 +3,8 @@
 use super::{MOST_REST, ROW_GAP};
 use crate::diff::noise::{is_core_text, local_name};
 use crate::diff::path_print;
-use crate::diff::portrait::Portrait;
-use crate::diff::spans::Placed;
+use crate::diff::portrait::Fingerprint;
+use crate::diff::spans::PlacedSpan;
 use crate::model::{FeedNoise, SharedField, SharedSpan, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub struct Varied {
 impl Varied {
     pub(super) fn new(
         path: &str,
-        (place, few): (&Placed<'_>, Option<&Placed<'_>>),
+        (place, few): (&PlacedSpan<'_>, Option<&PlacedSpan<'_>>),
         stamped: bool,
         is_first: bool,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Varied {
 pub(super) fn is_shared(
     feed: &FeedNoise,
     path: &str,
-    place: &Placed<'_>,
+    place: &PlacedSpan<'_>,
     is_stamped: bool,
     now: Time,
 ) -> bool {
@@ -203,7 +203,7 @@ pub struct Swept {
 
 impl Swept {
     /// Counts an item of which one field changed and nothing else.
-    pub fn add(&mut self, portrait: &Portrait<'_>, changed: &BTreeSet<u64>) {
+    pub fn add(&mut self, portrait: &Fingerprint<'_>, changed: &BTreeSet<u64>) {
         let (Some(path), 1) = (changed.first(), changed.len()) else { return };
         let mut seen = portrait.seen.iter().filter(|seen| seen.print.0 == *path).peekable();
         let Some(name) = seen.peek().map(|seen| seen.path) else { return };

@@ -9,7 +9,7 @@ const HOUR: u64 = 3600;
 
 /// One item of a feed, as it is seen again and again.
 struct Watch {
-    known: Known,
+    known: LedgerEntry,
     feed: FeedNoise,
     now: Time,
     in_hold: bool,
@@ -17,10 +17,10 @@ struct Watch {
     is_stamped: bool,
 }
 
-fn blank(name: &str) -> Known {
+fn blank(name: &str) -> LedgerEntry {
     let by = EndpointId::own("gate.example").unwrap();
     let update = Update { sequence: Count::ONE, stamp: Stamp::By(by) };
-    Known {
+    LedgerEntry {
         id: SyncId::new(name).unwrap(),
         native: name.to_owned(),
         native_shown: name.to_owned(),
@@ -39,7 +39,7 @@ fn blank(name: &str) -> Known {
         origin: crate::model::Origin::default(),
         first_seen: Time::MIN,
         came: Time::MIN,
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: Vec::new(),
         bytes: 0,
@@ -60,7 +60,7 @@ impl Watch {
     }
 
     /// Sees the item, after some hours.
-    fn after(&mut self, hours: u64, fields: &str) -> Lesson {
+    fn after(&mut self, hours: u64, fields: &str) -> MaskUpdate {
         self.now = self.now.plus(Duration::from_secs(hours * HOUR));
         self.sees(fields)
     }
@@ -70,12 +70,12 @@ impl Watch {
         !self.after(1, &format!("<title>{title}</title>")).loud.is_empty()
     }
 
-    fn sees(&mut self, fields: &str) -> Lesson {
+    fn sees(&mut self, fields: &str) -> MaskUpdate {
         let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         let portrait = portrait(&document.entries[0], &[]);
         let changed = changed(&self.known.prints, &portrait.prints);
-        let lesson = learn(&Look {
+        let lesson = learn(&MaskInput {
             portrait: &portrait,
             few: None,
             known: &self.known,
@@ -332,7 +332,8 @@ fn what_is_watched_is_bounded() {
     assert!((2..9).all(|n| watch.title(&numbers(n))), "too many numbers to tell apart");
     assert!(watch.known.noise.restless[0].spans.is_empty());
     for n in 0..200_u32 {
-        let place = crate::diff::spans::placed("1 x", crate::diff::spans::Kind::Text, 9).unwrap();
+        let place =
+            crate::diff::spans::placed("1 x", crate::diff::spans::SpanContext::Text, 9).unwrap();
         let varied = Varied::new(&format!("f{n}"), (&place[0], None), false, true);
         vote(&mut watch.feed, &varied, watch.now);
     }
@@ -341,11 +342,11 @@ fn what_is_watched_is_bounded() {
 
 #[test]
 fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart() {
-    use crate::diff::spans::{Kind, placed};
+    use crate::diff::spans::{SpanContext, placed};
     let seen = |names: &[&str]| -> Vec<Vec<Varied>> {
         let one = |name: &&str| {
             let text = format!("{name} (7 views)");
-            let places = placed(&text, Kind::Text, 9).unwrap();
+            let places = placed(&text, SpanContext::Text, 9).unwrap();
             places.iter().map(|place| Varied::new("title", (place, None), false, false)).collect()
         };
         names.iter().map(one).collect()

@@ -1,6 +1,6 @@
 //! Finds the machine-like spans of a text, from left to right, in one pass.
 
-use super::Kind;
+use super::SpanContext;
 use std::ops::Range;
 
 /// Names that belong to the number beside them.
@@ -77,7 +77,7 @@ const JOINTS: &str = ".,:/-'+";
 /// The spans of a text.
 pub(super) struct Spans<'a> {
     text: &'a str,
-    kind: Kind,
+    kind: SpanContext,
     /// Where the search goes on.
     at: usize,
     /// Where the last span ended.
@@ -87,7 +87,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub(super) const fn new(text: &'a str, kind: Kind) -> Self {
+    pub(super) const fn new(text: &'a str, kind: SpanContext) -> Self {
         Self { text, kind, at: 0, from: 0, word: 0 }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Spans<'a> {
     }
 
     fn in_address(&self) -> bool {
-        self.kind == Kind::Address || self.rest(self.word).starts_with('→')
+        self.kind == SpanContext::Address || self.rest(self.word).starts_with('→')
     }
 
     fn found(&mut self, span: Range<usize>) -> Range<usize> {

@@ -2,11 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn values(text: &str) -> Vec<&str> {
-    Spans::new(text, Kind::Text).map(|span| text.get(span).unwrap()).collect()
+    Spans::new(text, SpanContext::Text).map(|span| text.get(span).unwrap()).collect()
 }
 
 fn same_shape(one: &str, other: &str) -> bool {
-    shape(one, Kind::Text) == shape(other, Kind::Text)
+    shape(one, SpanContext::Text) == shape(other, SpanContext::Text)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn what_is_a_span() {
 
 #[test]
 fn what_surrounds_it() {
-    let of = |text| placed(text, Kind::Text, 9).unwrap();
+    let of = |text| placed(text, SpanContext::Text, 9).unwrap();
     let [span] = of("Great article (123 views)").try_into().unwrap();
     assert_eq!((span.before.as_str(), span.after.as_str()), ("article (", " view"));
     let [four, twelve] = of("Rated 4.5 by 12 people").try_into().unwrap();
@@ -49,9 +49,9 @@ fn what_surrounds_it() {
     let [one, two] = of("5 - 7").try_into().unwrap();
     assert_eq!((one.before.as_str(), one.after.as_str()), ("", " - #"));
     assert_eq!((two.before.as_str(), two.after.as_str()), ("# - ", ""));
-    assert_eq!(placed("1 x 2 x 3", Kind::Text, 2), None);
-    let address = placed("/page?sid=abc&n=3", Kind::Address, 9).unwrap();
-    assert_eq!(address[0], Placed { before: "sid=".into(), after: "&n".into(), value: "abc" });
+    assert_eq!(placed("1 x 2 x 3", SpanContext::Text, 2), None);
+    let address = placed("/page?sid=abc&n=3", SpanContext::Address, 9).unwrap();
+    assert_eq!(address[0], PlacedSpan { before: "sid=".into(), after: "&n".into(), value: "abc" });
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn words_do() {
 proptest! {
     #[test]
     fn spans_are_in_order_and_stand_on_characters(text in "[a-zé人1٣=→?&. ,:/'+-]{0,60}|.{0,60}") {
-        for kind in [Kind::Text, Kind::Address] {
+        for kind in [SpanContext::Text, SpanContext::Address] {
             let mut end = 0;
             for span in Spans::new(&text, kind) {
                 prop_assert!(span.start >= end && span.end > span.start, "{span:?}");

@@ -31,9 +31,9 @@ async fn ask(url: &str) -> Result<Fetched, FetchError> {
     fetch(AllowPrivate::All).oneshot(request(url)).await
 }
 
-fn document(fetched: &Fetched) -> &Document {
+fn document(fetched: &Fetched) -> &FetchedDocument {
     match &fetched.answer {
-        Answer::Document(document) => document,
+        FetchAnswer::Document(document) => document,
         other => panic!("no document: {other:?}"),
     }
 }
@@ -100,7 +100,7 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
         answered_by: Some(publisher.url("/new")),
     };
     let fetched = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap();
-    assert_eq!(fetched.answer, Answer::NotModified);
+    assert_eq!(fetched.answer, FetchAnswer::NotModified);
     assert_eq!(fetched.validators.etag.as_deref(), Some("W/\"2\""));
     assert_eq!(fetched.validators.last_modified.as_deref(), Some("whenever"));
     let heads = publisher.heads();
@@ -116,7 +116,7 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
 async fn a_304_that_nobody_asked_for_is_the_publishers_fault() {
     let publisher = Publisher::start(|_| response("304 Not Modified", "", b"")).await;
     let error = ask(&publisher.url("/")).await.unwrap_err();
-    assert_eq!((error.blame(), error.status()), (crate::fetch::Blame::Upstream, Some(304)));
+    assert_eq!((error.blame(), error.status()), (crate::fetch::FetchBlame::Upstream, Some(304)));
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn the_same_bytes_over_the_wire_are_not_decompressed() {
     let mut asked = request(&publisher.url("/"));
     asked.known_wire = Some(xxhash_rust::xxh3::xxh3_128(b"no gzip"));
     let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
-    assert_eq!((fetched.answer, fetched.wire_bytes), (Answer::Same, 7));
+    assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
     assert!(matches!(ask(&publisher.url("/")).await, Err(FetchError::Decode { .. })));
 }
 

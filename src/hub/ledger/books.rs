@@ -1,7 +1,7 @@
 //! The subscriptions in memory, with their counts and their queue.
 
 use super::super::lanes::host_of;
-use super::{AskError, Settings};
+use super::{AskError, HubSettings};
 use crate::model::{FeedName, Tick, Time};
 use crate::websub::{Manner, Subscription, SubscriptionId};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -16,7 +16,7 @@ pub(super) const UNVERIFIED_PER_HOST: usize = 200;
 const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
-pub(super) struct Entry {
+pub(super) struct BookEntry {
     pub(super) subscription: Subscription,
     pub(super) host: Arc<str>,
     /// Raised by each new request, so that an answer to an earlier one is known as such.
@@ -27,22 +27,22 @@ pub(super) struct Entry {
 }
 
 #[derive(Default)]
-pub(super) struct Feed {
+pub(super) struct FeedBook {
     ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
 }
 
 #[derive(Default)]
-pub(super) struct Host {
+pub(super) struct HostBook {
     all: usize,
     unverified: usize,
 }
 
 #[derive(Default)]
 pub(super) struct Inner {
-    pub(super) entries: HashMap<SubscriptionId, Entry>,
-    pub(super) feeds: HashMap<FeedName, Feed>,
-    pub(super) hosts: HashMap<Arc<str>, Host>,
+    pub(super) entries: HashMap<SubscriptionId, BookEntry>,
+    pub(super) feeds: HashMap<FeedName, FeedBook>,
+    pub(super) hosts: HashMap<Arc<str>, HostBook>,
     unverified: usize,
     /// Of the unverified those whose callback failed once already, by when they were asked for.
     tried: BTreeSet<(Time, SubscriptionId)>,
@@ -61,7 +61,7 @@ impl Inner {
     pub(super) fn make_room(
         &mut self,
         host: &Arc<str>,
-        settings: &Settings,
+        settings: &HubSettings,
         now: Time,
     ) -> Result<(), AskError> {
         let full = |what, limit| Err(AskError::Full { what, limit });
@@ -85,7 +85,7 @@ impl Inner {
     /// Drops the oldest request whose callback failed already; says whether there was one.
     fn evict(&mut self, now: Time) -> bool {
         // One that is being called stays: what is answered would be taken for a later request's.
-        let idle = |id| self.entries.get(&id).is_some_and(|entry: &Entry| !entry.busy);
+        let idle = |id| self.entries.get(&id).is_some_and(|entry: &BookEntry| !entry.busy);
         let Some((_, id)) = self.tried.iter().copied().find(|(_, id)| idle(*id)) else {
             return false;
         };
@@ -95,7 +95,7 @@ impl Inner {
 
     /// The registrations with the cloud of one callback that are asked for.
     pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
-        let of = |entry: &Entry| {
+        let of = |entry: &BookEntry| {
             let subscription = &entry.subscription;
             subscription.manner == Manner::RssCloud
                 && subscription.callback == *callback
@@ -145,7 +145,7 @@ impl Inner {
         let (id, host) = (subscription.id(), host_of(&subscription.callback));
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
         self.weigh(&host, &subscription, true);
-        let entry = Entry { subscription, host, serial: 0, due: None, busy: false };
+        let entry = BookEntry { subscription, host, serial: 0, due: None, busy: false };
         self.entries.insert(id, entry);
         self.schedule(id, now);
     }
@@ -179,7 +179,7 @@ impl Inner {
         &mut self,
         id: SubscriptionId,
         now: Time,
-        edit: impl FnOnce(&mut Entry) -> bool,
+        edit: impl FnOnce(&mut BookEntry) -> bool,
     ) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let (host, before) = (Arc::clone(&entry.host), entry.subscription.clone());

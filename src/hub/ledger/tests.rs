@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::model::EndpointId;
 use crate::store::MemoryStore;
-use crate::websub::{Heard, Intent, Push};
+use crate::websub::{Intent, Push, VerificationResult};
 
 const TOPIC: &str = "https://gate.example/feeds/news";
 
@@ -27,7 +27,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: HubSettings) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(MemoryStore::new(EndpointId::own("gate").unwrap(), clock));
         let ledger = Ledger::new(Arc::clone(&store) as Arc<dyn Store>, settings, Vec::new(), at(0));
@@ -37,7 +37,7 @@ impl Bench {
     fn ask(&self, callback: &str, now: i64) -> Result<(), AskError> {
         let callback = Url::parse(callback).unwrap();
         let request =
-            Request::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
+            HubRequest::Subscribe { topic: TOPIC.to_owned(), callback, lease: None, secret: None };
         self.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
     }
 
@@ -52,7 +52,7 @@ impl Bench {
     fn agree(&self, now: i64) {
         for (id, task) in self.begun(now) {
             assert_eq!(task.duty, Duty::Verify(Intent::Subscribe));
-            let agreed = |of: &mut Subscription| of.heard(Heard::Agreed, at(now));
+            let agreed = |of: &mut Subscription| of.heard(VerificationResult::Agreed, at(now));
             self.ledger.finish(id, Some(task.serial), at(now), agreed);
         }
     }
@@ -60,7 +60,7 @@ impl Bench {
 
 #[tokio::test]
 async fn what_is_settled_is_in_the_store_and_comes_back() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 0).unwrap();
     bench.agree(1);
     assert!(bench.ledger.is_dirty());
@@ -69,7 +69,7 @@ async fn what_is_settled_is_in_the_store_and_comes_back() {
     let kept = bench.store.subscriptions().await.unwrap();
     assert_eq!(kept, bench.ledger.list(None, 9));
     let store = Arc::clone(&bench.store) as Arc<dyn Store>;
-    let again = Ledger::new(store, Settings::default(), kept, at(2));
+    let again = Ledger::new(store, HubSettings::default(), kept, at(2));
     assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
     again.saw(&news(), tick(5), at(5));
     assert_eq!(again.due(at(5)).len(), 1);
@@ -78,7 +78,7 @@ async fn what_is_settled_is_in_the_store_and_comes_back() {
 
 #[tokio::test]
 async fn what_could_not_be_written_is_written_later_as_it_then_stands() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.store.close().await.unwrap();
     bench.ask("https://reader.example/a", 0).unwrap();
     assert!(bench.ledger.settle().await.is_err());
@@ -90,7 +90,7 @@ async fn what_could_not_be_written_is_written_later_as_it_then_stands() {
 
 #[test]
 fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     for number in 0..UNVERIFIED_PER_HOST {
         bench.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
     }
@@ -105,7 +105,7 @@ fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
 
 #[test]
 fn settings_limit_all_and_those_of_one_domain() {
-    let settings = Settings { subscriptions: 3, per_host: 2, ..Settings::default() };
+    let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
     let bench = Bench::new(settings);
     bench.ask("https://a.reader.example/1", 0).unwrap();
     bench.ask("https://b.reader.example/2", 0).unwrap();
@@ -114,26 +114,27 @@ fn settings_limit_all_and_those_of_one_domain() {
     assert!(bench.ask("https://third.example/", 0).is_err());
     bench.ask("https://a.reader.example/1", 1).unwrap();
     for (id, task) in bench.begun(2) {
-        let refuse = |of: &mut Subscription| of.heard(Heard::Refused("no".into()), at(2));
+        let refuse =
+            |of: &mut Subscription| of.heard(VerificationResult::Refused("no".into()), at(2));
         bench.ledger.finish(id, Some(task.serial), at(2), refuse);
     }
-    assert_eq!(bench.ledger.count(), Count::default());
+    assert_eq!(bench.ledger.count(), SubscriptionCount::default());
     assert!(bench.ledger.inner().hosts.is_empty() && bench.ledger.inner().feeds.is_empty());
     bench.ask("https://c.reader.example/3", 3).unwrap();
 }
 
 #[test]
 fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 0).unwrap();
     let (id, task) = bench.begun(1).remove(0);
     // Meanwhile the subscriber changes its mind.
     let callback = Url::parse("https://reader.example/a").unwrap();
     let (topic, lease) = (TOPIC.to_owned(), Some(600));
-    let request = Request::Subscribe { topic, callback, lease, secret: None };
+    let request = HubRequest::Subscribe { topic, callback, lease, secret: None };
     bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(2)).unwrap();
     assert!(bench.begun(2).is_empty(), "one call at a time");
-    let agreed = |of: &mut Subscription| of.heard(Heard::Agreed, at(3));
+    let agreed = |of: &mut Subscription| of.heard(VerificationResult::Agreed, at(3));
     bench.ledger.finish(id, Some(task.serial), at(3), agreed);
     assert_eq!(bench.ledger.count().active, 0);
     assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
@@ -141,10 +142,10 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
 
 #[test]
 fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     let end = |now| {
         let callback = Url::parse("https://reader.example/a").unwrap();
-        let request = Request::Unsubscribe { topic: TOPIC.to_owned(), callback };
+        let request = HubRequest::Unsubscribe { topic: TOPIC.to_owned(), callback };
         bench.ledger.ask(&news(), request, &AllowPrivate::No, tick(0), at(now))
     };
     bench.ask("https://reader.example/a", 0).unwrap();
@@ -157,14 +158,14 @@ fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
 
 #[test]
 fn when_all_room_is_taken_who_failed_once_gives_way() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     for number in 0..UNVERIFIED {
         bench.ask(&format!("https://reader{number}.example/"), 0).unwrap();
     }
     let full = bench.ask("https://late.example/", 1).unwrap_err();
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
     let (id, task) = bench.begun(1).remove(0);
-    let failed = Heard::Failed { why: "it hangs".to_owned(), after: None };
+    let failed = VerificationResult::Failed { why: "it hangs".to_owned(), after: None };
     let edit = |of: &mut Subscription| of.heard(failed, at(2));
     bench.ledger.finish(id, Some(task.serial), at(2), edit);
     bench.ask("https://late.example/", 3).unwrap();
@@ -175,7 +176,7 @@ fn when_all_room_is_taken_who_failed_once_gives_way() {
 
 #[test]
 fn a_denial_is_no_unverified_request() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     for number in 0..UNVERIFIED_PER_HOST {
         bench.ask(&format!("https://reader.example/{number}"), 0).unwrap();
     }
@@ -187,7 +188,7 @@ fn a_denial_is_no_unverified_request() {
 
 #[test]
 fn a_clock_that_is_set_back_delays_nobody() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 9000).unwrap();
     assert!(bench.ledger.due(at(8999)).is_empty());
     assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
@@ -195,7 +196,7 @@ fn a_clock_that_is_set_back_delays_nobody() {
 
 #[test]
 fn a_change_is_due_once_for_each_and_expired_ones_go() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.ask("https://a.example/", 0).unwrap();
     bench.ask("https://b.example/", 0).unwrap();
     bench.agree(1);
@@ -212,22 +213,22 @@ fn a_change_is_due_once_for_each_and_expired_ones_go() {
     assert!(bench.begun(5).is_empty());
     assert_eq!(bench.ledger.count().delivered, 2);
     let end = bench.ledger.next().unwrap();
-    assert_eq!(end, at(1).plus(Settings::default().leases.usual));
+    assert_eq!(end, at(1).plus(HubSettings::default().leases.usual));
     assert!(bench.ledger.due(end).is_empty());
     assert_eq!(
         (bench.ledger.count(), bench.ledger.next()),
-        (Count { delivered: 2, ..Count::default() }, None)
+        (SubscriptionCount { delivered: 2, ..SubscriptionCount::default() }, None)
     );
 }
 
 #[test]
 fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     bench.ask("https://a.example/", 0).unwrap();
     bench.agree(1);
     bench.ledger.saw(&news(), tick(3), at(3));
     let id = bench.ledger.due(at(3)).remove(0).id;
-    let end = at(1).plus(Settings::default().leases.usual);
+    let end = at(1).plus(HubSettings::default().leases.usual);
     assert!(bench.ledger.begin(id, end).is_none());
     assert_eq!(bench.ledger.count().active, 0);
 }
@@ -236,14 +237,14 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
 #[test]
 fn a_registration_with_the_cloud_is_one_question() {
     let callback = Url::parse("https://reader.example/told").unwrap();
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     let register = |topics: std::ops::Range<usize>, now| {
         for n in topics {
             let key = (format!("{TOPIC}{n}"), callback.clone());
             bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(now)).unwrap();
         }
     };
-    let answered = |task: &Task, heard: Heard, now| {
+    let answered = |task: &Task, heard: VerificationResult, now| {
         bench.ledger.finish_cloud(task, &heard, at(now));
         let id = task.subscription.id();
         bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(heard, at(now)));
@@ -253,16 +254,16 @@ fn a_registration_with_the_cloud_is_one_question() {
     assert_eq!(begun.len(), 1, "one challenge");
     register(0..10, 1);
     assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
-    answered(&begun[0].1, Heard::Agreed, 2);
+    answered(&begun[0].1, VerificationResult::Agreed, 2);
     assert_eq!(bench.ledger.count().active, 10);
     // A registration that is renewed is one question as well, and a no counts for all of it.
     register(0..10, 100);
     let begun = bench.begun(101);
     assert_eq!(begun.len(), 1);
-    answered(&begun[0].1, Heard::Refused("no".to_owned()), 102);
+    answered(&begun[0].1, VerificationResult::Refused("no".to_owned()), 102);
     assert_eq!(bench.begun(50_000).len(), 0);
     // One that cannot be asked is given up as a whole.
-    let bench = Bench::new(Settings::default());
+    let bench = Bench::new(HubSettings::default());
     for n in 0..10 {
         let key = (format!("{TOPIC}{n}"), callback.clone());
         bench.ledger.register(&news(), key, &AllowPrivate::No, tick(0), at(0)).unwrap();
@@ -271,7 +272,7 @@ fn a_registration_with_the_cloud_is_one_question() {
     for now in (0..20_000).step_by(10) {
         for (id, task) in bench.begun(now) {
             calls += 1;
-            let failed = Heard::Failed { why: "down".to_owned(), after: None };
+            let failed = VerificationResult::Failed { why: "down".to_owned(), after: None };
             bench.ledger.finish_cloud(&task, &failed, at(now));
             bench.ledger.finish(id, Some(task.serial), at(now), |of| of.heard(failed, at(now)));
         }

@@ -1,13 +1,13 @@
 //! Who is called, where many want to be.
 
 use super::super::budget::FIRST_VERIFICATIONS;
-use super::super::{Calling, Document, Hub, Parts, Settings};
+use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
 use crate::clock::ManualClock;
 use crate::fetch::{Call, CallRequest, Called};
 use crate::model::{EndpointId, FeedName, Tick};
 use crate::store::MemoryStore;
-use crate::websub::Request;
+use crate::websub::HubRequest;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ struct News;
 
 #[async_trait::async_trait]
 impl Topics for News {
-    async fn stands(&self, _: &str) -> Result<(), Absent> {
+    async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
         Ok(())
     }
 
-    async fn document(&self, _: &str) -> Result<Document, Absent> {
-        Ok(Document { headers: HeaderMap::new(), body: Bytes::from_static(b"news") })
+    async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
+        Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::from_static(b"news") })
     }
 }
 
@@ -55,7 +55,7 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
 
 async fn asks(hub: &Hub, callback: &str) {
     let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
-    let request = Request::Subscribe { topic, callback, lease: None, secret: None };
+    let request = HubRequest::Subscribe { topic, callback, lease: None, secret: None };
     hub.ask(&FeedName::new("news").unwrap(), request).await.unwrap();
 }
 
@@ -80,7 +80,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let seen = Seen::default();
         let call = reader(&seen, answers_strangers);
         let calling = Calling { call, allow_private: AllowPrivate::No };
-        let hub = Hub::open(Parts { store, clock, settings: Settings::default(), calling })
+        let hub = Hub::open(HubConfig { store, clock, settings: HubSettings::default(), calling })
             .await
             .unwrap();
         let cancel = CancellationToken::new();

@@ -7,16 +7,16 @@ use url::Url;
 
 /// What an address replied, after the redirects within the feed's own domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct ProbeReply {
     /// The address that was asked.
     pub asked: Url,
     /// What came of it.
-    pub end: End,
+    pub end: ProbeEnd,
 }
 
 /// How asking ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ProbeEnd {
     /// With a status that is no redirect, of this address.
     Status {
         /// The status.
@@ -32,16 +32,16 @@ pub enum End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replies {
     /// The reply of an item that the document lists.
-    pub listed: Reply,
+    pub listed: ProbeReply,
     /// The reply of an address that was made up; `None` where it was not asked.
-    pub made_up: Option<Reply>,
+    pub made_up: Option<ProbeReply>,
     /// The replies of missing items; `None` where one was not asked because of what came before.
-    pub items: Vec<(SyncId, Option<Reply>)>,
+    pub items: Vec<(SyncId, Option<ProbeReply>)>,
 }
 
 /// What a round says of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeVerdict {
     /// It is gone, by this status.
     Gone(u16),
     /// It is there, by this status.
@@ -51,34 +51,36 @@ pub enum Answer {
 }
 
 /// Whether a reply to HEAD calls for a GET, because HEAD itself may be what was refused.
-pub fn wants_get(reply: &Reply) -> bool {
+pub fn wants_get(reply: &ProbeReply) -> bool {
     match &reply.end {
-        End::Status { code, .. } => !matches!(code, 200..=299 | 404 | 410) && !is_refusal(reply),
-        End::Without(_) => false,
+        ProbeEnd::Status { code, .. } => {
+            !matches!(code, 200..=299 | 404 | 410) && !is_refusal(reply)
+        }
+        ProbeEnd::Without(_) => false,
     }
 }
 
 /// Whether the site asks to be left alone, so that the round ends.
-pub fn is_refusal(reply: &Reply) -> bool {
-    matches!(reply.end, End::Status { code: 429 | 503, .. })
+pub fn is_refusal(reply: &ProbeReply) -> bool {
+    matches!(reply.end, ProbeEnd::Status { code: 429 | 503, .. })
 }
 
 /// Whether the page of a listed item is there, as it must be for a 404 elsewhere to mean something.
-pub fn is_alive(reply: &Reply) -> bool {
-    matches!(&reply.end, End::Status { code: 200, at } if !is_front(at))
+pub fn is_alive(reply: &ProbeReply) -> bool {
+    matches!(&reply.end, ProbeEnd::Status { code: 200, at } if !is_front(at))
 }
 
 /// Whether a made-up address is answered as if there were something.
-pub fn is_echo(reply: &Reply) -> bool {
-    matches!(&reply.end, End::Status { code: 200, at } if is_same_page(&reply.asked, at))
+pub fn is_echo(reply: &ProbeReply) -> bool {
+    matches!(&reply.end, ProbeEnd::Status { code: 200, at } if is_same_page(&reply.asked, at))
 }
 
 /// What the replies say of each item.
-pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, Answer)> {
-    let answer = |(id, reply): &(SyncId, Option<Reply>)| {
+pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, ProbeVerdict)> {
+    let answer = |(id, reply): &(SyncId, Option<ProbeReply>)| {
         let answer = match reply {
             Some(reply) => one(snapshot, replies, reply),
-            None => Answer::Nothing(why_not_asked(replies)),
+            None => ProbeVerdict::Nothing(why_not_asked(replies)),
         };
         (id.clone(), answer)
     };
@@ -88,21 +90,21 @@ pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, Answer)> 
 /// What was heard, in words, an item each.
 pub fn heard(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
     let link = |id: &SyncId| snapshot.known.iter().find(|known| known.id == *id)?.link.clone();
-    let words = |(id, answer): &(SyncId, Answer)| {
+    let words = |(id, answer): &(SyncId, ProbeVerdict)| {
         let link = link(id).unwrap_or_else(|| id.to_string());
         match answer {
-            Answer::Gone(status) => format!("{link} is gone ({status})"),
-            Answer::There(status) => format!("{link} is there ({status})"),
-            Answer::Nothing(why) => bounded(format!("{link} says nothing: {why}")),
+            ProbeVerdict::Gone(status) => format!("{link} is gone ({status})"),
+            ProbeVerdict::There(status) => format!("{link} is there ({status})"),
+            ProbeVerdict::Nothing(why) => bounded(format!("{link} says nothing: {why}")),
         }
     };
     answers(snapshot, replies).iter().map(words).collect()
 }
 
-fn one(snapshot: &Snapshot, replies: &Replies, reply: &Reply) -> Answer {
+fn one(snapshot: &Snapshot, replies: &Replies, reply: &ProbeReply) -> ProbeVerdict {
     let (code, at) = match &reply.end {
-        End::Status { code, at } => (*code, at),
-        End::Without(why) => return Answer::Nothing(why.clone()),
+        ProbeEnd::Status { code, at } => (*code, at),
+        ProbeEnd::Without(why) => return ProbeVerdict::Nothing(why.clone()),
     };
     let is_same = is_same_page(&reply.asked, at);
     let elsewhere = if is_same {
@@ -115,30 +117,31 @@ fn one(snapshot: &Snapshot, replies: &Replies, reply: &Reply) -> Answer {
         None
     };
     match (code, elsewhere) {
-        (_, Some(elsewhere)) => Answer::Nothing(elsewhere.to_owned()),
-        (404 | 410, None) if is_alive(&replies.listed) => Answer::Gone(code),
-        (404 | 410, None) => Answer::Nothing(format!(
+        (_, Some(elsewhere)) => ProbeVerdict::Nothing(elsewhere.to_owned()),
+        (404 | 410, None) if is_alive(&replies.listed) => ProbeVerdict::Gone(code),
+        (404 | 410, None) => ProbeVerdict::Nothing(format!(
             "it answered {code}, but what the document lists {}",
             what(&replies.listed)
         )),
-        (200, None) if !is_same => Answer::Nothing(format!("it leads to another page, {at}")),
+        (200, None) if !is_same => ProbeVerdict::Nothing(format!("it leads to another page, {at}")),
         (200, None) => match &replies.made_up {
-            Some(made_up) if tells_apart(made_up) => Answer::There(code),
-            Some(made_up) => {
-                Answer::Nothing(format!("it answered 200, but a made-up address {}", what(made_up)))
-            }
-            None => Answer::Nothing("it answered 200, which was not compared".to_owned()),
+            Some(made_up) if tells_apart(made_up) => ProbeVerdict::There(code),
+            Some(made_up) => ProbeVerdict::Nothing(format!(
+                "it answered 200, but a made-up address {}",
+                what(made_up)
+            )),
+            None => ProbeVerdict::Nothing("it answered 200, which was not compared".to_owned()),
         },
-        _ => Answer::Nothing(format!("it answered {code}")),
+        _ => ProbeVerdict::Nothing(format!("it answered {code}")),
     }
 }
 
 /// Whether a site that answers a made-up address like this tells apart what is there from what is
 /// not.
-fn tells_apart(made_up: &Reply) -> bool {
+fn tells_apart(made_up: &ProbeReply) -> bool {
     match &made_up.end {
-        End::Status { code: 404 | 410, .. } => true,
-        End::Status { code: 200, .. } => !is_echo(made_up),
+        ProbeEnd::Status { code: 404 | 410, .. } => true,
+        ProbeEnd::Status { code: 200, .. } => !is_echo(made_up),
         _ => false,
     }
 }
@@ -155,11 +158,11 @@ fn why_not_asked(replies: &Replies) -> String {
     }
 }
 
-fn what(reply: &Reply) -> String {
+fn what(reply: &ProbeReply) -> String {
     match &reply.end {
-        End::Status { code: 200, at } if is_front(at) => "leads to the front page".to_owned(),
-        End::Status { code, .. } => format!("answers {code} too"),
-        End::Without(why) => format!("cannot be read ({why})"),
+        ProbeEnd::Status { code: 200, at } if is_front(at) => "leads to the front page".to_owned(),
+        ProbeEnd::Status { code, .. } => format!("answers {code} too"),
+        ProbeEnd::Without(why) => format!("cannot be read ({why})"),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::super::confirm::{self, Conclusion};
 use super::answer::bounded;
-use super::{APART, ASKED_MOST, Answer};
-use crate::model::{Absence, Deletions, Evidence, Heard, Probe, Time};
+use super::{APART, ASKED_MOST, ProbeVerdict};
+use crate::model::{Absence, Deletions, Evidence, Probe, ProbeAnswer, Time};
 use std::time::Duration;
 
 /// How often a document must have shown that an unplaced item is missing.
@@ -66,35 +66,35 @@ pub fn ripens_from(absence: &Absence, deletions: Deletions, now: Time) -> Time {
     }
 }
 
-fn heard(absence: &Absence, deletions: Deletions) -> Option<&Heard> {
+fn heard(absence: &Absence, deletions: Deletions) -> Option<&ProbeAnswer> {
     let probe = absence.probe.as_ref().filter(|_| deletions != Deletions::Off)?;
     probe.heard.as_ref()
 }
 
 /// Whether it was said twice, far enough apart.
-fn is_confirmed(heard: &Heard) -> bool {
+fn is_confirmed(heard: &ProbeAnswer) -> bool {
     heard.last.since(heard.first) >= APART
 }
 
 /// Whether a second answer is still to be had.
-fn is_awaited(absence: &Absence, heard: &Heard, now: Time) -> bool {
+fn is_awaited(absence: &Absence, heard: &ProbeAnswer, now: Time) -> bool {
     let asked = absence.probe.as_ref().map_or(0, |probe| probe.asked);
     asked < ASKED_MOST && now.since(heard.first) < PATIENCE
 }
 
 /// What is known after another answer.
-pub fn taken(before: Option<&Probe>, answer: Answer, now: Time) -> Probe {
+pub fn taken(before: Option<&Probe>, answer: ProbeVerdict, now: Time) -> Probe {
     let earlier = before.and_then(|probe| probe.heard);
     let (said, silence) = match answer {
-        Answer::Gone(status) => (Some((true, status)), None),
-        Answer::There(status) => (Some((false, status)), None),
-        Answer::Nothing(why) => (None, Some(bounded(why))),
+        ProbeVerdict::Gone(status) => (Some((true, status)), None),
+        ProbeVerdict::There(status) => (Some((false, status)), None),
+        ProbeVerdict::Nothing(why) => (None, Some(bounded(why))),
     };
     let heard = match said {
         Some((gone, status)) => {
             let agreeing = earlier.filter(|heard| heard.gone == gone);
             let first = agreeing.map_or(now, |heard| heard.first);
-            Some(Heard { gone, status, first, last: now })
+            Some(ProbeAnswer { gone, status, first, last: now })
         }
         None => earlier,
     };
@@ -130,8 +130,8 @@ mod tests {
         Time::from_unix(seconds)
     }
 
-    fn absence(evidence: Evidence, answers: &[(i64, Answer)]) -> Absence {
-        let taken = |probe: Option<Probe>, (when, answer): &(i64, Answer)| {
+    fn absence(evidence: Evidence, answers: &[(i64, ProbeVerdict)]) -> Absence {
+        let taken = |probe: Option<Probe>, (when, answer): &(i64, ProbeVerdict)| {
             Some(taken(probe.as_ref(), answer.clone(), at(*when)))
         };
         let probe = answers.iter().fold(None, taken);
@@ -154,7 +154,7 @@ mod tests {
     fn gone_confirms_a_hole_and_what_a_list_lacks_at_once() {
         for evidence in [Evidence::Hole, Evidence::Complete] {
             for status in [404, 410] {
-                let found = absence(evidence, &[(60, Answer::Gone(status))]);
+                let found = absence(evidence, &[(60, ProbeVerdict::Gone(status))]);
                 assert_eq!(of(&found, 1, 60), Conclusion::Delete);
             }
             assert_eq!(of(&absence(evidence, &[]), 1, 60), Conclusion::Wait);
@@ -163,16 +163,16 @@ mod tests {
 
     #[test]
     fn what_has_no_place_needs_two_answers_an_hour_apart() {
-        let once = absence(Evidence::Unplaced, &[(60, Answer::Gone(404))]);
+        let once = absence(Evidence::Unplaced, &[(60, ProbeVerdict::Gone(404))]);
         assert_eq!(of(&once, 5, 3 * HOUR), Conclusion::Wait, "the second answer is waited for");
         assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Retire, "but not for ever");
         assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
         assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), at(HOUR), "as without it");
 
-        let soon = [(60, Answer::Gone(404)), (60 + HOUR - 1, Answer::Gone(404))];
+        let soon = [(60, ProbeVerdict::Gone(404)), (60 + HOUR - 1, ProbeVerdict::Gone(404))];
         assert_eq!(of(&absence(Evidence::Unplaced, &soon), 5, 2 * HOUR), Conclusion::Wait);
 
-        let twice = [(60, Answer::Gone(404)), (60 + HOUR, Answer::Gone(410))];
+        let twice = [(60, ProbeVerdict::Gone(404)), (60 + HOUR, ProbeVerdict::Gone(410))];
         let twice = absence(Evidence::Unplaced, &twice);
         assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
         assert_eq!(of(&twice, 1, 60 + HOUR), Conclusion::Wait, "one document is not enough");
@@ -181,19 +181,20 @@ mod tests {
     /// What waits for the feed to show how it works is decided sooner by two answers.
     #[test]
     fn a_doubt_gives_way_to_two_answers() {
-        let doubtful = |answers: &[(i64, Answer)]| Absence {
+        let doubtful = |answers: &[(i64, ProbeVerdict)]| Absence {
             doubts: Doubts::from_bits(1),
             ..absence(Evidence::Unplaced, answers)
         };
-        let once = doubtful(&[(60, Answer::Gone(404))]);
+        let once = doubtful(&[(60, ProbeVerdict::Gone(404))]);
         assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
         assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Wait);
         let year = confirm::ripens(&once, Deletions::Safe);
         assert!(year > at(300 * 24 * HOUR));
         assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), year);
-        let twice = doubtful(&[(60, Answer::Gone(404)), (60 + HOUR, Answer::Gone(404))]);
+        let twice =
+            doubtful(&[(60, ProbeVerdict::Gone(404)), (60 + HOUR, ProbeVerdict::Gone(404))]);
         assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
-        let there = doubtful(&[(60, Answer::There(200))]);
+        let there = doubtful(&[(60, ProbeVerdict::There(200))]);
         assert_eq!(
             (of(&there, 5, 7 * HOUR), ripens(&there, Deletions::Safe)),
             (Conclusion::Wait, year)
@@ -202,21 +203,26 @@ mod tests {
 
     #[test]
     fn an_answer_between_that_says_nothing_takes_nothing_away() {
-        let silent = || Answer::Nothing("it answered 503".to_owned());
-        let answers = [(0, Answer::Gone(404)), (HOUR, silent()), (2 * HOUR, Answer::Gone(404))];
+        let silent = || ProbeVerdict::Nothing("it answered 503".to_owned());
+        let answers =
+            [(0, ProbeVerdict::Gone(404)), (HOUR, silent()), (2 * HOUR, ProbeVerdict::Gone(404))];
         let found = absence(Evidence::Unplaced, &answers);
         assert_eq!(of(&found, 2, 2 * HOUR), Conclusion::Delete);
         // One to the contrary does.
-        let answers = [(0, Answer::Gone(404)), (HOUR, Answer::There(200)), (2 * HOUR, silent())];
-        assert_eq!(of(&absence(Evidence::Unplaced, &answers), 2, 2 * HOUR), Conclusion::Retire);
         let answers =
-            [(0, Answer::There(200)), (HOUR, Answer::Gone(404)), (HOUR + 60, Answer::Gone(404))];
+            [(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::There(200)), (2 * HOUR, silent())];
+        assert_eq!(of(&absence(Evidence::Unplaced, &answers), 2, 2 * HOUR), Conclusion::Retire);
+        let answers = [
+            (0, ProbeVerdict::There(200)),
+            (HOUR, ProbeVerdict::Gone(404)),
+            (HOUR + 60, ProbeVerdict::Gone(404)),
+        ];
         assert_eq!(of(&absence(Evidence::Unplaced, &answers), 2, 2 * HOUR), Conclusion::Wait);
     }
 
     #[test]
     fn an_item_that_is_there_is_retired_in_its_time_and_not_deleted() {
-        let there = [(60, Answer::There(200))];
+        let there = [(60, ProbeVerdict::There(200))];
         let hole = absence(Evidence::Hole, &there);
         assert_eq!(of(&hole, 2, 2 * HOUR), Conclusion::Wait, "it may come back without a trace");
         assert_eq!(of(&hole, 3, 24 * HOUR), Conclusion::Retire);
@@ -231,7 +237,8 @@ mod tests {
         for evidence in
             [Evidence::Hole, Evidence::Complete, Evidence::Unplaced, Evidence::Aged, Evidence::Said]
         {
-            let silent = absence(evidence, &[(60, Answer::Nothing("it answered 500".to_owned()))]);
+            let silent =
+                absence(evidence, &[(60, ProbeVerdict::Nothing("it answered 500".to_owned()))]);
             for (observations, now) in [(1, 60), (3, HOUR), (3, 13 * HOUR), (3, 25 * HOUR)] {
                 let plain = of(&absence(evidence, &[]), observations, now);
                 assert_eq!(of(&silent, observations, now), plain, "{evidence:?} {now}");
@@ -242,29 +249,30 @@ mod tests {
     #[test]
     fn off_is_off_and_what_slid_off_is_not_asked_for() {
         for evidence in [Evidence::Hole, Evidence::Complete, Evidence::Unplaced] {
-            let gone = [(0, Answer::Gone(404)), (HOUR, Answer::Gone(404))];
+            let gone = [(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::Gone(404))];
             let found = absence(evidence, &gone);
             let concluded = conclude(&found, 9, Deletions::Off, at(48 * HOUR));
             assert_eq!(concluded, Conclusion::Retire);
         }
-        let aged = absence(Evidence::Aged, &[(0, Answer::Gone(404))]);
+        let aged = absence(Evidence::Aged, &[(0, ProbeVerdict::Gone(404))]);
         assert_eq!(of(&aged, 1, 60), Conclusion::Retire);
     }
 
     #[test]
     fn a_probe_is_told_with_address_status_and_time() {
-        let probe = |answers: &[(i64, Answer)]| absence(Evidence::Hole, answers).probe.unwrap();
+        let probe =
+            |answers: &[(i64, ProbeVerdict)]| absence(Evidence::Hole, answers).probe.unwrap();
         let link = Some("https://e.org/a");
-        let gone = probe(&[(0, Answer::Gone(404))]);
+        let gone = probe(&[(0, ProbeVerdict::Gone(404))]);
         let said = "its own address, https://e.org/a, answered 404 at 1970-01-01T00:00:00Z";
         assert_eq!(told(&gone, link), said);
-        let twice = probe(&[(0, Answer::Gone(404)), (HOUR, Answer::Gone(410))]);
+        let twice = probe(&[(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::Gone(410))]);
         let said = "its own address, https://e.org/a, answered 410 at 1970-01-01T00:00:00Z and \
                     1970-01-01T01:00:00Z";
         assert_eq!(told(&twice, link), said);
-        let silent = probe(&[(0, Answer::Nothing("it answered 503".to_owned()))]);
+        let silent = probe(&[(0, ProbeVerdict::Nothing("it answered 503".to_owned()))]);
         assert_eq!(told(&silent, None), "its own address says nothing: it answered 503");
-        let long = probe(&[(0, Answer::Nothing("ä".repeat(500)))]);
+        let long = probe(&[(0, ProbeVerdict::Nothing("ä".repeat(500)))]);
         assert!(long.silence.unwrap().len() <= Probe::SILENCE_LIMIT);
     }
 }

@@ -10,7 +10,7 @@ const PAGE_LIMIT: usize = 2048;
 /// none (an address of the Internet protocol, `localhost`, a name under no known suffix) it is the
 /// host alone. What a document calls its site widens nothing: a hostile one could name anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct ProbeScope {
     host: String,
     /// Whether hosts below it belong to it.
     is_domain: bool,
@@ -18,7 +18,7 @@ pub struct Scope {
     port: Option<u16>,
 }
 
-impl Scope {
+impl ProbeScope {
     /// The scope of a feed, by its configured address.
     pub fn of(feed_url: &str) -> Option<Self> {
         let url = Url::parse(feed_url.trim()).ok().filter(is_web)?;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn admits(feed: &str, page: &str) -> bool {
-        Scope::of(feed).unwrap().admits(&Url::parse(page).unwrap())
+        ProbeScope::of(feed).unwrap().admits(&Url::parse(page).unwrap())
     }
 
     #[test]
@@ -185,17 +185,17 @@ mod tests {
         ] {
             // The last but few are no addresses at all, which is as good.
             let read = Url::parse(page).ok();
-            let scope = Scope::of(feed).unwrap();
+            let scope = ProbeScope::of(feed).unwrap();
             assert!(!read.is_some_and(|url| scope.admits(&url)), "{feed} {page}");
         }
         for feed in ["file:///etc/passwd", "feed", ""] {
-            assert_eq!(Scope::of(feed), None, "{feed}");
+            assert_eq!(ProbeScope::of(feed), None, "{feed}");
         }
     }
 
     #[test]
     fn pages_that_say_nothing_of_an_item_are_not_asked() {
-        let scope = Scope::of("https://example.org/feed").unwrap();
+        let scope = ProbeScope::of("https://example.org/feed").unwrap();
         for link in ["https://example.org/a", "https://example.org/?p=7", " http://example.org/a/ "]
         {
             assert!(scope.page(link).is_some(), "{link}");

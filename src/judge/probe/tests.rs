@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::{
-    Absence, Count, Doubts, EndpointId, FeedState, Format, Heard, History, Noise, Stamp, Tick,
+    Absence, Count, Doubts, EndpointId, FeedState, Format, History, Noise, ProbeAnswer, Stamp, Tick,
 };
 
 const FEED: &str = "https://feeds.example.org/news.xml";
@@ -14,10 +14,10 @@ fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-fn known(name: &str, link: &str) -> Known {
+fn known(name: &str, link: &str) -> LedgerEntry {
     let stamp = Stamp::Both { when: at(0), by: EndpointId::own("here").unwrap() };
     let made = crate::sync::create(SyncId::new(name).unwrap(), (), stamp, None).winner;
-    Known {
+    LedgerEntry {
         id: made.id,
         native: name.to_owned(),
         native_shown: name.to_owned(),
@@ -36,7 +36,7 @@ fn known(name: &str, link: &str) -> Known {
         origin: crate::model::Origin::default(),
         first_seen: at(0),
         came: at(0),
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: Vec::new(),
         bytes: 0,
@@ -47,7 +47,7 @@ fn known(name: &str, link: &str) -> Known {
     }
 }
 
-fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> Known {
+fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> LedgerEntry {
     let absence = Absence {
         evidence,
         since: at(0),
@@ -57,11 +57,11 @@ fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> 
         seen: String::new(),
         probe,
     };
-    Known { absence: Some(absence), ..known(name, link) }
+    LedgerEntry { absence: Some(absence), ..known(name, link) }
 }
 
 /// A feed that lists one item, at `/listed`.
-fn snapshot(others: Vec<Known>) -> Snapshot {
+fn snapshot(others: Vec<LedgerEntry>) -> Snapshot {
     let listed = known("listed", "https://www.example.org/listed");
     let order = vec![listed.id.clone()];
     let mut known = others;
@@ -91,7 +91,7 @@ fn planned(options: &FeedOptions, snapshot: &Snapshot, now: i64, room: usize) ->
     })
 }
 
-fn hole(name: &str) -> Known {
+fn hole(name: &str) -> LedgerEntry {
     missing(name, &format!("https://www.example.org/{name}"), Evidence::Hole, None)
 }
 
@@ -120,7 +120,7 @@ fn only_evidence_that_an_answer_can_turn_is_asked_for() {
     let link = |name| format!("https://www.example.org/{name}");
     let all = all.map(|(name, evidence)| missing(name, &link(name), evidence, None));
     let mut retired = hole("f");
-    retired.standing = Standing::Retired { since: at(0) };
+    retired.standing = ItemStatus::Retired { since: at(0) };
     let feed = snapshot([all.to_vec(), vec![retired]].concat());
     assert_eq!(planned(&asking(), &feed, 0, 9), ["a", "b", "c"]);
     assert_eq!(planned(&asking(), &feed, 0, 2), ["a", "b"]);
@@ -146,7 +146,7 @@ fn no_other_domain_no_other_host_and_no_shared_page_is_asked() {
 
 #[test]
 fn what_was_asked_is_asked_again_after_a_while_and_not_for_ever() {
-    let heard = |gone| Some(Heard { gone, status: 404, first: at(0), last: at(0) });
+    let heard = |gone| Some(ProbeAnswer { gone, status: 404, first: at(0), last: at(0) });
     let again = |evidence, heard, now, asked| {
         let probe = Probe { asked, last: at(0), heard, silence: None };
         let item = missing("a", "https://www.example.org/a", evidence, Some(probe));
@@ -166,7 +166,7 @@ fn what_was_asked_is_asked_again_after_a_while_and_not_for_ever() {
 #[test]
 fn what_one_more_answer_decides_comes_first() {
     let link = |name: &str| format!("https://www.example.org/{name}");
-    let heard = Heard { gone: true, status: 404, first: at(0), last: at(0) };
+    let heard = ProbeAnswer { gone: true, status: 404, first: at(0), last: at(0) };
     let probe = Probe { asked: 1, last: at(0), heard: Some(heard), silence: None };
     let mut older = hole("z");
     older.absence.as_mut().unwrap().since = at(-60);
@@ -179,12 +179,12 @@ fn what_one_more_answer_decides_comes_first() {
     assert_eq!(planned(&asking(), &feed, 7200, 9), ["c", "z", "b", "a"]);
 }
 
-fn reply(asked: &str, code: u16) -> Reply {
-    Reply { asked: url(asked), end: End::Status { code, at: url(asked) } }
+fn reply(asked: &str, code: u16) -> ProbeReply {
+    ProbeReply { asked: url(asked), end: ProbeEnd::Status { code, at: url(asked) } }
 }
 
-fn led(asked: &str, code: u16, to: &str) -> Reply {
-    Reply { asked: url(asked), end: End::Status { code, at: url(to) } }
+fn led(asked: &str, code: u16, to: &str) -> ProbeReply {
+    ProbeReply { asked: url(asked), end: ProbeEnd::Status { code, at: url(to) } }
 }
 
 const LISTED: &str = "https://www.example.org/listed";
@@ -192,7 +192,11 @@ const PAGE: &str = "https://www.example.org/a";
 const MADE_UP: &str = "https://www.example.org/0123456789abcdef";
 
 /// What a reply about `/a` means beside those of a listed item and of a made-up address.
-fn meant(listed: Reply, made_up: Option<Reply>, page: Option<Reply>) -> Answer {
+fn meant(
+    listed: ProbeReply,
+    made_up: Option<ProbeReply>,
+    page: Option<ProbeReply>,
+) -> ProbeVerdict {
     let feed = snapshot(vec![hole("a"), known("b", "https://www.example.org/b")]);
     let items = vec![(SyncId::new("a").unwrap(), page)];
     let found = answers(&feed, &Replies { listed, made_up, items });
@@ -200,13 +204,13 @@ fn meant(listed: Reply, made_up: Option<Reply>, page: Option<Reply>) -> Answer {
 }
 
 /// The same on a site that works.
-fn on_a_good_site(page: Reply) -> Answer {
+fn on_a_good_site(page: ProbeReply) -> ProbeVerdict {
     meant(reply(LISTED, 200), Some(reply(MADE_UP, 404)), Some(page))
 }
 
-fn nothing(answer: &Answer) -> &str {
+fn nothing(answer: &ProbeVerdict) -> &str {
     match answer {
-        Answer::Nothing(why) => why,
+        ProbeVerdict::Nothing(why) => why,
         other => panic!("{other:?} was believed"),
     }
 }
@@ -214,16 +218,16 @@ fn nothing(answer: &Answer) -> &str {
 #[test]
 fn plain_answers_are_believed() {
     for code in [404, 410] {
-        assert_eq!(on_a_good_site(reply(PAGE, code)), Answer::Gone(code));
+        assert_eq!(on_a_good_site(reply(PAGE, code)), ProbeVerdict::Gone(code));
     }
-    assert_eq!(on_a_good_site(reply(PAGE, 200)), Answer::There(200));
+    assert_eq!(on_a_good_site(reply(PAGE, 200)), ProbeVerdict::There(200));
     // Within the domain, a redirect to the same page is plain too.
     for to in ["http://example.org/a", "https://m.example.org/A/", "https://www.example.org/a"] {
-        assert_eq!(on_a_good_site(led(PAGE, 200, to)), Answer::There(200), "{to}");
-        assert_eq!(on_a_good_site(led(PAGE, 410, to)), Answer::Gone(410), "{to}");
+        assert_eq!(on_a_good_site(led(PAGE, 200, to)), ProbeVerdict::There(200), "{to}");
+        assert_eq!(on_a_good_site(led(PAGE, 410, to)), ProbeVerdict::Gone(410), "{to}");
     }
     let moved = led(PAGE, 404, "https://www.example.org/not-found");
-    assert_eq!(on_a_good_site(moved), Answer::Gone(404));
+    assert_eq!(on_a_good_site(moved), ProbeVerdict::Gone(404));
 }
 
 #[test]
@@ -232,7 +236,8 @@ fn anything_else_says_nothing() {
         let answer = on_a_good_site(reply(PAGE, code));
         assert_eq!(nothing(&answer), format!("it answered {code}"));
     }
-    let silent = Reply { asked: url(PAGE), end: End::Without("no connection".to_owned()) };
+    let silent =
+        ProbeReply { asked: url(PAGE), end: ProbeEnd::Without("no connection".to_owned()) };
     assert_eq!(nothing(&on_a_good_site(silent)), "no connection");
 }
 
@@ -257,7 +262,8 @@ fn a_wall_of_404s_confirms_nothing() {
     let front = led(LISTED, 200, "https://www.example.org/");
     let answer = meant(front, Some(reply(MADE_UP, 404)), Some(reply(PAGE, 404)));
     assert!(nothing(&answer).ends_with("leads to the front page"), "{answer:?}");
-    let away = Reply { asked: url(LISTED), end: End::Without("no connection".to_owned()) };
+    let away =
+        ProbeReply { asked: url(LISTED), end: ProbeEnd::Without("no connection".to_owned()) };
     let answer = meant(away, None, None);
     assert!(nothing(&answer).ends_with("cannot be read (no connection)"), "{answer:?}");
 }
@@ -269,15 +275,16 @@ fn a_site_that_answers_200_to_everything_refutes_nothing() {
         let answer = meant(reply(LISTED, 200), Some(echo), there());
         assert!(nothing(&answer).contains("but a made-up address"), "{answer:?}");
     }
-    let silent = Reply { asked: url(MADE_UP), end: End::Without("no connection".to_owned()) };
+    let silent =
+        ProbeReply { asked: url(MADE_UP), end: ProbeEnd::Without("no connection".to_owned()) };
     nothing(&meant(reply(LISTED, 200), Some(silent), there()));
     nothing(&meant(reply(LISTED, 200), None, there()));
     // One that sends strange addresses to its front page tells them apart.
     let led = led(MADE_UP, 200, "https://www.example.org/");
-    assert_eq!(meant(reply(LISTED, 200), Some(led), there()), Answer::There(200));
+    assert_eq!(meant(reply(LISTED, 200), Some(led), there()), ProbeVerdict::There(200));
     // A 404 beside a soft 404 is a strong one.
     let strong = meant(reply(LISTED, 200), Some(reply(MADE_UP, 200)), Some(reply(PAGE, 404)));
-    assert_eq!(strong, Answer::Gone(404));
+    assert_eq!(strong, ProbeVerdict::Gone(404));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::sync::{Draft, value};
 use super::tag::{Markup, Missing, Read, TORN, read};
 use super::{
-    HEAD, OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, Sharing, quoted,
+    HEAD, OpmlError, OpmlLimits, OpmlSharing, Outline, OutlineKind, OutlineList, Problem, quoted,
 };
 use crate::parse::sse::SseDialect;
 use crate::xml;
@@ -274,7 +274,7 @@ impl<'a> Builder<'a> {
                 let value = |name| value(&attributes, name).map(str::to_owned);
                 let version = value("version").unwrap_or_default();
                 let (since, until) = (value("since"), value("until"));
-                self.list.sharing = Some(Sharing { version, since, until, complete: None });
+                self.list.sharing = Some(OpmlSharing { version, since, until, complete: None });
             }
             ("related", None) => {
                 if let Some(sharing) = &mut self.list.sharing

@@ -11,20 +11,20 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-fn place(name: &str) -> Option<Place> {
-    Some(Place { document: DOCUMENT.to_owned(), id: id(name) })
+fn place(name: &str) -> Option<SupAnnouncement> {
+    Some(SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) })
 }
 
 /// Feeds that share a document, and the time.
 struct Bench {
-    announced: Announced,
+    announced: SupPolls,
     now: Instant,
     updated: i64,
 }
 
 impl Bench {
     fn new(feeds: &[&str]) -> Self {
-        let mut bench = Self { announced: Announced::default(), now: Instant::now(), updated: 0 };
+        let mut bench = Self { announced: SupPolls::default(), now: Instant::now(), updated: 0 };
         for name in feeds {
             bench.announced.attach(&feed(name), place(name), bench.now);
         }
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     /// The document is asked for, and this comes of it.
-    fn look(&mut self, result: Result<Option<Told>, SupError>) -> Vec<Wanted> {
+    fn look(&mut self, result: Result<Option<Told>, SupError>) -> Vec<AnnouncedFeed> {
         self.now = self.announced.wake_at().unwrap().max(self.now);
         let (address, Begun(look)) = self.announced.take_due(self.now).unwrap();
         self.now += Duration::from_secs(1);
@@ -166,7 +166,7 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     bench.announced.attach(&feed("b"), None, bench.now);
     assert_eq!(bench.announced.wake_at(), None);
     for n in 0..=MAX_DOCUMENTS {
-        let place = Place { document: format!("http://a.example/{n}"), id: id("x") };
+        let place = SupAnnouncement { document: format!("http://a.example/{n}"), id: id("x") };
         bench.announced.attach(&feed(&format!("f{n}")), Some(place), bench.now);
     }
     assert_eq!(bench.announced.sources.len(), MAX_DOCUMENTS);
@@ -257,9 +257,9 @@ async fn only_ids_that_matter_are_remembered() {
     let fetch = Fetch::new(tower::service_fn(move |request: crate::fetch::FetchRequest| {
         let (bytes, content_type) = (text.clone().into(), None);
         let prints = crate::record::BodyPrints { wire: 1, body: 1 };
-        let document = crate::fetch::Document { bytes, content_type, prints, delta: false };
+        let document = crate::fetch::FetchedDocument { bytes, content_type, prints, delta: false };
         std::future::ready(Ok(crate::fetch::Fetched {
-            answer: crate::fetch::Answer::Document(document),
+            answer: crate::fetch::FetchAnswer::Document(document),
             status: 200,
             validators: crate::fetch::Validators::default(),
             freshness: None,
@@ -268,7 +268,7 @@ async fn only_ids_that_matter_are_remembered() {
             wire_bytes: 1,
             notes: Vec::new(),
             announced: None,
-            links: crate::websub::Links::default(),
+            links: crate::websub::HubLinks::default(),
         }))
     }));
     let told = look.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();

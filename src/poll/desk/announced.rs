@@ -1,11 +1,11 @@
 //! SUP documents: when they are asked for, and what is polled because of what they tell.
 
-use super::{Desk, Feed, Running};
+use super::{PollScheduler, RunningErrand, ScheduledFeed};
 use crate::model::{EventKind, FeedName, Time};
-use crate::poll::announced::{Looked, Wanted};
-use crate::poll::report::Outcome;
-use crate::poll::round::Found;
-use crate::poll::schedule::{Herald, Next, phase};
+use crate::poll::announced::{AnnouncedFeed, Looked};
+use crate::poll::report::PollEnding;
+use crate::poll::round::PollResult;
+use crate::poll::schedule::{PushSource, ScheduledPoll, phase};
 use crate::websub::subscriber::Polled;
 use std::time::Duration;
 use tokio::task::{Id, JoinError};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// What a feed's SUP document and its hub have to do with its polls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hearing {
+pub(super) struct PushTriggers {
     /// It was listed, and no poll has begun since.
     pub(super) listed: bool,
     /// Its last poll was one after which every change is listed.
@@ -41,11 +41,11 @@ pub(super) struct Hearing {
 /// usual periods list a change within an hour.
 const TOLD_LATER: Duration = Duration::from_secs(3600);
 
-impl Hearing {
+impl PushTriggers {
     /// Notes of a poll whether what was told of is still to be found. A document that lists what a push
     /// has told of before, and the other way round, tells of nothing more.
-    fn weigh(&mut self, running: &Running, found: &Found, changed: bool) {
-        let is_new = found.outcome == Outcome::Changed;
+    fn weigh(&mut self, running: &RunningErrand, found: &PollResult, changed: bool) {
+        let is_new = found.outcome == PollEnding::Changed;
         let lacks = |told: bool, before: &mut Option<Time>| {
             let known = if told { before.take() } else { *before };
             if is_new && !told {
@@ -65,7 +65,7 @@ impl Hearing {
     }
 }
 
-impl Desk {
+impl PollScheduler {
     /// Asks for the SUP documents that are due.
     pub(super) fn look_at_documents(&mut self) {
         while let Some((address, begun)) = self.announced.take_due(Instant::now()) {
@@ -108,7 +108,7 @@ impl Desk {
 
     /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
     /// more.
-    pub(super) fn want(&mut self, wanted: &Wanted) {
+    pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
         let Some(feed) = self.feeds.get_mut(&wanted.feed) else { return };
         feed.hearing.covered &= wanted.listed;
         feed.hearing.listed |= wanted.listed;
@@ -139,7 +139,7 @@ impl Desk {
         let earliest = feed.hearing.polled.map_or(now, |polled| polled.plus(pause));
         let at = earliest.max(now.plus(spread));
         if feed.due.is_none_or(|due| due > at) {
-            self.schedule(name, Next { at, reason: reason.to_owned() });
+            self.schedule(name, ScheduledPoll { at, reason: reason.to_owned() });
         }
     }
 
@@ -148,9 +148,9 @@ impl Desk {
     pub(super) fn heard(
         &mut self,
         name: &FeedName,
-        found: &Found,
-        running: &Running,
-    ) -> Option<Herald> {
+        found: &PollResult,
+        running: &RunningErrand,
+    ) -> Option<PushSource> {
         if let Some(place) = &found.announced {
             self.announced.attach(name, place.clone(), Instant::now());
         }
@@ -173,9 +173,9 @@ impl Desk {
         let by_hub = self.heard_of_hub(name, found, running.at, polled);
         // Where both do, the hub is sooner.
         if by_hub {
-            return Some(Herald::Hub);
+            return Some(PushSource::Hub);
         }
-        covered.then_some(Herald::Sup)
+        covered.then_some(PushSource::Sup)
     }
 }
 
@@ -183,9 +183,14 @@ impl Desk {
 /// cache may stand before the new one for a minute.
 const RETRY_AFTER: Duration = Duration::from_secs(90);
 
-impl Feed {
+impl ScheduledFeed {
     /// The poll that its SUP document or its hub makes of the one that was planned after a success.
-    pub(super) fn replan(&mut self, planned: Next, least: Duration, now: Time) -> Next {
+    pub(super) fn replan(
+        &mut self,
+        planned: ScheduledPoll,
+        least: Duration,
+        now: Time,
+    ) -> ScheduledPoll {
         let polled = self.hearing.polled.unwrap_or(now);
         let (at, reason) = if self.hearing.pushed {
             let pause = self.push_pause(least);
@@ -203,6 +208,6 @@ impl Feed {
         } else {
             return planned;
         };
-        if at < planned.at { Next { at, reason: reason.to_owned() } } else { planned }
+        if at < planned.at { ScheduledPoll { at, reason: reason.to_owned() } } else { planned }
     }
 }

@@ -1,33 +1,33 @@
 //! What the polling task is told while it runs.
 
-use super::{Desk, Feed, MAX_ASKED_FOR, MAX_WAITING, Reply};
-use crate::fetch::{Blame, Services};
+use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, ScheduledFeed};
+use crate::fetch::{FetchBlame, Services};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::poll::PollSettings;
 use crate::poll::error::PollError;
 use crate::poll::memory::Memory;
-use crate::poll::poller::Command;
-use crate::poll::round::Bench;
-use crate::poll::schedule::{Next, phase};
+use crate::poll::poller::PollCommand;
+use crate::poll::round::PollContext;
+use crate::poll::schedule::{ScheduledPoll, phase};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-impl Desk {
-    pub(super) fn obey(&mut self, command: Command) {
+impl PollScheduler {
+    pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
-            Command::Put(record, reply) => self.put(record, reply),
-            Command::Remove(name, reply) => self.remove(&name, reply),
-            Command::PollNow(name, reply) => self.poll_now(&name, reply),
-            Command::Walk(name, order, reply) => {
+            PollCommand::Put(record, reply) => self.put(record, reply),
+            PollCommand::Remove(name, reply) => self.remove(&name, reply),
+            PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
+            PollCommand::Walk(name, order, reply) => {
                 // Who asked may have gone away.
                 let _ = reply.send(self.order_walk(&name, order));
             }
-            Command::Called(token, said, reply) => {
+            PollCommand::Called(token, said, reply) => {
                 let _ = reply.send(self.called(&token, &said));
             }
-            Command::Pushed(token) => self.pushed(&token),
-            Command::Reconfigure(parts) => {
+            PollCommand::Pushed(token) => self.pushed(&token),
+            PollCommand::Reconfigure(parts) => {
                 let (settings, services) = *parts;
                 self.reconfigure(settings, services);
             }
@@ -41,7 +41,7 @@ impl Desk {
         }
         let now = self.clock.now();
         if self.bench.attempts.lift(&name) {
-            self.schedule(&name, Next { at: now, reason: "it was put again".to_owned() });
+            self.schedule(&name, ScheduledPoll { at: now, reason: "it was put again".to_owned() });
         }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
@@ -77,7 +77,7 @@ impl Desk {
 
     fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
         match self.feeds.get_mut(name) {
-            Some(Feed { running: Some(running), leaving, left, .. }) => {
+            Some(ScheduledFeed { running: Some(running), leaving, left, .. }) => {
                 running.cancel.cancel();
                 *leaving = true;
                 left.push(reply);
@@ -89,7 +89,7 @@ impl Desk {
         }
     }
 
-    fn poll_now(&mut self, name: &FeedName, reply: Reply) {
+    fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
@@ -117,8 +117,13 @@ impl Desk {
         self.polite.set_at_once(self.settings.at_once);
         let Services { fetch, ask, call } = services;
         let allow_private = self.settings.allow_private.clone();
-        self.bench =
-            Arc::new(Bench { fetch, ask, call, allow_private, ..Bench::clone(&self.bench) });
+        self.bench = Arc::new(PollContext {
+            fetch,
+            ask,
+            call,
+            allow_private,
+            ..PollContext::clone(&self.bench)
+        });
         self.rearrange_lines();
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
@@ -131,12 +136,12 @@ impl Desk {
     /// say, may be allowed now.
     fn try_what_was_mended(&mut self, name: &FeedName) {
         let mendable = self.board.look(name, |status| {
-            status.failure.as_ref().is_some_and(|failure| failure.blame == Blame::Operator)
+            status.failure.as_ref().is_some_and(|failure| failure.blame == FetchBlame::Operator)
         });
         let waits = self.feeds.get(name).is_some_and(|feed| feed.due.is_some());
         if mendable && waits {
             let reason = "its last failure was one of configuration, which was read again";
-            self.schedule(name, Next { at: self.clock.now(), reason: reason.to_owned() });
+            self.schedule(name, ScheduledPoll { at: self.clock.now(), reason: reason.to_owned() });
         }
     }
 
@@ -147,7 +152,10 @@ impl Desk {
         let max = self.settings.bounds(&feed.record.options).max();
         if feed.due.is_some_and(|due| due > now.plus(max)) {
             let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));
-            self.schedule(name, Next { at, reason: "the longest interval was lowered".into() });
+            self.schedule(
+                name,
+                ScheduledPoll { at, reason: "the longest interval was lowered".into() },
+            );
         }
     }
 }

@@ -3,13 +3,13 @@
 
 use super::hub::Subscribing;
 use super::walks::Walking;
-use super::{Desk, Feed, Probing};
+use super::{PollScheduler, Probing, ScheduledFeed};
 use crate::fetch::PauseRequest;
 use crate::model::{FeedName, PollState, Time};
 use crate::poll::PollSettings;
-use crate::poll::politeness::{Dispatch, Errand, Host};
-use crate::poll::report::ProbeNote;
-use crate::poll::schedule::{Next, words};
+use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
+use crate::poll::report::FinishedProbe;
+use crate::poll::schedule::{ScheduledPoll, words};
 use crate::websub::subscriber;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use tokio::time::Instant;
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
 const MARGIN: Duration = Duration::from_secs(1);
 
-impl Feed {
+impl ScheduledFeed {
     /// The host that an errand of this feed goes to.
-    fn host_of(&self, errand: &Errand, settings: &PollSettings) -> Option<Host> {
+    fn host_of(&self, errand: &Errand, settings: &PollSettings) -> Option<PoliteHost> {
         let address = match errand {
             Errand::Poll(_) => {
                 let poll = self.memory.as_ref().map(|memory| &memory.poll);
@@ -40,7 +40,7 @@ impl Feed {
     }
 
     /// Takes note of the host in whose line an errand stands.
-    fn stands_at(&mut self, errand: &Errand, host: &Host) {
+    fn stands_at(&mut self, errand: &Errand, host: &PoliteHost) {
         let place = match errand {
             Errand::Poll(_) => Some(&mut self.host),
             Errand::Walk(_) => match &mut self.walking {
@@ -68,7 +68,7 @@ pub(super) fn read_from(poll: &PollState) -> Option<&str> {
     poll.answered_by.as_deref().filter(|_| poll.failures == 0)
 }
 
-impl Desk {
+impl PollScheduler {
     /// Runs what has its turn, and puts off what must wait for the end of its host's pause.
     pub(super) fn run_errands(&mut self, now: Time, instant: Instant) {
         while let Some(dispatch) = self.polite.next(instant) {
@@ -91,7 +91,7 @@ impl Desk {
                 feed.in_line = false;
                 let reason =
                     "its host asked for a pause in answer to another request (Retry-After)";
-                self.schedule(name, Next { at, reason: reason.to_owned() });
+                self.schedule(name, ScheduledPoll { at, reason: reason.to_owned() });
             }
             Errand::Walk(_) => {
                 let note = "it waits, because the host asked for a pause (Retry-After)";
@@ -129,7 +129,7 @@ impl Desk {
             status.probing = false;
             if let Some(said) = said {
                 let (requests, counts) = (0, BTreeMap::new());
-                status.add_probe(ProbeNote { at, requests, said: vec![said], counts });
+                status.add_probe(FinishedProbe { at, requests, said: vec![said], counts });
             }
         });
     }
@@ -142,7 +142,8 @@ impl Desk {
         // A round of asking for missing items is more than one request.
         for (name, host) in self.probe_names.values() {
             if self.polite.paused(host, now).is_some()
-                && let Some(Feed { probing: Probing::Asks(_, cancel), .. }) = self.feeds.get(name)
+                && let Some(ScheduledFeed { probing: Probing::Asks(_, cancel), .. }) =
+                    self.feeds.get(name)
             {
                 cancel.cancel();
             }

@@ -1,17 +1,17 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::{Desk, Feed};
+use super::{PollScheduler, ScheduledFeed};
 use crate::fetch::read_url;
 use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
 use crate::poll::PollSettings;
-use crate::poll::announced::Wanted;
+use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
-use crate::poll::politeness::{Errand, Host};
-use crate::poll::report::HubNote;
-use crate::poll::round::Found;
+use crate::poll::politeness::{Errand, PoliteHost};
+use crate::poll::report::HubReport;
+use crate::poll::round::PollResult;
 use crate::poll::subscribe::{self, Failed};
-use crate::websub::subscriber::{self, Polled, Reply, Requests};
+use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
 use crate::websub::{Discovery, Intent, Verification};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) enum Subscribing {
     /// It is due at that time.
     Due(Time),
     /// It stands in the line of a host.
-    Waits(Host),
+    Waits(PoliteHost),
     /// It is being made.
     Asks(Id, CancellationToken),
 }
@@ -46,7 +46,7 @@ pub(super) struct Leaving {
 /// What became of a request to a hub; `None`: nobody waits for that.
 pub(super) type HubAsked = Option<Result<(), Failed>>;
 
-impl Desk {
+impl PollScheduler {
     /// Takes over the subscription of a feed that polling begins with.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
@@ -132,13 +132,13 @@ impl Desk {
         if feed.hearing.by_hub && !feed.subscription.as_ref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
-            self.want(&Wanted { feed: name.clone(), listed: false, reason });
+            self.want(&AnnouncedFeed { feed: name.clone(), listed: false, reason });
         }
     }
 
     fn plan_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let note = feed.subscription.clone().map(HubNote::of);
+        let note = feed.subscription.clone().map(HubReport::of);
         if let (Some(subscription), Subscribing::Not | Subscribing::Due(_)) =
             (&feed.subscription, &feed.subscribing)
         {
@@ -257,13 +257,13 @@ impl Desk {
         }
         let reply = subscriber::called(subscription, said, now);
         match reply {
-            Reply::Unasked => None,
-            Reply::Noted => {
+            CallbackReply::Unasked => None,
+            CallbackReply::Noted => {
                 tracing::info!(feed = %name, note = subscription.note, "a hub said no");
                 self.hub_changed(&name);
                 Some(String::new())
             }
-            Reply::Confirmed(challenge) => {
+            CallbackReply::Confirmed(challenge) => {
                 let hub = shown(subscription.address());
                 tracing::debug!(feed = %name, hub = hub.text(), "a hub delivers");
                 self.hub_changed(&name);
@@ -273,7 +273,7 @@ impl Desk {
     }
 
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
-    /// after its last poll than [`Feed::push_pause`].
+    /// after its last poll than [`ScheduledFeed::push_pause`].
     pub(super) fn pushed(&mut self, token: &str) {
         let Some(callback) = self.callbacks.of(token) else { return };
         callback.told();
@@ -296,7 +296,7 @@ impl Desk {
     pub(super) fn heard_of_hub(
         &mut self,
         name: &FeedName,
-        found: &Found,
+        found: &PollResult,
         begun: Time,
         poll: Polled,
     ) -> bool {
@@ -327,7 +327,7 @@ impl Desk {
 
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
-        let is_beyond = |feed: &Feed| {
+        let is_beyond = |feed: &ScheduledFeed| {
             let hub = feed.subscription.as_ref().map(HubSubscription::address);
             hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
         };
@@ -390,7 +390,7 @@ impl Desk {
 /// How soon after a poll a feed may be polled again because of a push.
 pub const PUSH_PAUSE: Duration = Duration::from_secs(5);
 
-impl Feed {
+impl ScheduledFeed {
     /// How soon after its last poll it may be polled because of a push: it doubles with each push
     /// after which nothing was new, up to the shortest interval of its schedule.
     pub(super) fn push_pause(&self, least: Duration) -> Duration {

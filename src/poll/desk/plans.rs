@@ -1,18 +1,18 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
-use super::{Desk, START_STEP};
+use super::{PollScheduler, START_STEP};
 use crate::model::{FeedName, FeedStanding, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::resume::NOTE_EVERY;
-use crate::poll::schedule::{Next, phase};
+use crate::poll::schedule::{ScheduledPoll, phase};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-impl Desk {
+impl PollScheduler {
     /// Takes over what the store knows. A feed whose time has not come waits for it; what is due is
     /// spread.
     pub(in crate::poll) async fn load(&mut self) -> Result<(), RoundError> {
@@ -44,7 +44,7 @@ impl Desk {
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
             let next = memory.resume(&record.name, bounds, pending, (alive, now));
-            let mut next = next.unwrap_or_else(|| Next {
+            let mut next = next.unwrap_or_else(|| ScheduledPoll {
                 // The pause that was asked for, of a store of an earlier version.
                 at: memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max())),
                 reason: "polling has just begun".to_owned(),

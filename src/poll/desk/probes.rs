@@ -1,18 +1,18 @@
 //! Rounds that ask for missing items: they wait in their host's line like polls.
 
-use super::{Desk, Probing};
+use super::{PollScheduler, Probing};
 use crate::judge::probe::ProbePlan;
 use crate::model::FeedName;
 use crate::poll::allowance::FEED_ASKS_PER_HOUR;
 use crate::poll::error::RoundError;
 use crate::poll::politeness::Errand;
-use crate::poll::probe::{self, Probed};
-use crate::poll::report::ProbeNote;
+use crate::poll::probe::{self, ProbeResult};
+use crate::poll::report::FinishedProbe;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
-impl Desk {
+impl PollScheduler {
     /// How many items of a feed may be asked about after its next poll.
     pub(super) fn room_to_ask(&mut self, name: &FeedName) -> usize {
         let now = self.clock.now();
@@ -63,7 +63,7 @@ impl Desk {
 
     pub(super) fn finish_probe(
         &mut self,
-        done: Result<(Id, Result<Probed, RoundError>), JoinError>,
+        done: Result<(Id, Result<ProbeResult, RoundError>), JoinError>,
     ) {
         let (id, result) = match done {
             Ok(done) => done,
@@ -78,7 +78,7 @@ impl Desk {
             return;
         }
         feed.probing = Probing::Not;
-        if let Ok(Probed { refused: true, .. }) = &result {
+        if let Ok(ProbeResult { refused: true, .. }) = &result {
             feed.asked.exhaust(FEED_ASKS_PER_HOUR, now);
             self.hosts_asked.exhaust(host.name(), now);
         }
@@ -95,7 +95,7 @@ impl Desk {
         match result {
             Ok(probed) => self.board.change(&name, |status| {
                 status.probing = false;
-                status.add_probe(ProbeNote::of(probed));
+                status.add_probe(FinishedProbe::of(probed));
             }),
             Err(_) => self.note_unasked(&name, self.polite.paused(&host, Instant::now()), now),
         }

@@ -1,23 +1,23 @@
 //! Rounds: their beginning, and what is done when one is over.
 
 use super::hosts::read_from;
-use super::{Desk, Done, Reply, Running};
-use crate::fetch::{Blame, Retry};
+use super::{CommandReply, Done, PollScheduler, RunningErrand};
+use crate::fetch::{FetchBlame, Retry};
 use crate::model::{FeedName, FeedRecord, HostPause, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::probe;
-use crate::poll::report::{DocumentNote, Failure, Outcome, PollNote, PollReport};
-use crate::poll::round::{Found, round};
-use crate::poll::schedule::{After, Next};
+use crate::poll::report::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
+use crate::poll::round::{PollResult, round};
+use crate::poll::schedule::{LastResult, ScheduledPoll};
 use std::sync::Arc;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
-impl Desk {
+impl PollScheduler {
     /// Begins a round: in turn, or for callers.
-    pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<Reply>) {
+    pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<CommandReply>) {
         let at = self.clock.now();
         let room = self.room_to_ask(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
@@ -34,14 +34,21 @@ impl Desk {
         let task = self.rounds.spawn(async move {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
             let mut plan = None;
-            if room > 0 && result.as_ref().is_ok_and(Found::has_missing) {
+            if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = probe::plan(&bench, &record, room).await;
             }
             Done { memory, result, plan }
         });
         self.names.insert(task.id(), name.clone());
-        feed.running =
-            Some(Running { cancel, answers, in_turn, at, since: Instant::now(), listed, pushed });
+        feed.running = Some(RunningErrand {
+            cancel,
+            answers,
+            in_turn,
+            at,
+            since: Instant::now(),
+            listed,
+            pushed,
+        });
         self.board.change(name, |status| {
             status.in_flight = true;
             status.next = None;
@@ -73,7 +80,7 @@ impl Desk {
     }
 
     /// Remembers and reports a round that is over.
-    fn conclude(&mut self, name: &FeedName, running: Running, done: Done, now: Time) {
+    fn conclude(&mut self, name: &FeedName, running: RunningErrand, done: Done, now: Time) {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
@@ -83,7 +90,10 @@ impl Desk {
             feed.hearing.listed |= running.listed;
             feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, Next { at: now, reason: "its last poll was given up".into() });
+            self.schedule(
+                name,
+                ScheduledPoll { at: now, reason: "its last poll was given up".into() },
+            );
             return;
         }
         let failed_before = memory.poll.failures;
@@ -93,8 +103,8 @@ impl Desk {
             Ok(found) => {
                 memory.succeeded();
                 let after = match heard {
-                    Some(by) => After::Announced(by, found.look_again),
-                    None => After::Read(found.look_again),
+                    Some(by) => LastResult::Announced(by, found.look_again),
+                    None => LastResult::Read(found.look_again),
                 };
                 let planned = memory.plan(name, bounds, now).next(after, now);
                 feed.replan(planned, bounds.min(), now)
@@ -109,11 +119,14 @@ impl Desk {
                 }
                 let failures = memory.poll.failures;
                 let after = match error.retry() {
-                    Retry::Seldom if is_gone => After::Gone { failures, row: memory.poll.gone },
-                    retry => After::Failed(failures, retry),
+                    Retry::Seldom if is_gone => {
+                        LastResult::Gone { failures, row: memory.poll.gone }
+                    }
+                    retry => LastResult::Failed(failures, retry),
                 };
                 let next = memory.plan(name, bounds, now).next(after, now);
-                let asked = error.retry() != Retry::Backoff && error.blame() != Blame::Operator;
+                let asked =
+                    error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
                 memory.poll.not_before = asked.then_some(next.at);
                 next
             }
@@ -128,7 +141,7 @@ impl Desk {
         });
         // What the operator has to mend is tried after a restart, which may be the mending.
         let retry = result.as_ref().err().map(|error| {
-            let at = if error.blame() == Blame::Operator { now } else { next.at };
+            let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
             (at, next.reason.clone())
         });
         memory.planned(retry, now);
@@ -147,7 +160,7 @@ impl Desk {
         }
         let as_before = failed_before > 0
             && self.board.look(name, |status| {
-                let kind = |failure: &Failure| (failure.blame, failure.status);
+                let kind = |failure: &PollFailure| (failure.blame, failure.status);
                 status.failure.as_ref().map(kind) == note.failure.as_ref().map(kind)
             });
         log(name, &note, failed_before, as_before);
@@ -156,7 +169,7 @@ impl Desk {
         let poll = memory.poll.clone();
         let same = memory.agreed();
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
-        let document = document.map(|read| DocumentNote {
+        let document = document.map(|read| ParsedNote {
             at: running.at,
             entries: read.entries,
             partial: read.partial.clone(),
@@ -239,12 +252,12 @@ fn hidden(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
-fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
+fn note(running: &RunningErrand, result: &Result<PollResult, RoundError>) -> FinishedPoll {
     let found = result.as_ref().ok();
-    PollNote {
+    FinishedPoll {
         at: running.at,
         took: running.since.elapsed(),
-        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
+        outcome: found.map_or(PollEnding::Failed, |found| found.outcome),
         asked_for: !running.in_turn,
         bytes: found.map_or(0, |found| found.bytes),
         committed: found.is_some_and(|found| found.committed),
@@ -256,10 +269,10 @@ fn note(running: &Running, result: &Result<Found, RoundError>) -> PollNote {
     }
 }
 
-fn report(result: &Result<Found, RoundError>) -> PollReport {
+fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
-    PollReport {
-        outcome: found.map_or(Outcome::Failed, |found| found.outcome),
+    PollResponse {
+        outcome: found.map_or(PollEnding::Failed, |found| found.outcome),
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
@@ -269,10 +282,10 @@ fn report(result: &Result<Found, RoundError>) -> PollReport {
 
 /// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
 /// way, and when it is read again; not each time.
-fn log(feed: &FeedName, note: &PollNote, failed_before: u32, as_before: bool) {
+fn log(feed: &FeedName, note: &FinishedPoll, failed_before: u32, as_before: bool) {
     let (outcome, took) = (note.outcome.name(), note.took);
     match &note.failure {
-        Some(failure) if failure.blame == Blame::Gateway => {
+        Some(failure) if failure.blame == FetchBlame::Gateway => {
             tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
         }
         Some(failure) if as_before => {

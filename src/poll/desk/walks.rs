@@ -1,11 +1,11 @@
 //! Walks through publishers' older documents: step by step, each in its host's line like a poll, and
 //! with a longer pause between two.
 
-use super::{CHECKPOINT_EVERY, Desk};
+use super::{CHECKPOINT_EVERY, PollScheduler};
 use crate::model::{Backfill, FeedName, Time, WalkStanding};
 use crate::poll::backfill::{self, Stepped};
 use crate::poll::error::{PollError, RoundError};
-use crate::poll::politeness::{Errand, Host};
+use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::poller::WalkOrder;
 use crate::poll::walk::{self, PAUSES};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub(super) enum Walking {
     /// It is due at that time.
     Due(Time),
     /// It stands in the line of a host.
-    Waits(Host),
+    Waits(PoliteHost),
     /// It is being made.
     Walks(Id, CancellationToken),
 }
 
-impl Desk {
+impl PollScheduler {
     /// Begins or goes on with the walk of a feed that was just taken over, where there is one.
     pub(super) fn resume_walk(&mut self, name: &FeedName) {
         let now = self.clock.now();

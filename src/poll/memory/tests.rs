@@ -1,5 +1,5 @@
 use super::*;
-use crate::fetch::Answer;
+use crate::fetch::FetchAnswer;
 use crate::model::{Enrolment, FeedOptions, FeedSource, FeedStanding};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
@@ -58,8 +58,8 @@ fn blank() -> FeedState {
 fn fetched() -> Fetched {
     Fetched {
         announced: None,
-        links: crate::websub::Links::default(),
-        answer: Answer::Same,
+        links: crate::websub::HubLinks::default(),
+        answer: FetchAnswer::Same,
         status: 200,
         validators: Validators { etag: Some("e".into()), last_modified: None, answered_by: None },
         freshness: None,

@@ -25,18 +25,18 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let push = async |token: &str| {
         poller.pushed(token, Some(signature.clone()), Bytes::from_static(b"news")).await
     };
-    assert_eq!(push("ash").await, Pushed::Taken);
-    assert_eq!(push("birch").await, Pushed::Busy, "nobody would hear of it");
-    assert_eq!(push("ash").await, Pushed::Taken, "that one is heard of anyway");
+    assert_eq!(push("ash").await, PushResult::Taken);
+    assert_eq!(push("birch").await, PushResult::Busy, "nobody would hear of it");
+    assert_eq!(push("ash").await, PushResult::Taken, "that one is heard of anyway");
 
     let mut heard = || match inbox.try_recv() {
-        Ok(Command::Pushed(token)) => {
+        Ok(PollCommand::Pushed(token)) => {
             callbacks.of(&token).unwrap().told();
             Some(token)
         }
         _ => None,
     };
     assert_eq!((heard(), heard()), (Some("ash".to_owned()), None));
-    assert_eq!(push("birch").await, Pushed::Taken, "sent again");
+    assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard(), heard()), (Some("birch".to_owned()), None));
 }

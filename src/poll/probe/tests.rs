@@ -1,10 +1,10 @@
 use super::*;
-use crate::fetch::{Asked, FetchError};
-use crate::judge::probe::Scope;
+use crate::fetch::{FetchError, PageAnswer};
+use crate::judge::probe::ProbeScope;
 use crate::model::SyncId;
 use std::sync::Mutex;
 
-type Script = dyn Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync;
+type Script = dyn Fn(&str, &str) -> Result<PageAnswer, FetchError> + Send + Sync;
 
 /// A site that answers by method and path, and what it was asked.
 struct Site {
@@ -14,14 +14,14 @@ struct Site {
 
 impl Site {
     fn new(
-        script: impl Fn(&str, &str) -> Result<Asked, FetchError> + Send + Sync + 'static,
+        script: impl Fn(&str, &str) -> Result<PageAnswer, FetchError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self { script: Box::new(script), asked: Mutex::default() })
     }
 
-    fn service(self: &Arc<Self>) -> Ask {
+    fn service(self: &Arc<Self>) -> PageFetch {
         let site = Arc::clone(self);
-        Ask::new(tower::service_fn(move |request: AskRequest| {
+        PageFetch::new(tower::service_fn(move |request: AskRequest| {
             let method = if request.get { "GET" } else { "HEAD" };
             let path = request.url.path().to_owned();
             let known = ["/listed", "/a", "/b", "/elsewhere", "/"].contains(&path.as_str());
@@ -37,12 +37,12 @@ impl Site {
     }
 }
 
-fn status(code: u16) -> Result<Asked, FetchError> {
-    Ok(Asked { status: code, retry_after: None, location: None })
+fn status(code: u16) -> Result<PageAnswer, FetchError> {
+    Ok(PageAnswer { status: code, retry_after: None, location: None })
 }
 
-fn leads(to: &str) -> Result<Asked, FetchError> {
-    Ok(Asked { status: 301, retry_after: None, location: Some(url(to)) })
+fn leads(to: &str) -> Result<PageAnswer, FetchError> {
+    Ok(PageAnswer { status: 301, retry_after: None, location: Some(url(to)) })
 }
 
 fn url(path: &str) -> Url {
@@ -52,7 +52,7 @@ fn url(path: &str) -> Url {
 fn plan() -> ProbePlan {
     let item = |name: &str| (SyncId::new(name).unwrap(), url(name));
     ProbePlan {
-        scope: Scope::of("https://example.org/feed").unwrap(),
+        scope: ProbeScope::of("https://example.org/feed").unwrap(),
         listed: url("/listed"),
         items: vec![item("a"), item("b")],
     }
@@ -66,17 +66,17 @@ async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     (replies, asking.refused)
 }
 
-fn code(reply: &Reply) -> u16 {
+fn code(reply: &ProbeReply) -> u16 {
     match &reply.end {
-        End::Status { code, .. } => *code,
-        End::Without(why) => panic!("{why}"),
+        ProbeEnd::Status { code, .. } => *code,
+        ProbeEnd::Without(why) => panic!("{why}"),
     }
 }
 
-fn why(reply: &Reply) -> &str {
+fn why(reply: &ProbeReply) -> &str {
     match &reply.end {
-        End::Without(why) => why,
-        End::Status { .. } => panic!("{reply:?}"),
+        ProbeEnd::Without(why) => why,
+        ProbeEnd::Status { .. } => panic!("{reply:?}"),
     }
 }
 
@@ -162,7 +162,7 @@ async fn redirects_stay_within_the_domain() {
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;
-    let End::Status { at, .. } = &replies.items[0].1.as_ref().unwrap().end else { panic!() };
+    let ProbeEnd::Status { at, .. } = &replies.items[0].1.as_ref().unwrap().end else { panic!() };
     assert_eq!(at.as_str(), "http://www.example.org/elsewhere");
     let away = replies.items[1].1.as_ref().unwrap();
     assert_eq!(why(away), "a redirect (301) leads to another site, example.com");
@@ -173,7 +173,7 @@ async fn redirects_stay_within_the_domain() {
 async fn redirects_have_an_end() {
     let site = Site::new(|_, path| match path {
         "/a" => leads("/a"),
-        "/b" => Ok(Asked { status: 302, retry_after: None, location: None }),
+        "/b" => Ok(PageAnswer { status: 302, retry_after: None, location: None }),
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;

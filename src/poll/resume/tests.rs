@@ -25,7 +25,7 @@ fn hourly() -> PollSchedule {
     }
 }
 
-fn next(schedule: &PollSchedule, alive: u64, now: u64) -> Next {
+fn next(schedule: &PollSchedule, alive: u64, now: u64) -> ScheduledPoll {
     let feed = FeedName::new("news").unwrap();
     let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None };
     saved.next(after(alive), after(now))

@@ -16,8 +16,8 @@ fn feed(secret: Option<bool>) -> FeedRecord {
 fn fetched(own: &str) -> Fetched {
     Fetched {
         announced: None,
-        links: Links { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) },
-        answer: Answer::NotModified,
+        links: HubLinks { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) },
+        answer: FetchAnswer::NotModified,
         status: 304,
         validators: Validators::default(),
         freshness: None,
@@ -31,11 +31,11 @@ fn fetched(own: &str) -> Fetched {
 #[test]
 fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
     for own in ["https://news.example/configured", "https://news.example/letters/marion"] {
-        let told = |secret| hub(&feed(secret), &fetched(own), &Links::default());
+        let told = |secret| hub(&feed(secret), &fetched(own), &HubLinks::default());
         assert_eq!(told(None).unwrap().topic, own);
         assert_eq!(told(Some(false)).unwrap().topic, own);
         assert_eq!(told(Some(true)), None, "{own}");
     }
     let keyed = "https://news.example/feed?token=4f8a1c9be27d4f8a1c9be27d";
-    assert_eq!(hub(&feed(None), &fetched(keyed), &Links::default()), None);
+    assert_eq!(hub(&feed(None), &fetched(keyed), &HubLinks::default()), None);
 }

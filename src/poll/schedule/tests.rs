@@ -15,14 +15,14 @@ fn standard() -> Bounds {
     Bounds::new(5 * MINUTE, DAY)
 }
 
-fn next(rhythm: Rhythm, hints: &UpdateHints, after: After) -> Next {
+fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> ScheduledPoll {
     let feed = feed();
-    let plan = Plan { feed: &feed, bounds: standard(), rhythm, hints, freshness: None };
+    let plan = FeedSchedule { feed: &feed, bounds: standard(), rhythm, hints, freshness: None };
     plan.next(after, NOW)
 }
 
 /// An interval without the feed's own share of the spread.
-fn about(next: &Next, expected: Duration) -> bool {
+fn about(next: &ScheduledPoll, expected: Duration) -> bool {
     let interval = next.at.since(NOW);
     interval >= expected && interval <= expected + expected / 10
 }
@@ -37,63 +37,63 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
         (DAY, 6 * HOUR),
         (30 * DAY, DAY),
     ] {
-        let rhythm = Rhythm::since(NOW.minus(quiet));
-        let next = next(rhythm, &hints, After::Read(None));
+        let rhythm = UpdateRate::since(NOW.minus(quiet));
+        let next = next(rhythm, &hints, LastResult::Read(None));
         assert!(about(&next, expected), "{quiet:?}: {next:?}");
     }
 }
 
 #[test]
 fn the_usual_time_between_changes_counts_right_after_a_change() {
-    let mut rhythm = Rhythm::since(NOW.minus(8 * HOUR));
+    let mut rhythm = UpdateRate::since(NOW.minus(8 * HOUR));
     rhythm.changed(NOW.minus(4 * HOUR));
     rhythm.changed(NOW);
-    let next = next(rhythm, &UpdateHints::default(), After::Read(None));
+    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
     assert!(about(&next, HOUR), "{next:?}");
     assert_eq!(next.reason, "it takes about 4 h to change: every 1 h");
 }
 
 #[test]
 fn a_clock_that_went_back_does_not_upset_the_rhythm() {
-    let mut rhythm = Rhythm::since(NOW.plus(DAY));
+    let mut rhythm = UpdateRate::since(NOW.plus(DAY));
     rhythm.changed(NOW);
-    let next = next(rhythm, &UpdateHints::default(), After::Read(None));
+    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
     assert!(about(&next, 5 * MINUTE), "{next:?}");
 }
 
 #[test]
 fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
-    let quiet = Rhythm::since(NOW);
+    let quiet = UpdateRate::since(NOW);
     let ttl = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &ttl, After::Read(None));
+    let found = next(quiet, &ttl, LastResult::Read(None));
     assert!(about(&found, HOUR), "{found:?}");
     assert_eq!(found.reason, "the publisher asks for 1 h between polls (ttl)");
 
     let period = UpdateHints { period: Some(400 * DAY), ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &period, After::Read(None));
+    let found = next(quiet, &period, LastResult::Read(None));
     assert_eq!(found.at, NOW.plus(DAY));
     assert!(found.reason.contains("sy:updatePeriod"), "{found:?}");
 
     // A publisher that allows more does not make the gateway ask more.
     let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
-    assert!(about(&next(quiet, &short, After::Read(None)), 5 * MINUTE));
+    assert!(about(&next(quiet, &short, LastResult::Read(None)), 5 * MINUTE));
 
     let feed = feed();
-    let plan = Plan {
+    let plan = FeedSchedule {
         feed: &feed,
         bounds: standard(),
         rhythm: quiet,
         hints: &UpdateHints::default(),
         freshness: Some(2 * HOUR),
     };
-    let found = plan.next(After::Read(None), NOW);
+    let found = plan.next(LastResult::Read(None), NOW);
     assert!(about(&found, 2 * HOUR) && found.reason.contains("Cache-Control"), "{found:?}");
 }
 
 #[test]
 fn skipped_hours_put_a_poll_off() {
     let hints = UpdateHints { skip_hours: vec![16, 17], ..UpdateHints::default() };
-    let found = next(Rhythm::since(NOW), &hints, After::Read(None));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(None));
     assert_eq!(found.at.to_string(), "2026-11-20T18:00:00Z");
     assert!(found.reason.ends_with("; put off by skipHours or skipDays"), "{found:?}");
 }
@@ -103,20 +103,24 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
     let hints =
         UpdateHints { ttl: Some(DAY), skip_hours: (0..23).collect(), ..UpdateHints::default() };
     let soon = NOW.plus(10 * MINUTE);
-    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(soon)));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(soon)));
     assert_eq!((found.at, found.reason.as_str()), (soon, "something pending can be decided then"));
-    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(NOW.plus(FLOOR))));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR))));
     assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
     // What could have been decided already does not bring a poll every half minute.
-    let found = next(Rhythm::since(NOW), &hints, After::Read(Some(NOW.minus(DAY))));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.minus(DAY))));
     assert_eq!(found.at, NOW.plus(5 * MINUTE));
-    let late = next(Rhythm::since(NOW), &UpdateHints::default(), After::Read(Some(NOW.plus(DAY))));
+    let late = next(
+        UpdateRate::since(NOW),
+        &UpdateHints::default(),
+        LastResult::Read(Some(NOW.plus(DAY))),
+    );
     assert!(about(&late, 5 * MINUTE), "{late:?}");
 }
 
 #[test]
 fn failures_are_met_with_patience_and_never_with_giving_up() {
-    let quiet = Rhythm::since(NOW);
+    let quiet = UpdateRate::since(NOW);
     let hints = UpdateHints::default();
     for (failures, retry, expected) in [
         (1, Retry::Backoff, 5 * MINUTE),
@@ -132,11 +136,11 @@ fn failures_are_met_with_patience_and_never_with_giving_up() {
         (1, Retry::After(400 * DAY), DAY),
         (1, Retry::Seldom, DAY),
     ] {
-        let found = next(quiet, &hints, After::Failed(failures, retry));
+        let found = next(quiet, &hints, LastResult::Failed(failures, retry));
         assert!(about(&found, expected), "{failures} {retry:?}: {found:?}");
         assert!(found.at <= NOW.plus(DAY), "{failures} {retry:?}: {found:?}");
     }
-    let found = next(quiet, &hints, After::Failed(3, Retry::Seldom));
+    let found = next(quiet, &hints, LastResult::Failed(3, Retry::Seldom));
     assert!(found.reason.starts_with("it failed 3 times in a row; "), "{found:?}");
 }
 
@@ -158,9 +162,9 @@ fn a_feed_may_have_bounds_of_its_own() {
 #[test]
 fn replay_chooses_what_the_gateway_would() {
     let hints = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
-    let rhythm = Rhythm::since(NOW);
+    let rhythm = UpdateRate::since(NOW);
     let interval = replay_interval(&feed(), standard(), rhythm, &hints, None, NOW);
-    assert_eq!(NOW.plus(interval), next(rhythm, &hints, After::Read(None)).at);
+    assert_eq!(NOW.plus(interval), next(rhythm, &hints, LastResult::Read(None)).at);
 }
 
 #[test]
@@ -204,26 +208,26 @@ proptest! {
     ) {
         let feed = FeedName::new(&name).unwrap();
         let bounds = Bounds::new(min, max);
-        let rhythm = Rhythm::since(NOW.minus(quiet));
+        let rhythm = UpdateRate::since(NOW.minus(quiet));
         let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
-        let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness };
+        let plan = FeedSchedule { feed: &feed, bounds, rhythm, hints: &hints, freshness };
 
-        let read = plan.next(After::Read(None), NOW);
+        let read = plan.next(LastResult::Read(None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
         prop_assert!(read.at <= NOW.plus(bounds.max()).plus(super::super::skip::MAX_SKIP));
         prop_assert!(!read.reason.is_empty());
-        prop_assert_eq!(&plan.next(After::Read(None), NOW), &read);
+        prop_assert_eq!(&plan.next(LastResult::Read(None), NOW), &read);
 
         let look_again = look_again.map(|later| NOW.plus(later));
-        let pending = plan.next(After::Read(look_again), NOW);
+        let pending = plan.next(LastResult::Read(look_again), NOW);
         prop_assert!(pending.at <= read.at && pending.at > NOW);
         prop_assert!(look_again.is_none_or(|by| pending.at <= by.max(NOW.plus(LOOK_AGAIN_FLOOR))));
 
-        let failed = plan.next(After::Failed(failures, retry), NOW);
+        let failed = plan.next(LastResult::Failed(failures, retry), NOW);
         prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
         prop_assert!(!failed.reason.is_empty());
 
-        let gone = plan.next(After::Gone { failures, row: failures }, NOW);
+        let gone = plan.next(LastResult::Gone { failures, row: failures }, NOW);
         let most = bounds.max().max(SELDOM_EVERY);
         prop_assert!(gone.at >= NOW.plus(bounds.max()) && gone.at <= NOW.plus(most));
     }
@@ -232,27 +236,33 @@ proptest! {
 #[test]
 fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
     let hints = UpdateHints::default();
-    let often = next(Rhythm::since(NOW), &hints, After::Announced(Herald::Sup, None));
+    let often = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Sup, None));
     assert!(about(&often, SAFETY_EVERY), "{often:?}");
     assert_eq!(often.reason, "its SUP document tells of changes; polled every 6 h all the same");
-    let by_hub = next(Rhythm::since(NOW), &hints, After::Announced(Herald::Hub, None));
+    let by_hub = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Hub, None));
     assert_eq!(by_hub.at, often.at);
     assert_eq!(by_hub.reason, "its hub tells of changes; polled every 6 h all the same");
     // It is never sooner than without the document, and what it waits for is told.
-    let seldom =
-        next(Rhythm::since(NOW.minus(30 * DAY)), &hints, After::Announced(Herald::Sup, None));
+    let seldom = next(
+        UpdateRate::since(NOW.minus(30 * DAY)),
+        &hints,
+        LastResult::Announced(PushSource::Sup, None),
+    );
     assert!(about(&seldom, DAY), "{seldom:?}");
     assert_eq!(seldom.reason, "its SUP document tells of changes; polled every 1 d all the same");
     // Where something is pending, it is as ever.
-    let pending =
-        next(Rhythm::since(NOW), &hints, After::Announced(Herald::Sup, Some(NOW.plus(HOUR))));
+    let pending = next(
+        UpdateRate::since(NOW),
+        &hints,
+        LastResult::Announced(PushSource::Sup, Some(NOW.plus(HOUR))),
+    );
     assert_eq!(pending.at, NOW.plus(HOUR));
 }
 
 /// SSE 1.0 section 2.2: a subscriber should read before `expires`.
 #[test]
 fn a_feed_is_read_before_it_expires() {
-    let rhythm = Rhythm::since(NOW.minus(30 * DAY));
+    let rhythm = UpdateRate::since(NOW.minus(30 * DAY));
     for (expires, expected) in [
         (NOW.plus(10 * HOUR), 9 * HOUR),
         (NOW.plus(MINUTE), 5 * MINUTE),
@@ -260,7 +270,7 @@ fn a_feed_is_read_before_it_expires() {
         (NOW.minus(HOUR), DAY),
     ] {
         let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
-        let next = next(rhythm, &hints, After::Read(None));
+        let next = next(rhythm, &hints, LastResult::Read(None));
         assert!(about(&next, expected), "{expires}: {next:?}");
         assert_eq!(next.reason.contains("expires"), expected < DAY, "{next:?}");
     }
@@ -271,12 +281,12 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     let (feed, hints) = (feed(), UpdateHints::default());
     let wait = |max, after| {
         let bounds = Bounds::new(5 * MINUTE, max);
-        let rhythm = Rhythm::since(NOW);
-        let plan = Plan { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
+        let rhythm = UpdateRate::since(NOW);
+        let plan = FeedSchedule { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
         plan.next(after, NOW).at.since(NOW)
     };
     // Failures of other kinds before them do not count.
-    let gone = |row: u32| After::Gone { failures: row.saturating_add(10_000), row };
+    let gone = |row: u32| LastResult::Gone { failures: row.saturating_add(10_000), row };
     assert_eq!(wait(DAY, gone(1)), DAY);
     assert_eq!(wait(DAY, gone(30)), DAY);
     assert_eq!(wait(DAY, gone(31)), 7 * DAY);
@@ -285,6 +295,6 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     assert_eq!(wait(HOUR, gone(30 * 24 + 1)), 7 * DAY);
     assert_eq!(wait(14 * DAY, gone(u32::MAX)), 14 * DAY);
     // What is refused, or fails otherwise, is no feed that is gone.
-    assert_eq!(wait(DAY, After::Failed(10_000, Retry::Seldom)), DAY);
-    assert_eq!(wait(DAY, After::Failed(10_000, Retry::Backoff)), DAY);
+    assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Seldom)), DAY);
+    assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Backoff)), DAY);
 }

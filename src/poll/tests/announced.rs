@@ -1,7 +1,9 @@
 //! A feed that is left to its publisher's SUP document.
 
 use super::*;
-use crate::fetch::{Answer, Document, Fetch, FetchRequest, Fetched, Services, Validators};
+use crate::fetch::{
+    Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services, Validators,
+};
 use crate::record::BodyPrints;
 use crate::sup::in_header;
 use std::sync::Mutex;
@@ -36,7 +38,12 @@ impl Script {
         let prints = BodyPrints { wire: u128::from(*asked), body: u128::from(*asked) };
         let (bytes, content_type) = (text.into(), None);
         Fetched {
-            answer: Answer::Document(Document { bytes, content_type, prints, delta: false }),
+            answer: FetchAnswer::Document(FetchedDocument {
+                bytes,
+                content_type,
+                prints,
+                delta: false,
+            }),
             status: 200,
             validators: Validators::default(),
             freshness: None,
@@ -45,7 +52,7 @@ impl Script {
             wire_bytes: 1,
             notes: Vec::new(),
             announced: None,
-            links: crate::websub::Links::default(),
+            links: crate::websub::HubLinks::default(),
         }
     }
 }
@@ -116,7 +123,10 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     gateway.clock.set(later(300));
     soon(|| gateway.publisher.requests() == polls + 1).await;
     soon(|| why(&gateway) == LEFT).await;
-    assert_eq!(gateway.status().polls.iter().filter(|p| p.outcome == Outcome::Changed).count(), 2);
+    assert_eq!(
+        gateway.status().polls.iter().filter(|p| p.outcome == PollEnding::Changed).count(),
+        2
+    );
 
     // A cache may still have the old answer.
     gateway.clock.set(later(1000));

@@ -2,7 +2,7 @@
 
 use crate::model::*;
 use crate::poll::*;
-use crate::record::{BodyPrints, Round, Verdict};
+use crate::record::{BodyPrints, Observation, Verdict};
 use crate::store::portable;
 use crate::store::*;
 use crate::websub::Subscription;
@@ -112,13 +112,13 @@ impl Store for StoreDouble {
     async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
+    async fn carry(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
     async fn bring(
         &self,
         _: &Claim,
-        _: mpsc::Receiver<portable::Piece>,
+        _: mpsc::Receiver<portable::ExportRecord>,
     ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }
@@ -145,7 +145,7 @@ impl Store for StoreDouble {
     ) -> Result<Vec<VersionNote>, StoreError> {
         Err(StoreError::Closed)
     }
-    async fn known(&self, _: &FeedName, _: &SyncId) -> Result<Option<Known>, StoreError> {
+    async fn known(&self, _: &FeedName, _: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         Err(StoreError::Closed)
     }
     async fn version(
@@ -236,7 +236,7 @@ impl Store for StoreDouble {
     async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
         Ok(self.shelf.lock().unwrap().attempts.values().cloned().collect())
     }
-    async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<Sealed>, StoreError> {
+    async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
         Err(StoreError::Closed)
     }
     fn sealed(&self) -> watch::Receiver<Epoch> {
@@ -307,9 +307,9 @@ pub struct JudgeDouble {
 impl Judge for JudgeDouble {
     fn take_in(
         &self,
-        round: &Round<'_>,
-        seen: &Seen,
-        _beside: &Beside,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        _beside: &SharingContext,
     ) -> Result<Judged, JudgeError> {
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
@@ -344,7 +344,7 @@ impl Judge for JudgeDouble {
         let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
         Ok(Judged {
             sup: None,
-            hub: crate::websub::Links::default(),
+            hub: crate::websub::HubLinks::default(),
             verdict: Verdict {
                 change: (!trivial).then_some(change),
                 held,
@@ -362,7 +362,7 @@ impl Judge for JudgeDouble {
         })
     }
 
-    fn look_again(&self, round: &Round<'_>, same: u32) -> Result<Verdict, JudgeError> {
+    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
         self.looked.lock().unwrap().push(same);
         let known = &round.snapshot.unwrap().state;
         let prints = BodyPrints { wire: known.wire, body: known.body };
@@ -370,13 +370,18 @@ impl Judge for JudgeDouble {
         Ok(Verdict { change: Some(change), ..Verdict::default() })
     }
 
-    fn backfill(&self, _: &Round<'_>, _: &Seen, _: &Backfill) -> Result<Judged, JudgeError> {
+    fn backfill(
+        &self,
+        _: &Observation<'_>,
+        _: &ReceivedDocument,
+        _: &Backfill,
+    ) -> Result<Judged, JudgeError> {
         Err(JudgeError::Unreadable("nobody walks here".to_owned()))
     }
 
     fn answered(
         &self,
-        _: &Round<'_>,
+        _: &Observation<'_>,
         replies: &crate::judge::probe::Replies,
         _: u32,
     ) -> Result<Judged, JudgeError> {
@@ -384,7 +389,7 @@ impl Judge for JudgeDouble {
     }
 }
 
-fn change(round: &Round<'_>, prints: BodyPrints, kind: EventKind) -> Change {
+fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
     let state = state(round.snapshot, prints, round.now);
     let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
     let (tick, events) = (state.tick, vec![event(kind, state.tick)]);

@@ -3,8 +3,8 @@
 use super::double::*;
 use crate::clock::ManualClock;
 use crate::fetch::{
-    Answer, Ask, AskRequest, Call, CallRequest, Document, Fetch, FetchError, FetchRequest, Fetched,
-    Services, Validators,
+    AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched,
+    FetchedDocument, PageFetch, Services, Validators,
 };
 use crate::poll::*;
 use crate::record::BodyPrints;
@@ -60,7 +60,7 @@ impl Publisher {
         let ask = tower::service_fn(|request: AskRequest| async move {
             panic!("nobody is to ask for {}", request.url)
         });
-        Services { fetch: self.fetch(), ask: Ask::new(ask), call: no_calls() }
+        Services { fetch: self.fetch(), ask: PageFetch::new(ask), call: no_calls() }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {
@@ -84,11 +84,11 @@ impl Publisher {
         let print = xxh3_128(text.as_bytes());
         let known = request.validators.etag.as_deref() == Some(etag);
         let answer = if known {
-            Answer::NotModified
+            FetchAnswer::NotModified
         } else if request.known_wire == Some(print) && !text.contains("delta") {
-            Answer::Same
+            FetchAnswer::Same
         } else {
-            Answer::Document(Document {
+            FetchAnswer::Document(FetchedDocument {
                 bytes: Bytes::from_static(text.as_bytes()),
                 content_type: None,
                 prints: BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) },
@@ -97,7 +97,7 @@ impl Publisher {
         };
         Ok(Fetched {
             announced: None,
-            links: crate::websub::Links::default(),
+            links: crate::websub::HubLinks::default(),
             answer,
             status: if known { 304 } else { 200 },
             validators: Validators {
@@ -158,7 +158,7 @@ impl Gateway {
         let clock = ManualClock::at(now);
         let judge = Arc::new(JudgeDouble::default());
         let cancel = CancellationToken::new();
-        let parts = Parts {
+        let parts = PollerConfig {
             settings: PollSettings::default(),
             store: Arc::clone(store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
@@ -178,11 +178,11 @@ impl Gateway {
         gateway
     }
 
-    pub async fn poll(&self) -> PollReport {
+    pub async fn poll(&self) -> PollResponse {
         self.poller.poll_now(&name("news")).await.unwrap()
     }
 
-    pub fn status(&self) -> FeedStatus {
+    pub fn status(&self) -> PollStatus {
         self.poller.status(&name("news")).unwrap()
     }
 

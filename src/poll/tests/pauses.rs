@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
-use crate::websub::Links;
+use crate::websub::HubLinks;
 
 const HOST: &str = "http://all.example";
 
@@ -20,7 +20,7 @@ fn busy(seconds: u64) -> FetchError {
     FetchError::Status { code: 429, retry_after, redirected_to: None }
 }
 
-fn next(gateway: &Gateway, feed: &str) -> Next {
+fn next(gateway: &Gateway, feed: &str) -> ScheduledPoll {
     gateway.poller.status(&name(feed)).unwrap().next.unwrap()
 }
 
@@ -123,7 +123,7 @@ async fn a_hub_speaks_for_its_host() {
             headers.insert("link", format!("<{HOST}/hub>; rel=hub").parse().unwrap());
             let value = headers["link"].to_str().unwrap();
             let own = format!("<{}>; rel=self", request.url);
-            let links = Links::in_headers([value, own.as_str()].into_iter(), &request.url);
+            let links = HubLinks::in_headers([value, own.as_str()].into_iter(), &request.url);
             publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
         }
     }));

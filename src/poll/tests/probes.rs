@@ -3,7 +3,9 @@
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::fetch::{Answer, Ask, AskRequest, Asked, Document, Fetch, FetchRequest, Fetched};
+use crate::fetch::{
+    AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
+};
 use crate::fetch::{Services, Validators};
 use crate::model::{EndpointId, FeedOptions, FeedRecord};
 use crate::record::BodyPrints;
@@ -31,15 +33,15 @@ impl Pages {
         Arc::new(Self { code: Mutex::new(404), retry_after, asked, gate, at_once })
     }
 
-    fn service(self: &Arc<Self>) -> Ask {
+    fn service(self: &Arc<Self>) -> PageFetch {
         let pages = Arc::clone(self);
-        Ask::new(tower::service_fn(move |request: AskRequest| {
+        PageFetch::new(tower::service_fn(move |request: AskRequest| {
             let pages = Arc::clone(&pages);
             async move { Ok(pages.answer(request.url.path().to_owned()).await) }
         }))
     }
 
-    async fn answer(&self, path: String) -> Asked {
+    async fn answer(&self, path: String) -> PageAnswer {
         {
             let mut at_once = self.at_once.lock().unwrap();
             at_once.0 += 1;
@@ -53,7 +55,7 @@ impl Pages {
         self.at_once.lock().unwrap().0 -= 1;
         // The items with odd numbers are those that stay.
         let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
-        Asked {
+        PageAnswer {
             status: if stays { 200 } else { *self.code.lock().unwrap() },
             retry_after: *self.retry_after.lock().unwrap(),
             location: None,
@@ -114,7 +116,7 @@ impl Stage {
         }
         let (whole, fails) = (Arc::new(Mutex::new(true)), Arc::default());
         let cancel = CancellationToken::new();
-        let parts = Parts {
+        let parts = PollerConfig {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
             store: Arc::clone(&store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
@@ -136,13 +138,13 @@ impl Stage {
         stage
     }
 
-    async fn poll(&self, feed: &str) -> PollReport {
+    async fn poll(&self, feed: &str) -> PollResponse {
         let report = self.poller.poll_now(&name(feed)).await.unwrap();
         assert_eq!(report.error, None);
         report
     }
 
-    fn status(&self, feed: &str) -> FeedStatus {
+    fn status(&self, feed: &str) -> PollStatus {
         self.poller.status(&name(feed)).unwrap()
     }
 
@@ -167,21 +169,21 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            let document = Document {
+            let document = FetchedDocument {
                 bytes: text.into(),
                 content_type: None,
                 prints: BodyPrints { wire: print, body: print },
                 delta: false,
             };
             Ok(Fetched {
-                answer: Answer::Document(document),
+                answer: FetchAnswer::Document(document),
                 status: 200,
                 validators: Validators::default(),
                 freshness: None,
                 final_url: request.url.clone(),
                 moved_to: None,
                 announced: None,
-                links: crate::websub::Links::default(),
+                links: crate::websub::HubLinks::default(),
                 wire_bytes: 1,
                 notes: Vec::new(),
             })
@@ -197,7 +199,7 @@ async fn polls_do_not_wait_for_pages() {
     assert_eq!(stage.poll("one").await.counts.values().sum::<u32>(), 0);
     assert!(stage.status("one").probing, "nobody waits to ask");
     // Nobody asks twice at the same time.
-    assert_eq!(stage.poll("one").await.outcome, Outcome::Unchanged);
+    assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     assert!(stage.status("one").probing);
     pages.gate.as_ref().unwrap().add_permits(100);
@@ -208,7 +210,7 @@ async fn polls_do_not_wait_for_pages() {
     assert_eq!(status.probes[0].requests, 6);
     assert_eq!(stage.deleted("one").await, 4);
     // What was asked is no reason to judge the same document anew.
-    assert_eq!(stage.poll("one").await.outcome, Outcome::Unchanged);
+    assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
     assert_eq!(stage.status("one").probes.len(), 1, "four an hour");
 }
 

@@ -8,7 +8,7 @@ async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_fo
     let gateway = Gateway::with_news("one").await;
     let store = gateway.stop().await;
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     let wait = Some(Duration::from_secs(5000));
     gateway.publisher.fails(FetchError::Status {
         code: 503,
@@ -35,13 +35,13 @@ async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
     let saved = store.shelf.lock().unwrap().poll_states.clone();
     let gateway = Gateway::start(&store, &publisher).await;
     publisher.says("two", "2");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     gateway.stop().await;
     store.shelf.lock().unwrap().poll_states = saved;
 
     publisher.says("one", "1");
     let gateway = Gateway::start(&store, &publisher).await;
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
 /// Neither validators nor pauses of an address say anything of another one.
@@ -96,7 +96,7 @@ async fn a_restart_polls_what_is_due_and_nothing_else() {
     let gateway = Gateway::start_later(&store, &publisher, 60).await;
     assert_eq!(gateway.status().next, Some(planned));
     // What the document asks for is known without reading it: an unchanged poll goes on with it.
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     let next = gateway.status().next.unwrap();
     assert!(next.at >= later(60 + 1200) && next.reason.contains("ttl"), "{next:?}");
     publisher.fails(FetchError::Status { code: 500, retry_after: None, redirected_to: None });
@@ -158,7 +158,7 @@ async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
     let gateway = Gateway::with_news("one").await;
     assert_eq!(gateway.store.shelf.lock().unwrap().marks, 0);
     gateway.publisher.says(large(), "2");
-    assert_eq!(gateway.poll().await.outcome, Outcome::Changed);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     let shelf = gateway.store.shelf.lock().unwrap();
     assert_eq!((shelf.marks, shelf.attempts.len()), (2, 0));
 }
@@ -185,7 +185,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
         gateway.stop().await;
     }
     let gateway = Gateway::start(&store, &Publisher::new(large())).await;
-    assert_eq!(gateway.poll().await.outcome, Outcome::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     assert!(gateway.status().failure.is_none() && gateway.status().next.is_some());
     gateway.stop().await;
     assert!(store.shelf.lock().unwrap().attempts.is_empty());

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const NOW: Time = Time::from_unix(1_795_191_605);
 const FEED: &str = "https://pub.example/feed";
 
-fn signpost(head: &str, entries: &[&str], url: &str, trail: Option<Trail>) -> Signpost {
+fn signpost(head: &str, entries: &[&str], url: &str, trail: Option<ArchiveLayout>) -> ArchiveLinks {
     let entries: String =
         entries.iter().map(|id| format!("<entry><id>{id}</id></entry>")).collect();
     let text = format!(
@@ -16,7 +16,7 @@ fn signpost(head: &str, entries: &[&str], url: &str, trail: Option<Trail>) -> Si
     );
     let base = Url::parse(url).unwrap();
     let document = parse::document(&text, Some(&base), &Limits::default()).unwrap();
-    Signpost::of(&document, url, trail)
+    ArchiveLinks::of(&document, url, trail)
 }
 
 fn link(rel: &str, to: &str) -> String {
@@ -28,10 +28,10 @@ const WORD_PRESS: &str = "<generator>https://wordpress.org/?v=6.7</generator>";
 #[test]
 fn the_feed_says_how_its_past_is_laid_out() {
     for (head, trail, next) in [
-        (link("prev-archive", "a/9"), Trail::Archives, "https://pub.example/a/9"),
-        (link("previous", "/old"), Trail::Archives, "https://pub.example/old"),
-        (link("next", "?page=2"), Trail::Pages, "https://pub.example/feed?page=2"),
-        (WORD_PRESS.to_owned(), Trail::Numbered, "https://pub.example/feed?paged=2"),
+        (link("prev-archive", "a/9"), ArchiveLayout::Archives, "https://pub.example/a/9"),
+        (link("previous", "/old"), ArchiveLayout::Archives, "https://pub.example/old"),
+        (link("next", "?page=2"), ArchiveLayout::Pages, "https://pub.example/feed?page=2"),
+        (WORD_PRESS.to_owned(), ArchiveLayout::Numbered, "https://pub.example/feed?paged=2"),
     ] {
         let mut walk = Backfill::begin(NOW);
         set_out(&mut walk, signpost(&head, &["1"], FEED, None), NOW);
@@ -59,23 +59,28 @@ fn pages_are_numbered_on() {
 }
 
 /// A walk that has read its feed and is led to `next`.
-fn set(trail: Trail, next: &str) -> Backfill {
+fn set(trail: ArchiveLayout, next: &str) -> Backfill {
     let mut walk = Backfill::begin(NOW);
     let older = Some((trail, next.to_owned()));
-    let first = Signpost { older, lists: 1, has_entries: true, gone: vec![7] };
+    let first = ArchiveLinks { older, lists: 1, has_entries: true, gone: vec![7] };
     set_out(&mut walk, first, NOW);
     walk
 }
 
-fn to(trail: Trail, next: &str, lists: u64) -> Signpost {
-    Signpost { older: Some((trail, next.to_owned())), lists, has_entries: true, gone: vec![8] }
+fn to(trail: ArchiveLayout, next: &str, lists: u64) -> ArchiveLinks {
+    ArchiveLinks { older: Some((trail, next.to_owned())), lists, has_entries: true, gone: vec![8] }
 }
 
 #[test]
 fn a_walk_counts_and_ends_with_the_last_document() {
-    let mut walk = set(Trail::Archives, "a");
-    go_on(&mut walk, to(Trail::Archives, "b", 2), (5, 1), NOW);
-    go_on(&mut walk, Signpost { older: None, ..to(Trail::Archives, "", 3) }, (2, 0), NOW);
+    let mut walk = set(ArchiveLayout::Archives, "a");
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (5, 1), NOW);
+    go_on(
+        &mut walk,
+        ArchiveLinks { older: None, ..to(ArchiveLayout::Archives, "", 3) },
+        (2, 0),
+        NOW,
+    );
     assert_eq!((walk.documents, walk.items, walk.known), (2, 7, 1));
     assert_eq!(walk.note.as_deref(), Some("the last older document was read"));
     assert_eq!((walk.standing, walk.gone), (WalkStanding::Done, vec![7, 8]));
@@ -84,65 +89,66 @@ fn a_walk_counts_and_ends_with_the_last_document() {
 #[test]
 fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
     for (trail, lists, has_entries, goes_on) in [
-        (Trail::Pages, 1, true, false),
-        (Trail::Numbered, 1, true, false),
-        (Trail::Numbered, 2, false, false),
-        (Trail::Numbered, 2, true, true),
-        (Trail::Archives, 1, true, true),
-        (Trail::Archives, 2, false, true),
+        (ArchiveLayout::Pages, 1, true, false),
+        (ArchiveLayout::Numbered, 1, true, false),
+        (ArchiveLayout::Numbered, 2, false, false),
+        (ArchiveLayout::Numbered, 2, true, true),
+        (ArchiveLayout::Archives, 1, true, true),
+        (ArchiveLayout::Archives, 2, false, true),
     ] {
         let mut walk = set(trail, "p2");
-        let next = Signpost { has_entries, ..to(trail, "p3", lists) };
+        let next = ArchiveLinks { has_entries, ..to(trail, "p3", lists) };
         go_on(&mut walk, next, (0, 3), NOW);
         assert_eq!(walk.is_walking(), goes_on, "{trail:?} {lists} {has_entries}");
     }
-    let mut walk = set(Trail::Archives, "a");
-    go_on(&mut walk, to(Trail::Archives, "b", 2), (1, 0), NOW);
-    go_on(&mut walk, to(Trail::Archives, "a", 3), (1, 0), NOW);
+    let mut walk = set(ArchiveLayout::Archives, "a");
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (1, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "a", 3), (1, 0), NOW);
     assert_eq!(walk.note.as_deref(), Some("the documents lead in a circle"));
 }
 
 #[test]
 fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
     for (documents, bytes) in [(MAX_DOCUMENTS, 5), (5, MAX_BYTES)] {
-        let mut walk = set(Trail::Archives, "a");
+        let mut walk = set(ArchiveLayout::Archives, "a");
         (walk.documents, walk.bytes) = (documents, bytes);
-        go_on(&mut walk, to(Trail::Archives, "b", 2), (1, 0), NOW);
+        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (1, 0), NOW);
         assert_eq!(walk.standing, WalkStanding::Stopped);
         assert!(walk.note.as_ref().unwrap().ends_with("which is the limit"), "{walk:?}");
         let mut again = asked_for(Some(walk.clone()), NOW);
         assert!(again.is_walking() && again.ended.is_none());
         assert_eq!((again.next.as_deref(), again.items), (Some("b"), walk.items));
-        go_on(&mut again, to(Trail::Archives, "c", 3), (1, 0), NOW);
+        go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), (1, 0), NOW);
         assert!(again.is_walking());
     }
-    let mut walk = set(Trail::Archives, "a");
+    let mut walk = set(ArchiveLayout::Archives, "a");
     walk.items = MAX_ITEMS - 1;
-    go_on(&mut walk, to(Trail::Archives, "b", 2), (3, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (3, 0), NOW);
     assert_eq!((walk.standing, walk.items), (WalkStanding::Stopped, MAX_ITEMS + 2));
     assert_eq!(walk.note.as_deref(), Some("50002 items were taken in, the limit is 50000"));
     let mut again = asked_for(Some(walk), NOW);
-    go_on(&mut again, to(Trail::Archives, "c", 3), (1, 0), NOW);
+    go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), (1, 0), NOW);
     assert_eq!((again.is_walking(), again.items), (true, 1));
-    let mut walk = set(Trail::Pages, "a");
+    let mut walk = set(ArchiveLayout::Pages, "a");
     walk.taken_bytes = MAX_TAKEN_BYTES;
-    go_on(&mut walk, to(Trail::Pages, "b", 2), (3, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Pages, "b", 2), (3, 0), NOW);
     assert_eq!(walk.standing, WalkStanding::Stopped);
     let note = "25165824 bytes of items were taken in, the limit is 25165824";
     assert_eq!(walk.note.as_deref(), Some(note));
     let again = asked_for(Some(walk), NOW);
     assert_eq!((again.is_walking(), again.taken_bytes), (true, 0));
-    let done = Backfill { standing: WalkStanding::Done, items: 9, ..set(Trail::Pages, "x") };
+    let done =
+        Backfill { standing: WalkStanding::Done, items: 9, ..set(ArchiveLayout::Pages, "x") };
     assert_eq!(asked_for(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
     assert_eq!(asked_for(None, NOW), Backfill::begin(NOW));
-    let walking = set(Trail::Pages, "x");
+    let walking = set(ArchiveLayout::Pages, "x");
     assert_eq!(asked_for(Some(walking.clone()), NOW), walking);
 }
 
 #[test]
 fn failures_are_waited_for_and_end_a_walk_when_they_last() {
     let minutes = |n: u64| Some(Duration::from_secs(n * 60));
-    let mut walk = set(Trail::Archives, "a");
+    let mut walk = set(ArchiveLayout::Archives, "a");
     let mut pauses = Vec::new();
     for _ in 0..MAX_FAILURES {
         pauses.push(fail(&mut walk, "no route", (None, Retry::Backoff), NOW));
@@ -157,15 +163,15 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
         (410, Retry::Seldom, None),
         (403, Retry::Seldom, None),
     ] {
-        let mut walk = set(Trail::Archives, "a");
+        let mut walk = set(ArchiveLayout::Archives, "a");
         assert_eq!(fail(&mut walk, "it failed", (Some(status), retry), NOW), pause, "{status}");
         assert_eq!(walk.is_walking(), pause.is_some());
         assert!(walk.note.as_ref().unwrap().starts_with("it failed"));
         // A success begins a new count.
-        go_on(&mut walk, to(Trail::Archives, "b", 2), (0, 0), NOW);
+        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (0, 0), NOW);
         assert_eq!((walk.failures, walk.note), (0, None));
     }
-    let mut walk = set(Trail::Numbered, "p");
+    let mut walk = set(ArchiveLayout::Numbered, "p");
     assert_eq!(fail(&mut walk, "404", (Some(404), Retry::Backoff), NOW), None);
     assert_eq!((walk.standing, walk.documents), (WalkStanding::Done, 0));
 }
@@ -174,11 +180,11 @@ proptest! {
     /// Whatever documents say, a walk ends, and what is kept of it stays small.
     #[test]
     fn every_walk_ends(steps in proptest::collection::vec((0..3u8, any::<u16>(), any::<u16>()), 1..300)) {
-        let mut walk = set(Trail::Pages, "start");
+        let mut walk = set(ArchiveLayout::Pages, "start");
         for (kind, address, lists) in steps {
-            let trail = [Trail::Archives, Trail::Pages, Trail::Numbered][usize::from(kind)];
+            let trail = [ArchiveLayout::Archives, ArchiveLayout::Pages, ArchiveLayout::Numbered][usize::from(kind)];
             let gone = vec![u64::from(lists); 3];
-            let post = Signpost { gone, ..to(trail, &address.to_string(), u64::from(lists)) };
+            let post = ArchiveLinks { gone, ..to(trail, &address.to_string(), u64::from(lists)) };
             go_on(&mut walk, post, (1, 1), NOW);
             prop_assert!(walk.marks.len() <= Backfill::MARKS_KEPT);
             prop_assert!(walk.gone.len() <= Backfill::GONE_KEPT);

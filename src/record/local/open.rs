@@ -1,30 +1,30 @@
 //! A feed of the gateway's own before its first item, so that it is served from the beginning.
 
-use super::super::draft::Draft;
+use super::super::draft::ChangeDraft;
 use super::super::head;
 use super::super::next::head_print;
-use super::super::{Round, Verdict};
+use super::super::{Observation, Verdict};
 use crate::model::{Format, Snapshot, Time};
 use crate::parse::{self, Limits};
 use std::fmt::Write as _;
 
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
 /// Where it is open already, what it is called is brought up to date.
-pub fn open(round: &Round<'_>) -> Verdict {
+pub fn open(round: &Observation<'_>) -> Verdict {
     let first = nothing(round);
     let snapshot = round.snapshot.unwrap_or(&first);
-    let mut draft = Draft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(round, snapshot);
     begin(&mut draft);
     if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
 }
 
 /// Such a feed before its first commit.
-pub(in crate::record) fn nothing(round: &Round<'_>) -> Snapshot {
+pub(in crate::record) fn nothing(round: &Observation<'_>) -> Snapshot {
     Snapshot::untouched(Format::Atom10, round.now)
 }
 
 /// Puts our document around the items, where it is not there yet: that of a list where the feed is one.
-pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
+pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
     let text = document(draft.round, draft.state.format == Format::Opml);
     // Only a fault of this program can bring about that it cannot be read.
     let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };
@@ -44,7 +44,7 @@ pub(in crate::record) fn begin(draft: &mut Draft<'_>) {
 
 /// An Atom feed without entries (RFC 4287 section 4.1.1). Its author is there for entries that
 /// name none (section 4.1.2).
-fn document(round: &Round<'_>, is_list: bool) -> String {
+fn document(round: &Observation<'_>, is_list: bool) -> String {
     let title = round.options.sharing.title.as_deref().unwrap_or(round.feed.as_str());
     let mut shown = String::new();
     crate::xml::push_text(&mut shown, title);

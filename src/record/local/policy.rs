@@ -22,7 +22,7 @@ pub const TURNS: usize = 4;
 
 /// What came of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum PolicyResult {
     /// Nothing: there is no conflict, or the policy is to keep it.
     Not,
     /// The losers went, and the winner is as it was.
@@ -39,33 +39,33 @@ pub fn settle_by_policy<D: Canonical>(
     item: &mut Shared<D>,
     policy: &ConflictPolicy,
     stamp: Stamp,
-) -> Result<Settled, SyncError> {
+) -> Result<PolicyResult, SyncError> {
     if item.conflicts.is_empty() || *policy == ConflictPolicy::Keep {
-        return Ok(Settled::Not);
+        return Ok(PolicyResult::Not);
     }
     // Rule 1.
     item.conflicts.retain(|loser| !says_the_same(loser, &item.winner));
     let turns = stamp.by().map_or(TURNS, |own| turns(&item.winner.history, own));
     if item.conflicts.is_empty() || turns >= TURNS {
         item.conflicts.clear();
-        return Ok(Settled::Dropped);
+        return Ok(PolicyResult::Dropped);
     }
     // Rule 2.
     if let ConflictPolicy::Prefer(endpoint) = policy
         && let Some(number) = preferred(item, endpoint)
     {
         sync::resolve(item, Choice::Conflict(number), &all(item), stamp)?;
-        return Ok(Settled::KeptPreferred);
+        return Ok(PolicyResult::KeptPreferred);
     }
     // Rule 3.
     let own = stamp.by();
     let lost = item.conflicts.iter().any(|loser| is_by(loser, own));
     if lost {
         item.conflicts.clear();
-        return Ok(Settled::Dropped);
+        return Ok(PolicyResult::Dropped);
     }
     sync::resolve_all(item, Choice::Winner, stamp)?;
-    Ok(Settled::KeptWinner)
+    Ok(PolicyResult::KeptWinner)
 }
 
 fn all<D>(item: &Shared<D>) -> Vec<usize> {

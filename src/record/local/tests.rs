@@ -9,7 +9,7 @@ use super::*;
 use crate::archive;
 use crate::clock::ManualClock;
 use crate::model::*;
-use crate::record::Round;
+use crate::record::Observation;
 use crate::store::{Claim, MemoryStore, Select, Store, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,19 +55,19 @@ impl Bench {
         self.store.item(&self.feed, id).await.unwrap().unwrap()
     }
 
-    async fn known(&self, id: &SyncId) -> Known {
+    async fn known(&self, id: &SyncId) -> LedgerEntry {
         self.store.known(&self.feed, id).await.unwrap().unwrap()
     }
 
-    async fn commit(&self, make: impl FnOnce(&Round<'_>) -> Verdict) {
+    async fn commit(&self, make: impl FnOnce(&Observation<'_>) -> Verdict) {
         pass(&self.clock);
         let snapshot = self.snapshot().await;
         let change = make(&self.round(snapshot.as_ref())).change.unwrap();
         self.store.commit(&self.claim, change).await.unwrap();
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
-        Round {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+        Observation {
             feed: &self.feed,
             url: "",
             endpoint: self.store.endpoint(),
@@ -100,17 +100,17 @@ impl Bench {
         self.commit(|round| {
             let snapshot = round.snapshot.unwrap();
             let index = snapshot.known.iter().position(|known| known.id == id).unwrap();
-            let mut draft = Draft::new(round, snapshot);
+            let mut draft = ChangeDraft::new(round, snapshot);
             let bytes = |text: &Text| Some(text.0.clone());
             let item = Shared {
                 winner: merged.winner.with(bytes(&merged.winner.data)),
                 conflicts: merged.conflicts.iter().map(|v| v.with(bytes(&v.data))).collect(),
             };
             let standing = match item.winner.deleted {
-                true => Standing::Deleted { since: round.now },
-                false => Standing::Current,
+                true => ItemStatus::Deleted { since: round.now },
+                false => ItemStatus::Current,
             };
-            draft.share(index, item, standing, Said::new(EventKind::Updated, "merged"));
+            draft.share(index, item, standing, EventDetails::new(EventKind::Updated, "merged"));
             draft.into_verdict(None)
         })
         .await;
@@ -167,9 +167,14 @@ fn text(title: &str) -> Text {
     Text(written(title).read(now, crate::parse::own).unwrap())
 }
 
-fn written(title: &str) -> Written {
+fn written(title: &str) -> CheckedEntry {
     let content = Some(format!("The text of {title}"));
-    Written::fields(&Fields { title: title.to_owned(), content, ..Fields::default() }).unwrap()
+    CheckedEntry::fields(&EntryFields {
+        title: title.to_owned(),
+        content,
+        ..EntryFields::default()
+    })
+    .unwrap()
 }
 
 /// Lets a minute pass.

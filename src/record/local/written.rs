@@ -42,7 +42,7 @@ impl EntryError {
 
 /// The fields of an entry, for those who do not write Atom. All text is plain but `content_html`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fields {
+pub struct EntryFields {
     /// Its title.
     pub title: String,
     /// Its text, plain.
@@ -67,10 +67,10 @@ pub struct Fields {
 
 /// A checked entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written(Source);
+pub struct CheckedEntry(EntrySource);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum EntrySource {
     /// An Atom entry.
     Atom {
         /// The entry, as `parse` read it.
@@ -84,7 +84,7 @@ enum Source {
     Amended(Box<Markup>, Amendment),
 }
 
-impl Written {
+impl CheckedEntry {
     /// Checks an Atom entry (RFC 4287 section 4.1.2), an XML declaration before it or not. What
     /// would have to be repaired is refused. Its id may be absent, and so may its date.
     pub fn atom(text: &str) -> Result<Self, EntryError> {
@@ -153,7 +153,7 @@ impl Written {
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
         let xml = entry.markup.clone().into_owned();
-        Ok(Self(Source::Atom { xml, inner, is_dated: facts.is_dated }))
+        Ok(Self(EntrySource::Atom { xml, inner, is_dated: facts.is_dated }))
     }
 
     /// A version that is there with another title, text, summary or link; what is not amended stays,
@@ -171,12 +171,12 @@ impl Written {
         let refused =
             "what the item says cannot be read, so that only a whole Atom entry can take its place";
         parse::amended(before, &amendment, |_, _| ()).ok_or_else(|| EntryError::whole(refused))?;
-        Ok(Self(Source::Amended(Box::new(before.clone()), amendment)))
+        Ok(Self(EntrySource::Amended(Box::new(before.clone()), amendment)))
     }
 
     /// Makes an entry of fields, and checks it.
-    pub fn fields(fields: &Fields) -> Result<Self, EntryError> {
-        let Fields { content, content_html, summary, link, author, id, .. } = fields;
+    pub fn fields(fields: &EntryFields) -> Result<Self, EntryError> {
+        let EntryFields { content, content_html, summary, link, author, id, .. } = fields;
         let optional = [content, content_html, summary, link, author, id].into_iter().flatten();
         let texts = std::iter::once(&fields.title).chain(optional).chain(&fields.categories);
         check_characters(texts.map(String::as_str))?;
@@ -236,8 +236,8 @@ impl Written {
     ) -> Result<T, EntryError> {
         let gone = "it cannot be read any more";
         let (xml, inner, is_dated) = match &self.0 {
-            Source::Atom { xml, inner, is_dated } => (xml, *inner, *is_dated),
-            Source::Amended(before, amendment) => {
+            EntrySource::Atom { xml, inner, is_dated } => (xml, *inner, *is_dated),
+            EntrySource::Amended(before, amendment) => {
                 let amendment = Amendment { updated: Some(now), ..amendment.clone() };
                 let taken = parse::amended(before, &amendment, take);
                 return taken.ok_or_else(|| EntryError::whole(gone));

@@ -1,12 +1,14 @@
 //! Versions in a merge: whose data they have, and what is said of them.
 
 use crate::diff;
-use crate::model::{EndpointId, Incoming, Known, Markup, Origin, Shared, SyncExtras, Version};
+use crate::model::{
+    EndpointId, Incoming, LedgerEntry, Markup, Origin, Shared, SyncExtras, Version,
+};
 use crate::sync::{self, By091, Canonical};
 
 /// Whose data a version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DataOwner {
     /// The item's newest bytes.
     Ours,
     /// A conflict of the item, by its number.
@@ -20,16 +22,16 @@ pub(super) enum Place {
 /// Data where it stands, with a fingerprint to tell equal data by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Datum {
-    pub(super) place: Place,
+    pub(super) place: DataOwner,
     pub(super) print: [u8; 8],
 }
 
 impl Datum {
-    pub(super) const fn new(place: Place, print: u64) -> Self {
+    pub(super) const fn new(place: DataOwner, print: u64) -> Self {
         Self { place, print: print.to_be_bytes() }
     }
 
-    pub(super) fn of(place: Place, markup: &Markup) -> Self {
+    pub(super) fn of(place: DataOwner, markup: &Markup) -> Self {
         Self::new(place, diff::markup_print(markup))
     }
 }
@@ -49,14 +51,14 @@ pub(super) fn bare(item: &Shared<Datum>) -> Shared<()> {
 }
 
 /// Makes the ledger entry bear a version.
-pub(super) fn bear<D>(known: &mut Known, version: &Version<D>) {
+pub(super) fn bear<D>(known: &mut LedgerEntry, version: &Version<D>) {
     known.updates = version.updates;
     known.history = version.history.clone();
     known.noconflicts = version.noconflicts;
 }
 
 /// Why an item is what it is after a merge.
-pub(super) fn reason(known: &Known, before: &Shared<()>, merged: &Shared<Datum>) -> String {
+pub(super) fn reason(known: &LedgerEntry, before: &Shared<()>, merged: &Shared<Datum>) -> String {
     let words = history_words(&merged.winner);
     let conflicts = merged.conflicts.len();
     let is_same = merged.winner.with(()) == before.winner;
@@ -98,7 +100,7 @@ pub(super) type MergedItem = (Shared<Datum>, Option<bool>);
 /// conflicts has them by 1.0, and stays with it.
 pub(super) fn merged(
     own: &EndpointId,
-    known: &Known,
+    known: &LedgerEntry,
     local: Shared<Datum>,
     said: &Incoming,
     incoming: Shared<Datum>,

@@ -6,13 +6,14 @@
 //! complete feed and discards it too. Only what came from this publisher first is discarded, and only
 //! after its complete feed was read whole.
 
-use super::super::draft::{Draft, Said};
+use super::super::draft::{ChangeDraft, EventDetails};
 use super::Peers;
 use super::gap::is_id_of;
 use crate::identity;
 use crate::judge::Braked;
 use crate::model::{
-    Completeness, EndpointId, EventKind, FeedDocument, Known, Origin, Snapshot, Standing, SyncId,
+    Completeness, EndpointId, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, Snapshot,
+    SyncId,
 };
 use std::collections::HashSet;
 
@@ -39,7 +40,7 @@ fn missed<'s>(snapshot: &'s Snapshot, document: &FeedDocument<'_>) -> Option<&'s
 
 /// What is to be discarded after a complete feed was merged.
 pub(in crate::record) fn discarded(
-    draft: &Draft<'_>,
+    draft: &ChangeDraft<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
 ) -> Discard {
@@ -56,9 +57,9 @@ pub(in crate::record) fn discarded(
     if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
         return Discard::default();
     }
-    let listed = Listed::of([document, complete]);
+    let listed = ListedIds::of([document, complete]);
     let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
-    let is_gone = |known: &Known| {
+    let is_gone = |known: &LedgerEntry| {
         snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)
             && !is_made_by(known, round.endpoint)
             && !listed.has(known)
@@ -70,7 +71,7 @@ pub(in crate::record) fn discarded(
 }
 
 /// Why a complete feed is held first, where it lists nothing or little of what its publisher had.
-fn braked(draft: &Draft<'_>, gone: usize, all: usize, empty: bool) -> Option<Braked> {
+fn braked(draft: &ChangeDraft<'_>, gone: usize, all: usize, empty: bool) -> Option<Braked> {
     let is_on = |kind: &str| !draft.round.options.without.has(kind);
     let is_much = gone * 2 > all && all >= LEAST_ITEMS;
     if gone == 0 || !(is_much || gone == all) {
@@ -86,7 +87,7 @@ fn braked(draft: &Draft<'_>, gone: usize, all: usize, empty: bool) -> Option<Bra
 
 /// Whether an item was made or last updated by an endpoint (section 4.1.2, step 2.a.ii): its id is one
 /// of the endpoint's, or its first or its topmost update is.
-fn is_made_by(known: &Known, own: &EndpointId) -> bool {
+fn is_made_by(known: &LedgerEntry, own: &EndpointId) -> bool {
     let mut updates = known.history.iter();
     let topmost = updates.next();
     let first = updates.last().or(topmost);
@@ -95,12 +96,12 @@ fn is_made_by(known: &Known, own: &EndpointId) -> bool {
 }
 
 /// What documents list, by whatever it can be known.
-struct Listed<'d> {
+struct ListedIds<'d> {
     ids: HashSet<&'d SyncId>,
     natives: HashSet<String>,
 }
 
-impl<'d> Listed<'d> {
+impl<'d> ListedIds<'d> {
     fn of<'a: 'd>(documents: [&'d FeedDocument<'a>; 2]) -> Self {
         let entries = || documents.into_iter().flat_map(|document| &document.entries);
         let shared = entries().filter_map(|entry| entry.shared());
@@ -111,7 +112,7 @@ impl<'d> Listed<'d> {
         }
     }
 
-    fn has(&self, known: &Known) -> bool {
+    fn has(&self, known: &LedgerEntry) -> bool {
         self.ids.contains(&known.id)
             || self.natives.contains(&known.native_shown)
             || self.natives.contains(&known.published_id)
@@ -125,7 +126,7 @@ impl Discard {
     }
 
     /// Discards it.
-    pub(in crate::record) fn apply(&self, draft: &mut Draft<'_>) {
+    pub(in crate::record) fn apply(&self, draft: &mut ChangeDraft<'_>) {
         let reason = "its publisher's complete feed, which was read because changes were missed, does \
                       not list it";
         discard(draft, &self.gone, reason);
@@ -133,7 +134,7 @@ impl Discard {
 }
 
 /// Discards items, and begins the feed's own window anew.
-pub(in crate::record) fn discard(draft: &mut Draft<'_>, gone: &[usize], reason: &str) {
+pub(in crate::record) fn discard(draft: &mut ChangeDraft<'_>, gone: &[usize], reason: &str) {
     if gone.is_empty() {
         return;
     }
@@ -146,11 +147,11 @@ pub(in crate::record) fn discard(draft: &mut Draft<'_>, gone: &[usize], reason: 
             draft.conflicts.insert(id, Vec::new());
         }
         draft.change(at, |item| {
-            item.standing = Standing::Discarded { since };
+            item.standing = ItemStatus::Discarded { since };
             item.absence = None;
             item.conflicts = 0;
         });
-        draft.event(at, Said::new(EventKind::Discarded, reason));
+        draft.event(at, EventDetails::new(EventKind::Discarded, reason));
     }
     draft.begins_window = true;
     draft.shown_changed = true;

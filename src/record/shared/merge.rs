@@ -1,22 +1,22 @@
 //! Incorporating what a document shares (SSE 1.0 section 3.3).
 
-use super::super::draft::{Draft, Said};
+use super::super::draft::{ChangeDraft, EventDetails};
 use super::super::newcomer::{describe, newcomer};
-use super::datum::{Datum, Place, bare, bear, extras_of, history_words, merged, reason};
+use super::datum::{DataOwner, Datum, bare, bear, extras_of, history_words, merged, reason};
 use super::gap::{can_be_ours, is_id_of};
-use super::offer::{Body, Offer};
+use super::offer::{Offer, OfferedBody};
 use super::order::{is_first_of_changes, newest};
-use super::{Issued, LEAP_LIMIT, Parts, Peers};
+use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
 use crate::diff;
 use crate::identity;
 use crate::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
-    Known, Markup, Origin, Shared, Snapshot, Standing, SyncId, Update, Version,
+    ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot, SyncId, Update, Version,
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::SharedDoubt;
 use crate::record::kept_out::KeptOut;
-use crate::record::local::{self, Settled};
+use crate::record::local::{self, PolicyResult};
 use crate::sync;
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ const CONFLICTS_IN_FEED: usize = 16 << 20;
 
 /// What a merge says beside its changes.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Merged {
+pub(in crate::record) struct MergeReport {
     /// What was not taken, and why.
     pub(in crate::record) notes: Vec<String>,
     /// Items whose sync is not believed: their entries count as plain ones (docs/sharing.md, Limits).
@@ -43,7 +43,7 @@ pub(in crate::record) struct Merged {
     pub(in crate::record) asks: Vec<SyncId>,
 }
 
-impl Merged {
+impl MergeReport {
     pub(in crate::record) fn note(&mut self, what: String) {
         if self.notes.len() < NOTES_LIMIT {
             self.notes.push(what);
@@ -53,12 +53,12 @@ impl Merged {
 
 /// Merges what the document and the complete feed share. `document` is the whole document.
 pub(in crate::record) fn merge(
-    draft: &mut Draft<'_>,
-    parts: &Parts<'_>,
+    draft: &mut ChangeDraft<'_>,
+    parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
     doubt: &SharedDoubt,
-) -> Merged {
+) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
     if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(parts, document)) {
@@ -77,7 +77,7 @@ pub(in crate::record) fn merge(
                 continue;
             }
             let is_listed = listed.contains(said.id());
-            let (body, origin) = (Body::Entry(source, entry), Origin::Upstream);
+            let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
             merging.take(&Offer { said, body, published_id: None, origin, is_listed, takes_over });
         }
@@ -87,7 +87,7 @@ pub(in crate::record) fn merge(
 
 /// A merge that is being made.
 pub(in crate::record) struct Merging<'m, 'd> {
-    draft: &'m mut Draft<'d>,
+    draft: &'m mut ChangeDraft<'d>,
     whole: &'m Snapshot,
     /// Where the items of the snapshot stand that can be merged.
     places: &'m HashMap<SyncId, usize>,
@@ -102,18 +102,16 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// Whether histories that bear this gateway's name are its own: they come from another feed of
     /// it.
     pub(in crate::record) is_ours: bool,
-    /// The bytes of all that is in conflict in the feed.
     losing: usize,
     /// Where the items stand that were taken in just now.
     fresh: HashMap<SyncId, usize>,
-    /// What it says beside its changes.
-    pub(in crate::record) merged: Merged,
+    pub(in crate::record) merged: MergeReport,
 }
 
 impl<'m, 'd> Merging<'m, 'd> {
     /// A merge into a draft over `whole`, in which the items stand at `places`.
     pub(in crate::record) fn new(
-        draft: &'m mut Draft<'d>,
+        draft: &'m mut ChangeDraft<'d>,
         whole: &'m Snapshot,
         places: &'m HashMap<SyncId, usize>,
     ) -> Self {
@@ -123,18 +121,18 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KeptOut::of(whole.known.iter(), Known::is_redacted),
+            kept_out: KeptOut::of(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
             losing: whole.conflicts.values().flatten().map(|c| c.data.xml.len()).sum(),
             fresh: HashMap::new(),
-            merged: Merged::default(),
+            merged: MergeReport::default(),
         }
     }
 
     /// The item as it stands in the draft.
-    pub(in crate::record) fn known(&self, id: &SyncId) -> Option<(usize, &Known)> {
+    pub(in crate::record) fn known(&self, id: &SyncId) -> Option<(usize, &LedgerEntry)> {
         let index = self.fresh.get(id).or_else(|| self.places.get(id)).copied()?;
         Some((index, self.draft.item(index)?))
     }
@@ -146,7 +144,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
         let known = found.as_ref().map(|(_, known)| known);
-        if known.is_some_and(Known::is_redacted) {
+        if known.is_some_and(LedgerEntry::is_redacted) {
             return;
         }
         let asked = self.merged.asks.len();
@@ -165,7 +163,7 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// Whether what an entry says of its item can be believed.
-    fn is_believed(&mut self, known: Option<&Known>, said: &Incoming) -> bool {
+    fn is_believed(&mut self, known: Option<&LedgerEntry>, said: &Incoming) -> bool {
         let id = said.id();
         let before = known.map_or(0, |known| known.updates.value());
         let versions = || said.conflicts.iter().map(|c| (c.updates, &c.history));
@@ -235,14 +233,14 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// The greatest sequence of this gateway's own updates of an item.
-    fn issued_here(&self, known: &Known, own: &EndpointId) -> Option<Count> {
+    fn issued_here(&self, known: &LedgerEntry, own: &EndpointId) -> Option<Count> {
         let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
         let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
         Update::greatest_by(own, histories.flat_map(|history| history.iter()))
     }
 
     /// Step 1 of section 3.3: nothing local has this id. `back`: what was discarded under it.
-    fn add(&mut self, offer: &Offer<'_>, back: Option<(usize, Known)>) {
+    fn add(&mut self, offer: &Offer<'_>, back: Option<(usize, LedgerEntry)>) {
         if back.is_none() && self.draft.size() >= ITEMS_LIMIT {
             self.merged.note(format!(
                 "the feed has {ITEMS_LIMIT} items, which is the limit; no more are taken in"
@@ -286,7 +284,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
         let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
-        let words = Said::new(kind, reason);
+        let words = EventDetails::new(kind, reason);
         let at = back.map(|(at, _)| at);
         let index = self.draft.incorporate(at, known, Some(markup), conflicts, words);
         self.fresh.insert(id.clone(), index);
@@ -298,8 +296,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         if let Some(at) = replaced {
             let reason = format!("its publisher shares it as {id} now");
-            let standing = Standing::Deleted { since: now };
-            self.draft.update(at, standing, None, Said::new(EventKind::Deleted, reason));
+            let standing = ItemStatus::Deleted { since: now };
+            self.draft.update(at, standing, None, EventDetails::new(EventKind::Deleted, reason));
         }
     }
 
@@ -330,44 +328,44 @@ impl<'m, 'd> Merging<'m, 'd> {
     fn settle(&self, item: &mut Shared<Datum>) -> &'static str {
         let policy = &self.draft.round.options.sharing.conflicts;
         match local::settle_by_policy(item, policy, self.draft.stamp()) {
-            Ok(Settled::Dropped) => "; what was in conflict goes, as the operator wants",
-            Ok(Settled::KeptWinner) => "; resolved as the operator wants: the winner is kept",
-            Ok(Settled::KeptPreferred) => {
+            Ok(PolicyResult::Dropped) => "; what was in conflict goes, as the operator wants",
+            Ok(PolicyResult::KeptWinner) => "; resolved as the operator wants: the winner is kept",
+            Ok(PolicyResult::KeptPreferred) => {
                 "; resolved as the operator wants: the preferred endpoint's version is kept"
             }
-            Ok(Settled::Not) | Err(_) => "",
+            Ok(PolicyResult::Not) | Err(_) => "",
         }
     }
 
-    fn standing(&self, deleted: bool, is_listed: bool) -> Standing {
+    fn standing(&self, deleted: bool, is_listed: bool) -> ItemStatus {
         let since = self.draft.round.now;
         match (deleted, is_listed || self.is_local) {
-            (true, _) => Standing::Deleted { since },
-            (false, true) => Standing::Current,
-            (false, false) => Standing::Retired { since },
+            (true, _) => ItemStatus::Deleted { since },
+            (false, true) => ItemStatus::Current,
+            (false, false) => ItemStatus::Retired { since },
         }
     }
 
-    fn update(&mut self, index: usize, known: &Known, offer: &Offer<'_>) {
+    fn update(&mut self, index: usize, known: &LedgerEntry, offer: &Offer<'_>) {
         let (said, is_listed) = (offer.said, offer.is_listed);
         let print = offer.body.print();
         let kept = self.draft.conflicts_of(&known.id);
         let local = Shared {
-            winner: known.version(Datum::new(Place::Ours, known.bytes)),
+            winner: known.version(Datum::new(DataOwner::Ours, known.bytes)),
             conflicts: kept
                 .iter()
                 .enumerate()
                 .map(|(at, c)| match &c.data {
-                    Some(markup) => c.with(Datum::of(Place::Kept(at), markup)),
-                    None => c.with(Datum::new(Place::Kept(at), 0)),
+                    Some(markup) => c.with(Datum::of(DataOwner::Kept(at), markup)),
+                    None => c.with(Datum::new(DataOwner::Kept(at), 0)),
                 })
                 .collect(),
         };
         let theirs = said.conflicts.iter().enumerate();
         let incoming = Shared {
-            winner: said.version.with(Datum::new(Place::Entry, print)),
+            winner: said.version.with(Datum::new(DataOwner::Entry, print)),
             conflicts: theirs
-                .map(|(at, c)| c.with(Datum::of(Place::Theirs(at), &c.data)))
+                .map(|(at, c)| c.with(Datum::of(DataOwner::Theirs(at), &c.data)))
                 .collect(),
         };
         let (before, own) = (bare(&local), self.draft.round.endpoint);
@@ -384,20 +382,20 @@ impl<'m, 'd> Merging<'m, 'd> {
         // The bytes of a version that stays are newer only where its publisher has them.
         let stays = merged.winner.with(()) == before.winner && known.origin != offer.origin;
         if stays {
-            merged.winner.data.place = Place::Ours;
+            merged.winner.data.place = DataOwner::Ours;
         }
         let ours = self.draft.pending(&known.id).cloned();
         let data = |datum: Datum| match datum.place {
             // What this very draft brings stands in no store yet.
-            Place::Ours => ours.clone(),
-            Place::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
-            Place::Entry => Some(offer.body.markup()),
-            Place::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
+            DataOwner::Ours => ours.clone(),
+            DataOwner::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
+            DataOwner::Entry => Some(offer.body.markup()),
+            DataOwner::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
         };
         let winner = &merged.winner;
         let markup = data(winner.data);
         let mut next = known.clone();
-        let entry = if winner.data.place == Place::Entry { offer.body.entry() } else { None };
+        let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
             describe(&mut next, entry);
             next.prints = diff::portrait(entry, &self.draft.round.options.ignore).prints;
@@ -413,20 +411,20 @@ impl<'m, 'd> Merging<'m, 'd> {
         bear(&mut next, winner);
         next.sse091 = sse091;
         next.extras = match winner.data.place {
-            Place::Entry => extras_of(said),
-            Place::Ours => next.extras,
-            Place::Kept(_) | Place::Theirs(_) => None,
+            DataOwner::Entry => extras_of(said),
+            DataOwner::Ours => next.extras,
+            DataOwner::Kept(_) | DataOwner::Theirs(_) => None,
         };
         if next.origin == Origin::Observed || offer.takes_over {
             next.origin = offer.origin.clone();
         }
         next.absence = None;
-        let lives = known.is_deleted() || matches!(known.standing, Standing::Current);
+        let lives = known.is_deleted() || matches!(known.standing, ItemStatus::Current);
         next.standing = match (&known.standing, winner.deleted) {
             (standing, true) if known.is_deleted() => standing.clone(),
             // What had left the reader view comes back only with an entry in the document.
-            (Standing::Retired { since }, false) if !is_listed => {
-                Standing::Retired { since: *since }
+            (ItemStatus::Retired { since }, false) if !is_listed => {
+                ItemStatus::Retired { since: *since }
             }
             (_, deleted) => self.standing(deleted, is_listed || (lives && !known.is_deleted())),
         };
@@ -438,7 +436,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         let reason = format!("{}{settled}", reason(known, &before, &merged));
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
         let conflicts = self.bounded(&known.id, conflicts);
-        self.draft.incorporate(Some(index), next, markup, conflicts, Said::new(kind, reason));
+        let details = EventDetails::new(kind, reason);
+        self.draft.incorporate(Some(index), next, markup, conflicts, details);
     }
 
     /// The version is known. Its publisher may have newer bytes of it all the same, which are served
@@ -446,30 +445,31 @@ impl<'m, 'd> Merging<'m, 'd> {
     fn same(
         &mut self,
         index: usize,
-        known: &Known,
+        known: &LedgerEntry,
         offer: &Offer<'_>,
         (winner, sse091): (&Version<Datum>, Option<bool>),
     ) {
         if offer.takes_over {
             self.draft.change(index, |item| item.origin = offer.origin.clone());
         }
-        let is_back = offer.is_listed && matches!(known.standing, Standing::Retired { .. });
+        let is_back = offer.is_listed && matches!(known.standing, ItemStatus::Retired { .. });
         if is_back {
             let now = self.draft.round.now;
             self.draft.change(index, |item| {
-                item.standing = Standing::Current;
+                item.standing = ItemStatus::Current;
                 item.came = now;
             });
             let reason = "its publisher, who shares it, lists it again, unchanged";
-            self.draft.event(index, Said::new(EventKind::Returned, reason));
+            self.draft.event(index, EventDetails::new(EventKind::Returned, reason));
         }
         let is_its = known.origin == offer.origin || offer.takes_over;
-        if winner.data.place == Place::Entry && is_its && known.extras != extras_of(offer.said) {
+        if winner.data.place == DataOwner::Entry && is_its && known.extras != extras_of(offer.said)
+        {
             self.draft.change(index, |item| item.extras = extras_of(offer.said));
             self.draft.shown_changed = true;
         }
         let is_old = known.noise.few_references;
-        let is_newest = winner.data.place == Place::Entry
+        let is_newest = winner.data.place == DataOwner::Entry
             && (winner.data.print != known.bytes.to_be_bytes() || is_old)
             && is_its
             && !known.is_deleted()

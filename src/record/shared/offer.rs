@@ -10,7 +10,7 @@ pub(in crate::record) struct Offer<'a> {
     /// What it says of itself.
     pub(in crate::record) said: &'a Incoming,
     /// What it is.
-    pub(in crate::record) body: Body<'a>,
+    pub(in crate::record) body: OfferedBody<'a>,
     /// The id that it is published with where it comes from, if that is for ever.
     pub(in crate::record) published_id: Option<&'a str>,
     /// Where it comes from.
@@ -23,14 +23,14 @@ pub(in crate::record) struct Offer<'a> {
 
 /// What an offered version is.
 #[derive(Clone, Copy)]
-pub(in crate::record) enum Body<'a> {
+pub(in crate::record) enum OfferedBody<'a> {
     /// An entry of a document.
     Entry(&'a FeedDocument<'a>, &'a Entry<'a>),
     /// An item of another feed of this gateway.
     Item(&'a Markup),
 }
 
-impl Body<'_> {
+impl OfferedBody<'_> {
     pub(super) fn print(&self) -> u64 {
         match self {
             Self::Entry(_, entry) => diff::bytes_print(entry),

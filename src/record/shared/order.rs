@@ -1,23 +1,25 @@
 //! The order of the reader view of a feed that has shared items.
 
-use super::super::draft::Draft;
-use super::{Parts, Slot};
-use crate::model::{Entry, EventKind, FeedDocument, Known, Origin, Standing, SyncId, Tick, Time};
-use crate::record::draft::Said;
+use super::super::draft::ChangeDraft;
+use super::{EntryOwner, SharedSplit};
+use crate::model::{
+    Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin, SyncId, Tick, Time,
+};
+use crate::record::draft::EventDetails;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// What the document lists, in its order.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Listed(pub(in crate::record) Vec<SyncId>);
+pub(in crate::record) struct DocumentOrder(pub(in crate::record) Vec<SyncId>);
 
-impl Listed {
+impl DocumentOrder {
     /// What the whole document lists. `plain`: the items that its plain entries became.
-    pub(in crate::record) fn of(parts: &Parts<'_>, plain: &HashMap<usize, SyncId>) -> Self {
-        let id = |slot: &Slot| match slot {
-            Slot::Plain(at) => plain.get(at).cloned(),
-            Slot::Shared(said) => Some(said.id().clone()),
-            Slot::Passed(id) => Some(id.clone()),
+    pub(in crate::record) fn of(parts: &SharedSplit<'_>, plain: &HashMap<usize, SyncId>) -> Self {
+        let id = |slot: &EntryOwner| match slot {
+            EntryOwner::Plain(at) => plain.get(at).cloned(),
+            EntryOwner::Shared(said) => Some(said.id().clone()),
+            EntryOwner::Passed(id) => Some(id.clone()),
         };
         Self(parts.slots.iter().filter_map(id).collect())
     }
@@ -27,7 +29,7 @@ impl Listed {
 pub(in crate::record) const SHOWN_LEAST: usize = 100;
 
 /// Whether nothing is known yet of a publisher who lists changes only.
-pub(super) fn is_first_of_changes(parts: &Parts<'_>, document: &FeedDocument<'_>) -> bool {
+pub(super) fn is_first_of_changes(parts: &SharedSplit<'_>, document: &FeedDocument<'_>) -> bool {
     document.lists_changes()
         && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
 }
@@ -47,15 +49,15 @@ pub(super) fn newest<'a>(
 
 /// By what items stand in order of update: the date that they bear, but none that is later than the
 /// gateway saw it, and then when it was taken in.
-fn update_of(known: &Known) -> (Time, Tick) {
+fn update_of(known: &LedgerEntry) -> (Time, Tick) {
     let said = known.updated.max(known.published).or(known.history.topmost().stamp.when());
     let seen = known.tick.time();
     (said.map_or(seen, |said| said.min(seen)), known.tick)
 }
 
 /// What is current, by update, the newest first.
-pub(in crate::record) fn by_update<'d>(draft: &'d Draft<'_>) -> Vec<&'d Known> {
-    let current = draft.ledger().filter(|known| known.standing == Standing::Current);
+pub(in crate::record) fn by_update<'d>(draft: &'d ChangeDraft<'_>) -> Vec<&'d LedgerEntry> {
+    let current = draft.ledger().filter(|known| known.standing == ItemStatus::Current);
     let mut current: Vec<_> = current.map(|known| (update_of(known), known)).collect();
     current.sort_by_key(|&(update, known)| (Reverse(update), &known.id));
     current.into_iter().map(|(_, known)| known).collect()
@@ -67,8 +69,8 @@ pub(in crate::record) fn by_update<'d>(draft: &'d Draft<'_>) -> Vec<&'d Known> {
 /// not listed, by update, until there are newer items enough. `is_list`: its items are outlines, whose order
 /// is never that of changes.
 pub(in crate::record) fn by_changes(
-    draft: &mut Draft<'_>,
-    listed: &Listed,
+    draft: &mut ChangeDraft<'_>,
+    listed: &DocumentOrder,
     is_list: bool,
 ) -> Vec<SyncId> {
     let there: HashSet<&SyncId> = listed.0.iter().collect();
@@ -87,12 +89,13 @@ pub(in crate::record) fn by_changes(
             leave.insert(id);
         }
     }
-    let is_left = |known: &Known| known.origin == Origin::Upstream && leave.contains(&known.id);
+    let is_left =
+        |known: &LedgerEntry| known.origin == Origin::Upstream && leave.contains(&known.id);
     let since = draft.round.now;
     for at in draft.positions(is_left) {
-        draft.change(at, |item| item.standing = Standing::Retired { since });
+        draft.change(at, |item| item.standing = ItemStatus::Retired { since });
         let reason = format!("it is not among the {SHOWN_LEAST} that changed last");
-        draft.event(at, Said::new(EventKind::Retired, reason));
+        draft.event(at, EventDetails::new(EventKind::Retired, reason));
     }
     if is_list || !is_log(draft, listed) {
         let mut shown: HashSet<SyncId> = first.drain(..).collect();
@@ -104,7 +107,7 @@ pub(in crate::record) fn by_changes(
 
 /// Whether a document lists shared items alone, in the order in which they were changed: that is the
 /// order of a log, and none of the publisher's.
-fn is_log(draft: &Draft<'_>, listed: &Listed) -> bool {
+fn is_log(draft: &ChangeDraft<'_>, listed: &DocumentOrder) -> bool {
     let shared = draft.ledger().filter(|known| known.origin == Origin::Upstream);
     let changed: HashMap<&SyncId, _> =
         shared.map(|known| (&known.id, known.history.topmost().stamp.when())).collect();
@@ -117,8 +120,8 @@ fn is_log(draft: &Draft<'_>, listed: &Listed) -> bool {
 /// out: what is new stands above what was there. `is_whole`: whether the document
 /// is the whole one; `judged`: whether its plain part was taken in.
 pub(in crate::record) fn order(
-    draft: &mut Draft<'_>,
-    listed: &Listed,
+    draft: &mut ChangeDraft<'_>,
+    listed: &DocumentOrder,
     is_whole: bool,
     judged: bool,
 ) -> Vec<SyncId> {
@@ -126,21 +129,21 @@ pub(in crate::record) fn order(
     let has_own = draft.round.options.sharing.local;
     let replaces = is_whole && judged && !has_own;
     if is_whole && !has_own {
-        let is_gone = |known: &Known| {
+        let is_gone = |known: &LedgerEntry| {
             known.origin == Origin::Upstream
-                && known.standing == Standing::Current
+                && known.standing == ItemStatus::Current
                 && !there.contains(&known.id)
         };
         for at in draft.positions(is_gone) {
             let since = draft.round.now;
-            draft.change(at, |item| item.standing = Standing::Retired { since });
+            draft.change(at, |item| item.standing = ItemStatus::Retired { since });
             let reason = "its publisher, who shares it, does not list it any more";
-            draft.event(at, Said::new(EventKind::Retired, reason));
+            draft.event(at, EventDetails::new(EventKind::Retired, reason));
         }
     }
     let shown: HashSet<SyncId> = draft
         .ledger()
-        .filter(|known| known.standing == Standing::Current)
+        .filter(|known| known.standing == ItemStatus::Current)
         .map(|known| known.id.clone())
         .collect();
     let is_shown = |id: &&SyncId| shown.contains(*id);

@@ -1,13 +1,13 @@
 //! The shared and the plain part of a document and of what is known.
 
 use crate::identity::{self, Native};
-use crate::model::{EntrySync, FeedDocument, Incoming, Known, Snapshot, SyncId};
+use crate::model::{EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What an entry of the whole document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::record) enum Slot {
+pub(in crate::record) enum EntryOwner {
     /// An entry of the plain part, by its number there.
     Plain(usize),
     /// An entry of a shared item.
@@ -18,7 +18,7 @@ pub(in crate::record) enum Slot {
 
 /// A document and a ledger, taken apart.
 #[derive(Debug)]
-pub(in crate::record) struct Parts<'a> {
+pub(in crate::record) struct SharedSplit<'a> {
     /// Everything that is known; what is judged comes first, in order of sync id.
     pub(in crate::record) whole: Snapshot,
     /// Of the shared items among it, where they stand.
@@ -28,13 +28,13 @@ pub(in crate::record) struct Parts<'a> {
     /// The document with the plain entries alone.
     pub(in crate::record) document: FeedDocument<'a>,
     /// What each entry of the whole document is.
-    pub(in crate::record) slots: Vec<Slot>,
+    pub(in crate::record) slots: Vec<EntryOwner>,
     /// Items that were compared until now and are shared under another id from now on: where they
     /// stand, by their native ids.
     pub(in crate::record) replaced: HashMap<String, usize>,
 }
 
-impl Parts<'_> {
+impl SharedSplit<'_> {
     /// Whether there is nothing to judge.
     pub(in crate::record) fn is_all_shared(&self) -> bool {
         self.document.entries.is_empty() && self.plain.order.is_empty()
@@ -60,14 +60,14 @@ pub(in crate::record) fn parts<'a>(
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
     complete: Option<&FeedDocument<'_>>,
-) -> Option<Parts<'a>> {
-    let is_shared = |known: &Known| known.origin.is_shared();
+) -> Option<SharedSplit<'a>> {
+    let is_shared = |known: &LedgerEntry| known.origin.is_shared();
     let all = document.entries.iter().chain(complete.into_iter().flat_map(|c| &c.entries));
     if !all.clone().any(|entry| entry.sync.is_some()) && !snapshot.known.iter().any(is_shared) {
         return None;
     }
-    let ids: HashMap<&SyncId, &Known> = snapshot.known.iter().map(|k| (&k.id, k)).collect();
-    let natives: HashMap<&str, &Known> = snapshot
+    let ids: HashMap<&SyncId, &LedgerEntry> = snapshot.known.iter().map(|k| (&k.id, k)).collect();
+    let natives: HashMap<&str, &LedgerEntry> = snapshot
         .known
         .iter()
         .filter(|k| is_shared(k))
@@ -87,12 +87,14 @@ pub(in crate::record) fn parts<'a>(
         match (&entry.sync, shared) {
             (Some(EntrySync::Valid(said)), _) => {
                 claimed.insert(shown);
-                slots.push(Slot::Shared(Arc::clone(said)));
+                slots.push(EntryOwner::Shared(Arc::clone(said)));
             }
-            (Some(EntrySync::Invalid), Some(known)) => slots.push(Slot::Passed(known.id.clone())),
+            (Some(EntrySync::Invalid), Some(known)) => {
+                slots.push(EntryOwner::Passed(known.id.clone()))
+            }
             (_, known) => {
                 compared.extend(known.map(|known| &known.id));
-                slots.push(Slot::Plain(entries.len()));
+                slots.push(EntryOwner::Plain(entries.len()));
                 entries.push(entry.clone());
             }
         }
@@ -129,5 +131,5 @@ pub(in crate::record) fn parts<'a>(
     let known = judged.into_iter().chain(others).chain(rest).collect();
     let whole = snapshot.with_items(known, snapshot.order.clone());
     let document = document.with_entries(entries);
-    Some(Parts { whole, shared, plain, document, slots, replaced })
+    Some(SharedSplit { whole, shared, plain, document, slots, replaced })
 }

@@ -1,8 +1,9 @@
 //! Skeletons and markup for tests, cut out of whole documents with `find`.
 
 use crate::model::{
-    Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, Markup, Revision,
-    Shared, Skeleton, SkeletonSlots, Slots, Stamp, Standing, SyncId, Tick, Time, Update, Version,
+    Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, ItemStatus,
+    Markup, Revision, Shared, Skeleton, SkeletonSlots, Slots, Stamp, SyncId, Tick, Time, Update,
+    Version,
 };
 use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
 use crate::xml::{self, tag};
@@ -131,7 +132,7 @@ pub fn item_as(markup: Markup, published_id: &str) -> Item {
         shared: Shared::new(winner),
         published_id: published_id.to_owned(),
         tick: Tick::at(Time::from_unix(NOW)),
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         sse091: None,
         extras: None,
         touched: 3,
@@ -161,7 +162,7 @@ pub fn version(updates: u32, markup: Markup) -> Version<Markup> {
 pub fn deleted(mut item: Item) -> Item {
     item.shared.winner = version(2, item.shared.winner.data);
     item.shared.winner.deleted = true;
-    item.standing = Standing::Deleted { since: Time::from_unix(NOW) };
+    item.standing = ItemStatus::Deleted { since: Time::from_unix(NOW) };
     item
 }
 

@@ -1,7 +1,7 @@
 //! Lists as OPML: what they say and where it stands.
 
 use super::build::{Feed, NOW, check_well_formed, item_as, version};
-use crate::model::{Format, Item, OUTLINE_DEPTH, Shared, Standing, SyncId, Tick, Time, Version};
+use crate::model::{Format, Item, ItemStatus, OUTLINE_DEPTH, Shared, SyncId, Tick, Time, Version};
 use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
 use crate::parse::{self, Limits};
 use crate::render::{Container, ViewKind};
@@ -78,7 +78,7 @@ fn outlines_stand_where_they_stood() {
 fn a_tombstone_has_nothing_in_it() {
     let mut feed = feed("<outline text='f'><outline text='a'/></outline><outline text='b'/>");
     feed.items[0].shared.winner.deleted = true;
-    feed.items[0].standing = Standing::Deleted { since: Time::from_unix(NOW) };
+    feed.items[0].standing = ItemStatus::Deleted { since: Time::from_unix(NOW) };
     let list = shown(&feed, ViewKind::Complete);
     assert_eq!(tree(&list), "fx a b");
     assert!(

@@ -6,8 +6,8 @@
 use super::page;
 use crate::model::{Item, SyncId};
 use crate::parse::Amendment;
-use crate::record::local::{Act, EntryError, Keep, Written};
-use crate::serve::Shared;
+use crate::record::local::{Act, CheckedEntry, EntryError, Resolution};
+use crate::serve::SharedState;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
@@ -25,7 +25,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the form says.
 #[derive(Default)]
-struct Form {
+struct ConflictForm {
     token: String,
     item: String,
     etag: String,
@@ -35,7 +35,7 @@ struct Form {
     is_html: bool,
 }
 
-impl Form {
+impl ConflictForm {
     fn read(body: &[u8]) -> Self {
         let mut form = Self::default();
         for (key, value) in url::form_urlencoded::parse(body) {
@@ -56,7 +56,7 @@ impl Form {
 
 /// `POST /feeds/NAME/conflicts`.
 pub(in crate::serve) async fn resolve(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -81,7 +81,7 @@ pub(in crate::serve) async fn resolve(
 }
 
 async fn chosen(
-    room: &Shared,
+    room: &SharedState,
     feed: &crate::model::FeedName,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -94,7 +94,7 @@ async fn chosen(
         let said = "the body is no form";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
     }
-    let form = Form::read(&edit::whole(body, ENTRY_LIMIT)?);
+    let form = ConflictForm::read(&edit::whole(body, ENTRY_LIMIT)?);
     if !room.admin_token.is(&form.token) {
         let said = "the admin token is not that of this gateway";
         return Err(Problem::new(StatusCode::FORBIDDEN, said));
@@ -102,7 +102,7 @@ async fn chosen(
     let unknown = || Problem::not_found("there is no item of that sync id");
     let id = SyncId::new(&form.item).map_err(|_| unknown())?;
     let keep = match form.keep.as_str() {
-        "winner" => Keep::Winner,
+        "winner" => Resolution::Winner,
         "new" => {
             let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
             if plain::is_outline(&item) {
@@ -110,10 +110,10 @@ async fn chosen(
                 return Err(Problem::parameter("keep", said));
             }
             let written = written(&form, &item);
-            Keep::New(written.map_err(|error| edit::unwritten(&error))?)
+            Resolution::New(written.map_err(|error| edit::unwritten(&error))?)
         }
         number => match number.parse() {
-            Ok(number) => Keep::Conflict(number),
+            Ok(number) => Resolution::Conflict(number),
             Err(_) => return Err(Problem::parameter("keep", "nothing was chosen")),
         },
     };
@@ -123,7 +123,7 @@ async fn chosen(
 }
 
 /// What a person wrote over the version that the form began with: what was not edited stays as it is.
-fn written(form: &Form, item: &Item) -> Result<Written, EntryError> {
+fn written(form: &ConflictForm, item: &Item) -> Result<CheckedEntry, EntryError> {
     let before = &plain::begins(item).unwrap_or(&item.shared.winner).data;
     let shown = page::source(before);
     let lines = |text: &str| text.trim().replace("\r\n", "\n");
@@ -131,7 +131,7 @@ fn written(form: &Form, item: &Item) -> Result<Written, EntryError> {
     let text = (!is_same).then(|| (form.content.replace("\r\n", "\n"), form.is_html));
     let title = form.title.trim();
     let title = (title != before.card.title.trim()).then(|| title.to_owned());
-    Written::amended(before, Amendment { title, text, ..Amendment::default() })
+    CheckedEntry::amended(before, Amendment { title, text, ..Amendment::default() })
 }
 
 /// Whether a form was sent from a page of this origin. A browser says so, and no page of another

@@ -197,24 +197,24 @@ pub(super) fn refused(feed: &str, said: &str) -> Markup {
 
 /// The text of a version as it can be written anew.
 #[derive(Default)]
-pub(super) struct Source {
+pub(super) struct EditableText {
     pub(super) text: String,
     pub(super) is_html: bool,
 }
 
-pub(super) fn source(markup: &Bytes) -> Source {
+pub(super) fn source(markup: &Bytes) -> EditableText {
     const TEXTS: [&str; 6] =
         ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
     let fields = crate::parse::again(markup).unwrap_or_default();
     let is_said = |field: &&Field<'_>| !field.value.trim().is_empty();
     let find = |path: &&str| fields.iter().filter(is_said).find(|field| field.path == **path);
-    let Some(field) = TEXTS.iter().find_map(find) else { return Source::default() };
+    let Some(field) = TEXTS.iter().find_map(find) else { return EditableText::default() };
     let is_html = plain::is_html(&field.path, &fields);
     if field.value.len() > PREFILLED {
-        return Source { text: String::new(), is_html };
+        return EditableText { text: String::new(), is_html };
     }
     let text = plain::written(markup, field).unwrap_or_else(|| field.value.clone().into_owned());
-    Source { text, is_html }
+    EditableText { text, is_html }
 }
 
 fn excerpt(markup: &Bytes) -> String {

@@ -1,13 +1,13 @@
 //! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
 
-use super::line::Single;
+use super::line::ChangeEvent;
 use super::position::Position;
-use super::{Asked, EPOCHS};
-use crate::serve::Shared;
+use super::{EPOCHS, StreamQuery};
+use crate::serve::SharedState;
 use crate::serve::client::Client;
-use crate::serve::log::After;
+use crate::serve::log::LogAfter;
 use crate::serve::problem::Problem;
-use crate::store::Sealed;
+use crate::store::ClosedEpoch;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -50,12 +50,12 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// A client for which there is no place gets a stream that ends at once: an `EventSource` comes back to
 /// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
 pub(in crate::serve) async fn events(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(&room, query.as_deref()).await?;
+    let asked = StreamQuery::read(&room, query.as_deref()).await?;
     let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
     let begin = match last {
         Some(value) => {
@@ -78,7 +78,8 @@ pub(in crate::serve) async fn events(
     };
     let (pieces, stream) = mpsc::channel(PIECES);
     let sent = Instant::now();
-    let writer = Writer { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
+    let writer =
+        EventWriter { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
     tokio::spawn(async move {
         writer.run().await;
         drop(place);
@@ -117,9 +118,9 @@ impl http_body::Body for Stream {
 struct Ended;
 
 /// Writes one stream.
-struct Writer {
-    room: Shared,
-    asked: Asked,
+struct EventWriter {
+    room: SharedState,
+    asked: StreamQuery,
     at: Position,
     /// The id that the client knows.
     said: Position,
@@ -128,7 +129,7 @@ struct Writer {
     pieces: mpsc::Sender<Bytes>,
 }
 
-impl Writer {
+impl EventWriter {
     async fn run(mut self) {
         let end = Instant::now() + LIFE;
         // The client knows where it is from the first line on, should nothing happen at all.
@@ -171,12 +172,12 @@ impl Writer {
             }
         };
         let epochs = match after {
-            After::Epochs(epochs) => epochs,
-            After::Gone { oldest } => {
+            LogAfter::Epochs(epochs) => epochs,
+            LogAfter::Gone { oldest } => {
                 let said = format!("the oldest epoch kept is {}", oldest.0);
                 return self.reset(&said).await.map(|()| true);
             }
-            After::Ahead => return self.reset("this log has never had it").await.map(|()| true),
+            LogAfter::Ahead => return self.reset("this log has never had it").await.map(|()| true),
         };
         for sealed in &epochs {
             self.epoch(sealed).await?;
@@ -184,7 +185,7 @@ impl Writer {
         Ok(!epochs.is_empty())
     }
 
-    async fn epoch(&mut self, sealed: &Sealed) -> Result<(), Ended> {
+    async fn epoch(&mut self, sealed: &ClosedEpoch) -> Result<(), Ended> {
         let mut piece = String::new();
         let given = self.at.given(sealed.epoch);
         for (place, change) in sealed.changes.iter().enumerate().skip(given) {
@@ -195,7 +196,7 @@ impl Writer {
                 true => Position::behind(sealed.epoch),
                 false => Position::within(sealed.epoch, place + 1),
             };
-            let single = Single::of(&self.room, sealed, change);
+            let single = ChangeEvent::of(&self.room, sealed, change);
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
             let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");

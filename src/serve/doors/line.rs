@@ -1,14 +1,14 @@
 //! Changes as JSON.
 
 use crate::render::ViewKind;
-use crate::serve::Room;
+use crate::serve::AppState;
 use crate::serve::address::Site;
-use crate::store::{Announced, Sealed};
+use crate::store::{ClosedEpoch, LoggedChange};
 use serde::Serialize;
 
 /// A change of a feed.
 #[derive(Debug, Serialize)]
-pub(super) struct Change {
+pub(super) struct ChangeLine {
     feed: String,
     /// What changed: `items`, or the `feed` as a whole and no version of an item (its title, say).
     kind: &'static str,
@@ -23,9 +23,9 @@ pub(super) struct Change {
     versions: u32,
 }
 
-impl Change {
+impl ChangeLine {
     /// A change of the log.
-    pub(super) fn of(site: &Site, announced: &Announced) -> Self {
+    pub(super) fn of(site: &Site, announced: &LoggedChange) -> Self {
         let feed = &announced.feed;
         Self {
             feed: feed.to_string(),
@@ -42,33 +42,33 @@ impl Change {
 
 /// A change with its place, as the data of an event.
 #[derive(Debug, Serialize)]
-pub(super) struct Single {
+pub(super) struct ChangeEvent {
     epoch: u64,
     at: String,
     #[serde(flatten)]
-    change: Change,
+    change: ChangeLine,
 }
 
-impl Single {
+impl ChangeEvent {
     /// A change of an epoch.
-    pub(super) fn of(room: &Room, sealed: &Sealed, announced: &Announced) -> Self {
-        let change = Change::of(&room.site, announced);
+    pub(super) fn of(room: &AppState, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
+        let change = ChangeLine::of(&room.site, announced);
         Self { epoch: sealed.epoch.0, at: sealed.at.to_string(), change }
     }
 }
 
 /// An epoch, as a line.
 #[derive(Debug, Serialize)]
-pub(super) struct Line {
+pub(super) struct EpochLine {
     epoch: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
-    changes: Vec<Change>,
+    changes: Vec<ChangeLine>,
 }
 
-impl Line {
+impl EpochLine {
     /// An epoch with the changes that are wanted.
-    pub(super) const fn of(sealed: &Sealed, at: String, changes: Vec<Change>) -> Self {
+    pub(super) const fn of(sealed: &ClosedEpoch, at: String, changes: Vec<ChangeLine>) -> Self {
         Self { epoch: sealed.epoch.0, at: Some(at), changes }
     }
 

@@ -1,11 +1,11 @@
 //! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
 
-use super::line::{Change, Line};
-use super::{Asked, EPOCHS};
+use super::line::{ChangeLine, EpochLine};
+use super::{EPOCHS, StreamQuery};
 use crate::serve::client::Client;
-use crate::serve::log::After;
+use crate::serve::log::LogAfter;
 use crate::serve::problem::{Problem, RETRY_SOON};
-use crate::serve::{Room, Shared};
+use crate::serve::{AppState, SharedState};
 use crate::store::Epoch;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -28,15 +28,15 @@ const X_EPOCH: HeaderName = HeaderName::from_static("x-tidegate-epoch");
 /// there was none after the same as before. Without `after` the answer is the place where the log
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew.
 pub(in crate::serve) async fn changes(
-    State(room): State<Shared>,
+    State(room): State<SharedState>,
     client: Client,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(&room, query.as_deref()).await?;
+    let asked = StreamQuery::read(&room, query.as_deref()).await?;
     let Some(after) = asked.after else {
         let newest = room.log.newest();
         let mut body = String::new();
-        Line::place(newest.0).push(&mut body);
+        EpochLine::place(newest.0).push(&mut body);
         return Ok(answer(newest, body));
     };
     let mut after = after.whole();
@@ -60,7 +60,7 @@ pub(in crate::serve) async fn changes(
         if Instant::now() >= until || room.closing.is_cancelled() {
             let mut body = String::new();
             if asked.after.is_some_and(|asked| asked.whole() != after) {
-                Line::place(after.0).push(&mut body);
+                EpochLine::place(after.0).push(&mut body);
             }
             return Ok(answer(after, body));
         }
@@ -81,10 +81,14 @@ pub(in crate::serve) async fn changes(
 }
 
 /// The lines of what follows an epoch, and the last epoch that was looked at.
-async fn read(room: &Room, asked: &Asked, after: Epoch) -> Result<(Epoch, String), Problem> {
+async fn read(
+    room: &AppState,
+    asked: &StreamQuery,
+    after: Epoch,
+) -> Result<(Epoch, String), Problem> {
     let epochs = match room.log.after(after, EPOCHS).await? {
-        After::Epochs(epochs) => epochs,
-        After::Gone { oldest } => {
+        LogAfter::Epochs(epochs) => epochs,
+        LogAfter::Gone { oldest } => {
             let said = format!(
                 "what followed epoch {} is not kept any more, the oldest epoch kept is {}: read \
                  the feeds anew and go on from the newest",
@@ -94,7 +98,7 @@ async fn read(room: &Room, asked: &Asked, after: Epoch) -> Result<(Epoch, String
             let gone = Problem::new(StatusCode::GONE, said);
             return Err(gone.with("oldest", oldest.0).with("newest", newest));
         }
-        After::Ahead => {
+        LogAfter::Ahead => {
             let newest = room.log.newest().0;
             let said = format!(
                 "this log has never had an epoch {}, the newest is {newest}: read the feeds anew \
@@ -112,10 +116,11 @@ async fn read(room: &Room, asked: &Asked, after: Epoch) -> Result<(Epoch, String
         }
         last = sealed.epoch;
         let wanted = sealed.changes.iter().filter(|change| asked.wants(&change.feed));
-        let changes: Vec<Change> = wanted.map(|change| Change::of(&room.site, change)).collect();
+        let changes: Vec<ChangeLine> =
+            wanted.map(|change| ChangeLine::of(&room.site, change)).collect();
         count += changes.len();
         if !changes.is_empty() {
-            Line::of(sealed, sealed.at.to_string(), changes).push(&mut body);
+            EpochLine::of(sealed, sealed.at.to_string(), changes).push(&mut body);
         }
     }
     Ok((last, body))

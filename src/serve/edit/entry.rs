@@ -3,7 +3,7 @@
 use super::{kinds, unwritten};
 use crate::model::{Markup, Time};
 use crate::parse::{self, Amendment, Limits};
-use crate::record::local::{Fields, Written};
+use crate::record::local::{CheckedEntry, EntryFields};
 use crate::serve::problem::Problem;
 use crate::serve::put;
 use http::{HeaderMap, StatusCode, header};
@@ -14,7 +14,7 @@ const CATEGORIES_LIMIT: usize = 100;
 
 /// How an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum EntryFormat {
     /// As an Atom entry document (RFC 4287 section 2).
     Atom,
     /// As an object with a few fields.
@@ -24,7 +24,7 @@ pub(super) enum Body {
 /// What was sent.
 pub(super) struct Posted {
     /// The entry.
-    pub(super) entry: Written,
+    pub(super) entry: CheckedEntry,
     /// What is said of conflicts, which only JSON can.
     pub(super) noconflicts: Option<bool>,
 }
@@ -42,13 +42,13 @@ impl Posted {
         let essence = essence.trim().to_ascii_lowercase();
         let kind = kinds().iter().find(|(name, _)| *name == essence).map(|(_, kind)| *kind);
         match kind {
-            Some(Body::Atom) => {
+            Some(EntryFormat::Atom) => {
                 let decoded = parse::decode(body, declared, &Limits::default());
                 let decoded = decoded.map_err(|error| bad(&error.to_string()))?;
-                let entry = Written::atom(&decoded.text).map_err(|error| unwritten(&error))?;
+                let entry = CheckedEntry::atom(&decoded.text).map_err(|error| unwritten(&error))?;
                 Ok(Self { entry, noconflicts: None })
             }
-            Some(Body::Json) => {
+            Some(EntryFormat::Json) => {
                 let (fields, noconflicts) = fields(put::object(body)?)?;
                 Ok(Self { entry: written(&fields, outline)?, noconflicts })
             }
@@ -62,9 +62,9 @@ impl Posted {
 }
 
 /// An entry within JSON: Atom as a text, or an object with its fields.
-pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Written, Problem> {
+pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<CheckedEntry, Problem> {
     match value {
-        Value::String(text) => Written::atom(text).map_err(|error| unwritten(&error)),
+        Value::String(text) => CheckedEntry::atom(text).map_err(|error| unwritten(&error)),
         Value::Object(object) => {
             let (fields, noconflicts) = fields(object.clone())?;
             if noconflicts.is_some() {
@@ -81,24 +81,24 @@ pub(super) fn in_json(value: &Value, outline: Option<&Markup>) -> Result<Written
 }
 
 /// An entry of fields; an outline stays one, with what the fields say.
-fn written(fields: &Fields, outline: Option<&Markup>) -> Result<Written, Problem> {
+fn written(fields: &EntryFields, outline: Option<&Markup>) -> Result<CheckedEntry, Problem> {
     let Some(before) = outline else {
-        return Written::fields(fields).map_err(|error| unwritten(&error));
+        return CheckedEntry::fields(fields).map_err(|error| unwritten(&error));
     };
-    let Fields { title, link, summary, .. } = fields.clone();
-    let said = Fields { title, link, summary, ..Fields::default() };
+    let EntryFields { title, link, summary, .. } = fields.clone();
+    let said = EntryFields { title, link, summary, ..EntryFields::default() };
     if *fields != said {
         let said = "the item is an outline of a list, which says a title, a link and a summary and \
                     nothing else that JSON has words for; send a whole Atom entry to make it one";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, said));
     }
-    let Fields { title, link, summary, .. } = said;
+    let EntryFields { title, link, summary, .. } = said;
     let amendment = Amendment { title: Some(title), link, summary, ..Amendment::default() };
-    Written::amended(before, amendment).map_err(|error| unwritten(&error))
+    CheckedEntry::amended(before, amendment).map_err(|error| unwritten(&error))
 }
 
-fn fields(object: Map<String, Value>) -> Result<(Fields, Option<bool>), Problem> {
-    let mut fields = Fields::default();
+fn fields(object: Map<String, Value>) -> Result<(EntryFields, Option<bool>), Problem> {
+    let mut fields = EntryFields::default();
     let mut noconflicts = None;
     let mut has_title = false;
     for (key, value) in object {

@@ -5,7 +5,7 @@ use crate::serve::problem::Problem;
 
 /// A version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Which {
+pub(super) enum VersionChoice {
     /// The newest bytes, whether they made a version or not.
     Newest,
     /// The version of this number.
@@ -14,16 +14,16 @@ pub(super) enum Which {
 
 /// What is asked of an item's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Asked {
+pub(super) enum ItemQuery {
     /// The item with its versions.
     Page,
     /// `?version=N` or `?version=newest`: the bytes of one.
-    Version(Which),
+    Version(VersionChoice),
     /// `?diff=A..B`: what differs between two, the older first.
-    Difference(Which, Which),
+    Difference(VersionChoice, VersionChoice),
 }
 
-impl Asked {
+impl ItemQuery {
     /// Reads the query.
     pub(super) fn read(query: &str) -> Result<Self, Problem> {
         let mut asked = Self::Page;
@@ -55,13 +55,13 @@ impl Asked {
     }
 }
 
-fn which(text: &str) -> Option<Which> {
+fn which(text: &str) -> Option<VersionChoice> {
     if text == "newest" {
-        return Some(Which::Newest);
+        return Some(VersionChoice::Newest);
     }
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| digits)?;
-    Count::new(number).ok().map(Which::Number)
+    Count::new(number).ok().map(VersionChoice::Number)
 }
 
 #[cfg(test)]
@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read() {
-        let number = |number| Which::Number(Count::new(number).unwrap());
+        let number = |number| VersionChoice::Number(Count::new(number).unwrap());
         for (query, asked) in [
-            ("", Asked::Page),
-            ("utm_source=x", Asked::Page),
-            ("version=3", Asked::Version(number(3))),
-            ("version=newest", Asked::Version(Which::Newest)),
-            ("diff=3..4", Asked::Difference(number(3), number(4))),
-            ("diff=4..newest&x=y", Asked::Difference(number(4), Which::Newest)),
+            ("", ItemQuery::Page),
+            ("utm_source=x", ItemQuery::Page),
+            ("version=3", ItemQuery::Version(number(3))),
+            ("version=newest", ItemQuery::Version(VersionChoice::Newest)),
+            ("diff=3..4", ItemQuery::Difference(number(3), number(4))),
+            ("diff=4..newest&x=y", ItemQuery::Difference(number(4), VersionChoice::Newest)),
         ] {
-            assert_eq!(Asked::read(query).unwrap(), asked, "{query}");
+            assert_eq!(ItemQuery::read(query).unwrap(), asked, "{query}");
         }
         for (query, parameter) in [
             ("version=", "version"),
@@ -93,7 +93,7 @@ mod tests {
             ("version=1&version=1", "version"),
             ("version=1&diff=1..2", "diff"),
         ] {
-            let problem = serde_json::to_value(Asked::read(query).unwrap_err()).unwrap();
+            let problem = serde_json::to_value(ItemQuery::read(query).unwrap_err()).unwrap();
             assert_eq!(
                 (&problem["parameter"], &problem["status"]),
                 (&parameter.into(), &400.into())

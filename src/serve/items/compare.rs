@@ -1,6 +1,6 @@
 //! Two versions of an item field by field. Pure.
 
-use super::words::{Budget, Compared, compare};
+use super::words::{CompareBudget, TextComparison, compare};
 use crate::diff::visible;
 use crate::model::{Field, Markup};
 use crate::serve::plain::is_html;
@@ -11,13 +11,13 @@ const FIELDS_LIMIT: usize = 60;
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::serve) struct Difference {
+pub(in crate::serve) struct FieldDifference {
     /// What it is, for people.
     pub(in crate::serve) name: &'static str,
     /// Its path in the entry; the name where several are one.
     pub(in crate::serve) path: String,
     /// What differs.
-    pub(super) compared: Compared,
+    pub(super) compared: TextComparison,
     /// Whether only markup differs that a reader does not see; the pieces are then markup.
     pub(in crate::serve) is_markup: bool,
 }
@@ -26,7 +26,7 @@ pub(in crate::serve) struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::serve) struct Differences {
     /// The fields, in the order to show them.
-    pub(in crate::serve) fields: Vec<Difference>,
+    pub(in crate::serve) fields: Vec<FieldDifference>,
     /// Fields that differ and are not shown because there are too many.
     pub(in crate::serve) more: usize,
     /// Fields that are the same.
@@ -79,7 +79,11 @@ pub(in crate::serve) const fn cost(old: u64, new: u64) -> u64 {
 }
 
 /// Compares two versions within what is left of a budget; `None` where one of them cannot be read.
-pub(super) fn versions(old: &Markup, new: &Markup, budget: &mut Budget) -> Option<Differences> {
+pub(super) fn versions(
+    old: &Markup,
+    new: &Markup,
+    budget: &mut CompareBudget,
+) -> Option<Differences> {
     budget.resume();
     let differences = said(old).zip(said(new)).map(|(old, new)| fields(&old, &new, budget));
     budget.pause();
@@ -106,7 +110,7 @@ fn by_path<'a>(fields: &'a [Field<'_>]) -> BTreeMap<&'a str, Vec<&'a str>> {
     paths
 }
 
-fn fields(old: &[Field<'_>], new: &[Field<'_>], budget: &mut Budget) -> Differences {
+fn fields(old: &[Field<'_>], new: &[Field<'_>], budget: &mut CompareBudget) -> Differences {
     let is_html = |path: &str| (is_html(path, old), is_html(path, new));
     let (old, new) = (by_path(old), by_path(new));
     let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
@@ -135,11 +139,11 @@ fn field(
     path: &str,
     (old, new): (&str, &str),
     is_html: (bool, bool),
-    budget: &mut Budget,
-) -> Difference {
+    budget: &mut CompareBudget,
+) -> FieldDifference {
     let (_, name, is_text) = kind(path);
     if let Err(compared) = budget.read(old, new) {
-        return Difference { name, path: path.to_owned(), compared, is_markup: false };
+        return FieldDifference { name, path: path.to_owned(), compared, is_markup: false };
     }
     let read = |value: &str, is_html: bool| {
         if is_text && is_html { visible(value) } else { value.to_owned() }
@@ -149,7 +153,7 @@ fn field(
     let (before, after) =
         if is_markup { (old, new) } else { (seen_before.as_str(), seen.as_str()) };
     let compared = compare(before, after, budget);
-    Difference { name, path: path.to_owned(), compared, is_markup }
+    FieldDifference { name, path: path.to_owned(), compared, is_markup }
 }
 
 #[cfg(test)]
@@ -168,7 +172,7 @@ mod tests {
     }
 
     fn told(old: &str, new: &str) -> Vec<String> {
-        let mut budget = Budget::whole();
+        let mut budget = CompareBudget::whole();
         let differences = versions(&entry(old), &entry(new), &mut budget).unwrap();
         let told = differences.fields.iter().map(|field| {
             let pieces = field.compared.pieces.iter().map(|piece| match piece.fate {
@@ -232,7 +236,7 @@ mod tests {
             let fields = (0..FIELDS_LIMIT + 9).map(|n| format!("<m:x{n}>{value}</m:x{n}>"));
             fields.collect::<String>()
         };
-        let mut budget = Budget::whole();
+        let mut budget = CompareBudget::whole();
         let differences = versions(&entry(&many("a")), &entry(&many("b")), &mut budget).unwrap();
         assert_eq!((differences.fields.len(), differences.more), (FIELDS_LIMIT, 9));
     }

@@ -1,7 +1,7 @@
 //! The JSON of items and of what differs between their versions.
 
 use super::compare::Differences;
-use super::difference::{Difference, name};
+use super::difference::{VersionDifference, name};
 use super::words::Fate;
 use super::{Subject, standing};
 use crate::model::{Absence, EndpointId};
@@ -72,7 +72,7 @@ fn version(address: &str, subject: &Subject, note: &VersionNote) -> Value {
 }
 
 /// What differs between two versions.
-pub(super) fn difference(subject: &Subject, difference: &Difference) -> Value {
+pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Value {
     let differences = difference.differences.as_ref();
     json!({
         "feed": subject.feed.as_str(),

@@ -1,15 +1,15 @@
 //! What differs between two versions of an item.
 
-use super::asked::Which;
+use super::asked::VersionChoice;
 use super::compare::{self, Differences};
-use super::words::Budget;
+use super::words::CompareBudget;
 use super::{Subject, aside, bytes_of, turn};
-use crate::serve::Room;
+use crate::serve::AppState;
 use crate::serve::problem::Problem;
 use crate::store::VersionNote;
 
 /// Two versions and what differs between them.
-pub(super) struct Difference {
+pub(super) struct VersionDifference {
     /// The older; `None`: the newest bytes, which are no version's.
     pub(super) old: Option<VersionNote>,
     /// The newer, likewise.
@@ -20,11 +20,11 @@ pub(super) struct Difference {
 
 /// Compares two versions. Room for it is taken before anything of them is read.
 pub(super) async fn of(
-    room: &Room,
+    room: &AppState,
     subject: &Subject,
-    old: Which,
-    new: Which,
-) -> Result<Difference, Problem> {
+    old: VersionChoice,
+    new: VersionChoice,
+) -> Result<VersionDifference, Problem> {
     let cost = compare::cost(subject.size(old), subject.size(new));
     let turn = turn(room, cost).await?;
     let (old_note, old) = bytes_of(room, subject, old).await?;
@@ -37,8 +37,8 @@ pub(super) async fn of(
         return Err(Problem::not_found(said));
     }
     let differences =
-        aside(turn, move || compare::versions(&old, &new, &mut Budget::whole())).await?;
-    Ok(Difference { old: old_note, new: new_note, differences })
+        aside(turn, move || compare::versions(&old, &new, &mut CompareBudget::whole())).await?;
+    Ok(VersionDifference { old: old_note, new: new_note, differences })
 }
 
 /// What one of the two is called.

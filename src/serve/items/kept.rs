@@ -1,13 +1,13 @@
 //! What items' addresses answered lately: of many who ask for the same at once, one has it made, and
 //! all of them are sent the same bytes.
 
-use super::asked::Asked;
+use super::asked::ItemQuery;
 use super::bytes::Whole;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
 use crate::serve::html::whole_page;
 use crate::serve::metrics::Metrics;
-use crate::serve::press::{Ask, Press};
+use crate::serve::press::{SingleFlightCache, WorkRequest};
 use crate::serve::problem::Problem;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
@@ -22,16 +22,16 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct ItemAnswerKey {
     pub(super) feed: FeedName,
     pub(super) id: SyncId,
     pub(super) revision: Revision,
-    pub(super) asked: Asked,
+    pub(super) asked: ItemQuery,
     pub(super) is_json: bool,
 }
 
 /// An answer that was made.
-pub(super) enum Answer {
+pub(super) enum CachedAnswer {
     /// A page for people.
     Page(Bytes),
     /// The same as data.
@@ -40,7 +40,7 @@ pub(super) enum Answer {
     Whole(Whole),
 }
 
-impl Answer {
+impl CachedAnswer {
     fn weight(&self) -> u32 {
         let length = match self {
             Self::Page(body) | Self::Json(body) => body.len(),
@@ -68,8 +68,8 @@ impl Answer {
 
 /// The answers that are kept.
 pub(in crate::serve) struct Answers {
-    pages: Press<Key, Answer, Problem>,
-    versions: Press<Key, Answer, Problem>,
+    pages: SingleFlightCache<ItemAnswerKey, CachedAnswer, Problem>,
+    versions: SingleFlightCache<ItemAnswerKey, CachedAnswer, Problem>,
 }
 
 impl Answers {
@@ -77,7 +77,13 @@ impl Answers {
     pub(in crate::serve) fn new(admission: &Arc<Admission>, metrics: &Metrics) -> Self {
         let press = || {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            Press::lasting(KEPT_BYTES / 2, KEPT_FOR, Answer::weight, admission, metrics)
+            SingleFlightCache::lasting(
+                KEPT_BYTES / 2,
+                KEPT_FOR,
+                CachedAnswer::weight,
+                admission,
+                metrics,
+            )
         };
         Self { pages: press(), versions: press() }
     }
@@ -85,14 +91,14 @@ impl Answers {
     /// What is kept under a key, or what `make` answers when it is admitted.
     pub(super) async fn get<F>(
         &self,
-        key: Key,
-        ask: Ask,
+        key: ItemAnswerKey,
+        ask: WorkRequest,
         make: impl FnOnce() -> F,
-    ) -> Result<Arc<Answer>, Problem>
+    ) -> Result<Arc<CachedAnswer>, Problem>
     where
-        F: Future<Output = Result<Answer, Problem>> + Send + 'static,
+        F: Future<Output = Result<CachedAnswer, Problem>> + Send + 'static,
     {
-        let press = if key.asked == Asked::Page { &self.pages } else { &self.versions };
+        let press = if key.asked == ItemQuery::Page { &self.pages } else { &self.versions };
         press.get(key, ask, make).await.map_err(|problem| (*problem).clone())
     }
 }

@@ -1,9 +1,9 @@
 //! The HTML of items and of what differs between their versions. No scripts; everything from outside
 //! is escaped by maud.
 
-use super::compare::{Difference as FieldDifference, Differences};
-use super::difference::{Difference, name};
-use super::words::{Fate, Piece};
+use super::compare::{Differences, FieldDifference};
+use super::difference::{VersionDifference, name};
+use super::words::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, standing};
 use crate::model::Evidence;
 use crate::model::counted;
@@ -130,7 +130,7 @@ fn version(subject: &Subject, note: &VersionNote) -> Markup {
 }
 
 /// What differs between two versions.
-pub(super) fn difference(subject: &Subject, difference: &Difference) -> Markup {
+pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Markup {
     let (old, new) = (name(difference.old.as_ref()), name(difference.new.as_ref()));
     let address = subject.address();
     html! {
@@ -190,7 +190,7 @@ fn field_difference(field: &FieldDifference) -> Markup {
     } }
 }
 
-fn a_piece(piece: &Piece) -> Markup {
+fn a_piece(piece: &TextPiece) -> Markup {
     html! {
         @match piece.fate {
             Fate::Same => (piece.text),
@@ -202,7 +202,7 @@ fn a_piece(piece: &Piece) -> Markup {
 }
 
 /// Links to the differences before and after this one.
-fn neighbours(subject: &Subject, difference: &Difference) -> Markup {
+fn neighbours(subject: &Subject, difference: &VersionDifference) -> Markup {
     let address = subject.address();
     let step = |old: &VersionNote, new: &VersionNote, words: &str| {
         html! {

@@ -35,7 +35,7 @@ pub(super) enum Fate {
 
 /// A piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     /// What became of it.
     pub(super) fate: Fate,
     /// The words; empty where they are skipped.
@@ -44,16 +44,16 @@ pub(super) struct Piece {
 
 /// What came of comparing two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Compared {
+pub(super) struct TextComparison {
     /// The pieces, in order.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<TextPiece>,
     /// Which limit was met, as a sentence.
     pub(super) limit: Option<String>,
 }
 
 /// What is left for a comparison of two versions to take, or for all those of one answer.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::serve) struct Budget {
+pub(in crate::serve) struct CompareBudget {
     until: Instant,
     /// How much time was left when the comparison before was over.
     left: Duration,
@@ -62,7 +62,7 @@ pub(in crate::serve) struct Budget {
     read: usize,
 }
 
-impl Budget {
+impl CompareBudget {
     /// All of it, from now on.
     pub(in crate::serve) fn whole() -> Self {
         Self {
@@ -75,16 +75,16 @@ impl Budget {
     }
 
     /// Whether two values may be read; else what is said of them.
-    pub(super) fn read(&mut self, old: &str, new: &str) -> Result<(), Compared> {
+    pub(super) fn read(&mut self, old: &str, new: &str) -> Result<(), TextComparison> {
         let longest = old.len().max(new.len());
         if longest > VALUE_LIMIT {
-            return Err(Compared::too_long(longest, VALUE_LIMIT));
+            return Err(TextComparison::too_long(longest, VALUE_LIMIT));
         }
         if self.time().is_none() {
-            return Err(Compared::out_of_time());
+            return Err(TextComparison::out_of_time());
         }
         let Some(rest) = self.read.checked_sub(old.len() + new.len()) else {
-            return Err(Compared::only(format!(
+            return Err(TextComparison::only(format!(
                 "It differs; what in it is not told, for a comparison reads {READ_LIMIT} bytes at \
                  most, which the fields before it took."
             )));
@@ -109,7 +109,7 @@ impl Budget {
     }
 }
 
-impl Compared {
+impl TextComparison {
     /// Two texts of which nothing but this is said.
     const fn only(limit: String) -> Self {
         Self { pieces: Vec::new(), limit: Some(limit) }
@@ -131,14 +131,14 @@ impl Compared {
 }
 
 /// Compares two texts.
-pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
+pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextComparison {
     let longest = old.len().max(new.len());
     if longest > TEXT_LIMIT {
-        return Compared::too_long(longest, TEXT_LIMIT);
+        return TextComparison::too_long(longest, TEXT_LIMIT);
     }
-    let Some(left) = budget.time() else { return Compared::out_of_time() };
+    let Some(left) = budget.time() else { return TextComparison::out_of_time() };
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<TextPiece> = Vec::new();
     for change in diff.iter_all_changes() {
         let fate = match change.tag() {
             ChangeTag::Equal => Fate::Same,
@@ -147,7 +147,7 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
         };
         match pieces.last_mut() {
             Some(last) if last.fate == fate => last.text.push_str(change.value()),
-            _ => pieces.push(Piece { fate, text: change.value().to_owned() }),
+            _ => pieces.push(TextPiece { fate, text: change.value().to_owned() }),
         }
     }
     let limit = budget.time().is_none().then(|| {
@@ -159,14 +159,14 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
     let pieces = shortened(gathered(pieces));
     let shown = pieces.iter().map(|piece| piece.text.len()).sum();
     let Some(rest) = budget.bytes.checked_sub(shown) else {
-        return Compared::only(format!(
+        return TextComparison::only(format!(
             "It differs; what in it is not told, for that is {shown} bytes and {} are left of the \
              {SHOWN_LIMIT} that a comparison may show.",
             budget.bytes
         ));
     };
     let Some(more) = budget.pieces.checked_sub(pieces.len()) else {
-        return Compared::only(format!(
+        return TextComparison::only(format!(
             "It differs; what in it is not told, for that is in {} pieces and {} are left of the \
              {PIECES_LIMIT} that a comparison may show.",
             pieces.len(),
@@ -174,12 +174,12 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut Budget) -> Compared {
         ));
     };
     (budget.bytes, budget.pieces) = (rest, more);
-    Compared { pieces, limit }
+    TextComparison { pieces, limit }
 }
 
 /// Changes that only white space parts are one change: what went, then what came.
-fn gathered(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
+fn gathered(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
+    let mut out: Vec<TextPiece> = Vec::with_capacity(pieces.len());
     let (mut gone, mut new) = (String::new(), String::new());
     let mut pieces = pieces.into_iter().peekable();
     while let Some(piece) = pieces.next() {
@@ -202,16 +202,16 @@ fn gathered(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-fn flush(out: &mut Vec<Piece>, gone: &mut String, new: &mut String) {
+fn flush(out: &mut Vec<TextPiece>, gone: &mut String, new: &mut String) {
     for (fate, text) in [(Fate::Gone, gone), (Fate::New, new)] {
         if !text.is_empty() {
-            out.push(Piece { fate, text: std::mem::take(text) });
+            out.push(TextPiece { fate, text: std::mem::take(text) });
         }
     }
 }
 
 /// The pieces without the words that stayed and stand far from any change.
-fn shortened(pieces: Vec<Piece>) -> Vec<Piece> {
+fn shortened(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
     let last = pieces.len().saturating_sub(1);
     let mut short = Vec::with_capacity(pieces.len());
     for (at, piece) in pieces.into_iter().enumerate() {
@@ -222,9 +222,9 @@ fn shortened(pieces: Vec<Piece>) -> Vec<Piece> {
             continue;
         }
         let end = words.len() - tail;
-        let same = |words: &[&str]| Piece { fate: Fate::Same, text: words.concat() };
+        let same = |words: &[&str]| TextPiece { fate: Fate::Same, text: words.concat() };
         short.extend(words.get(..head).filter(|words| !words.is_empty()).map(same));
-        short.push(Piece { fate: Fate::Skipped(end - head), text: String::new() });
+        short.push(TextPiece { fate: Fate::Skipped(end - head), text: String::new() });
         short.extend(words.get(end..).filter(|words| !words.is_empty()).map(same));
     }
     short
@@ -235,11 +235,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn compare(old: &str, new: &str) -> Compared {
-        super::compare(old, new, &mut Budget::whole())
+    fn compare(old: &str, new: &str) -> TextComparison {
+        super::compare(old, new, &mut CompareBudget::whole())
     }
 
-    fn side(compared: &Compared, other: Fate) -> String {
+    fn side(compared: &TextComparison, other: Fate) -> String {
         let pieces = compared.pieces.iter().filter(|piece| piece.fate != other);
         pieces.map(|piece| piece.text.as_str()).collect()
     }
@@ -268,34 +268,34 @@ mod tests {
 
     #[test]
     fn what_nothing_is_left_for_is_only_said_to_differ() {
-        let mut spent = Budget { until: Instant::now(), ..Budget::whole() };
+        let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
         let compared = super::compare("a", "b", &mut spent);
         assert!(compared.pieces.is_empty() && compared.limit.unwrap().starts_with("It differs"));
-        let mut narrow = Budget { bytes: 10, ..Budget::whole() };
+        let mut narrow = CompareBudget { bytes: 10, ..CompareBudget::whole() };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
         assert_eq!((shown("one", "two"), shown("three", "four"), shown("12", "34")), (2, 0, 2));
-        let mut few = Budget { pieces: 5, ..Budget::whole() };
+        let mut few = CompareBudget { pieces: 5, ..CompareBudget::whole() };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut few).pieces.len();
         assert_eq!((shown("a b c", "a x c"), shown("a b", "x b"), shown("a", "a")), (4, 0, 1));
     }
 
     #[test]
     fn what_is_read_has_a_bound_over_all_fields() {
-        let mut budget = Budget::whole();
+        let mut budget = CompareBudget::whole();
         let long = "x".repeat(VALUE_LIMIT);
-        let refused = |said: Result<(), Compared>| said.unwrap_err().limit.unwrap();
+        let refused = |said: Result<(), TextComparison>| said.unwrap_err().limit.unwrap();
         assert!(refused(budget.read(&format!("{long}x"), "")).contains("too long"));
         let both = 2 * VALUE_LIMIT;
         for _ in 0..READ_LIMIT / both {
             assert_eq!(budget.read(&long, &long), Ok(()));
         }
         assert!(refused(budget.read("x", "")).contains("reads 8388608 bytes at most"));
-        let mut spent = Budget { until: Instant::now(), ..Budget::whole() };
+        let mut spent = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
         assert!(refused(spent.read("x", "")).contains("took as long as it may"));
         spent.pause();
         spent.resume();
         assert!(refused(spent.read("x", "")).contains("took as long as it may"));
-        let mut later = Budget { until: Instant::now(), ..Budget::whole() };
+        let mut later = CompareBudget { until: Instant::now(), ..CompareBudget::whole() };
         later.resume();
         assert_eq!(later.read("x", ""), Ok(()));
     }

@@ -1,6 +1,6 @@
 //! The list as it is written.
 
-use super::{Asked, Kind};
+use super::{ListKind, OpmlQuery};
 use crate::model::{
     EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_SUP,
     OutlineLabel, ShownAddress, SupId, SyncId, Time, listed, shown_text,
@@ -21,7 +21,7 @@ const ID_BYTES: usize = 20;
 const PREFIX: &str = "sx";
 
 /// A feed in the list.
-pub(super) struct Entry {
+pub(super) struct ListedFeed {
     pub(super) record: Arc<FeedRecord>,
     pub(super) address: String,
     pub(super) site: Option<String>,
@@ -30,12 +30,17 @@ pub(super) struct Entry {
 }
 
 /// When the list last changed.
-pub(super) fn until(entries: &[Entry]) -> Option<Time> {
+pub(super) fn until(entries: &[ListedFeed]) -> Option<Time> {
     entries.iter().filter_map(|entry| entry.record.enrolment.changed()).max()
 }
 
 /// The list of these feeds, whose names rise.
-pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whole: &str) -> String {
+pub(super) fn write(
+    entries: &[ListedFeed],
+    asked: OpmlQuery,
+    endpoint: &EndpointId,
+    whole: &str,
+) -> String {
     let mut opml =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\"");
     xml::push_attribute(&mut opml, &format!("xmlns:{PREFIX}"), sx091::NAMESPACE);
@@ -64,12 +69,12 @@ pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whol
         opml.push_str("/>");
     }
     opml.push_str("\n</head>\n<body>\n");
-    let shown = |entry: &&Entry| {
+    let shown = |entry: &&ListedFeed| {
         asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
     };
-    let shown: Vec<&Entry> = entries.iter().filter(shown).collect();
-    let mut body = Body { opml, kind: asked.kind, endpoint, open: Vec::new() };
-    let by_name: HashMap<&FeedName, &Entry> =
+    let shown: Vec<&ListedFeed> = entries.iter().filter(shown).collect();
+    let mut body = OutlineBody { opml, kind: asked.kind, endpoint, open: Vec::new() };
+    let by_name: HashMap<&FeedName, &ListedFeed> =
         shown.iter().map(|entry| (&entry.record.name, *entry)).collect();
     let living = shown.iter().map(|entry| &*entry.record).filter(|record| !record.is_unlisted());
     for (record, place) in listed(living) {
@@ -86,15 +91,15 @@ pub(super) fn write(entries: &[Entry], asked: Asked, endpoint: &EndpointId, whol
 }
 
 /// The outlines, as far as they are written.
-struct Body<'a> {
+struct OutlineBody<'a> {
     opml: String,
-    kind: Kind,
+    kind: ListKind,
     endpoint: &'a EndpointId,
     /// The positions of the outlines that are open.
     open: Vec<u32>,
 }
 
-impl Body<'_> {
+impl OutlineBody<'_> {
     fn close(&mut self, depth: usize) {
         while self.open.len() > depth {
             self.open.pop();
@@ -103,7 +108,7 @@ impl Body<'_> {
     }
 
     /// Adds a feed, within the folders around it; it stays open for those in it.
-    fn feed(&mut self, entry: &Entry, place: Option<&ListPlace>) {
+    fn feed(&mut self, entry: &ListedFeed, place: Option<&ListPlace>) {
         let folders = place.map(|place| place.folders.as_slice()).unwrap_or_default();
         let around = folders.iter().zip(&self.open);
         let around = around.take_while(|(folder, open)| folder.position == **open).count();
@@ -138,7 +143,11 @@ impl Body<'_> {
     }
 
     /// Adds the start tag of a feed and what it shares.
-    fn outline(&mut self, Entry { record, address, site, sup }: &Entry, place: Option<&ListPlace>) {
+    fn outline(
+        &mut self,
+        ListedFeed { record, address, site, sup }: &ListedFeed,
+        place: Option<&ListPlace>,
+    ) {
         let label = record.shown_label(place);
         let opml = &mut self.opml;
         opml.push_str("<outline");
@@ -217,12 +226,12 @@ impl Body<'_> {
 pub(super) fn id(
     name: &FeedName,
     number: u32,
-    kind: Kind,
+    kind: ListKind,
     endpoint: &EndpointId,
 ) -> Option<SyncId> {
     let list: &[u8] = match kind {
-        Kind::Here => b"subscription",
-        Kind::Upstream => b"upstream",
+        ListKind::Here => b"subscription",
+        ListKind::Upstream => b"upstream",
     };
     let mut hash = Sha256::new();
     hash.update(list);

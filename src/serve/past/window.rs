@@ -2,7 +2,7 @@
 
 use crate::model::{Deletion, Family, FeedState, Item, Tick, Time};
 use crate::render::ViewKind;
-use crate::serve::plan::Plan;
+use crate::serve::plan::ReadPlan;
 use crate::serve::problem::Problem;
 use crate::store::{Select, View};
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What a document of the past shows.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct PastWindow {
     /// The items, and all around them.
     pub(super) view: View,
     /// What is said to be deleted.
@@ -21,7 +21,7 @@ pub(super) struct Shown {
     pub(super) until: Option<Tick>,
 }
 
-impl Shown {
+impl PastWindow {
     /// All that was read.
     pub(super) const fn all(view: View) -> Self {
         Self { view, deleted: Vec::new(), since: None, until: None }
@@ -38,14 +38,14 @@ pub(super) fn at(
     at: Time,
     window: Duration,
     seen: Option<Tick>,
-) -> Result<Shown, Problem> {
+) -> Result<PastWindow, Problem> {
     let cutoff = Tick::at(at.minus(window));
     let left = all.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
     let window_start = left.max(all.state.complete_start.filter(|_| all.state.tick.is_some()));
     let then = FeedState { window_start, ..all.state.clone() };
-    let plan = Plan::of(ViewKind::Sync, seen, &then)?;
+    let plan = ReadPlan::of(ViewKind::Sync, seen, &then)?;
     let (since, until) = plan.bounds(&then);
-    let Select::After(after) = plan.select() else { return Ok(Shown::all(all)) };
+    let Select::After(after) = plan.select() else { return Ok(PastWindow::all(all)) };
     let living = all.items.iter().filter(|item| !item.shared.winner.deleted);
     let borne: HashSet<String> = living.map(|item| item.published_id.clone()).collect();
     all.items.retain(|item| item.tick > after);
@@ -55,5 +55,5 @@ pub(super) fn at(
             && !borne.contains(&item.published_id)
     };
     let deleted = all.items.iter().filter(is_said).map(Deletion::from).collect();
-    Ok(Shown { view: all, deleted, since, until })
+    Ok(PastWindow { view: all, deleted, since, until })
 }

@@ -6,15 +6,15 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Something that is kept.
-struct Entry {
+struct CacheSlot {
     feed: FeedName,
     weight: u64,
     /// When it was last asked for, in the order of requests.
     used: u64,
 }
 
-struct Table<K> {
-    entries: HashMap<K, Entry>,
+struct CacheTable<K> {
+    entries: HashMap<K, CacheSlot>,
     feeds: HashMap<FeedName, u64>,
     order: u64,
 }
@@ -22,10 +22,10 @@ struct Table<K> {
 /// What is kept of each feed, by key.
 pub(super) struct FeedShares<K> {
     each: u64,
-    table: Mutex<Table<K>>,
+    table: Mutex<CacheTable<K>>,
 }
 
-impl<K: Clone + Eq + Hash> Table<K> {
+impl<K: Clone + Eq + Hash> CacheTable<K> {
     fn remove(&mut self, key: &K) {
         let Some(entry) = self.entries.remove(key) else { return };
         if let Some(weight) = self.feeds.get_mut(&entry.feed) {
@@ -40,11 +40,11 @@ impl<K: Clone + Eq + Hash> Table<K> {
 impl<K: Clone + Eq + Hash> FeedShares<K> {
     /// So much for each feed.
     pub(super) fn new(each: u64) -> Self {
-        let table = Table { entries: HashMap::new(), feeds: HashMap::new(), order: 0 };
+        let table = CacheTable { entries: HashMap::new(), feeds: HashMap::new(), order: 0 };
         Self { each, table: Mutex::new(table) }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table<K>> {
+    fn table(&self) -> MutexGuard<'_, CacheTable<K>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash> FeedShares<K> {
             gone.push(oldest);
         }
         table.order += 1;
-        let entry = Entry { feed: feed.clone(), weight: weight.max(1), used: table.order };
+        let entry = CacheSlot { feed: feed.clone(), weight: weight.max(1), used: table.order };
         *table.feeds.entry(feed.clone()).or_default() += entry.weight;
         table.entries.insert(key.clone(), entry);
         gone

@@ -1,18 +1,18 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
-use super::{Key, Missing, Shelf, Wish, plan};
+use super::{NoRendition, RenditionCache, RenditionKey, ViewRequest, plan};
 use crate::model::{Deletion, FeedRecord, FeedState, Item};
 use crate::render::{Page, ViewKind};
 use crate::serve::client::Client;
-use crate::serve::delta::{self, Point, Scope};
-use crate::serve::plan::Plan;
+use crate::serve::delta::{self, Point, TagScope};
+use crate::serve::plan::ReadPlan;
 use crate::serve::rendition::{About, Rendition, made};
 use std::sync::Arc;
 
 /// What a delta is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DeltaKey {
-    pub(super) of: Key,
+    pub(super) of: RenditionKey,
     base: Point,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::serve) struct Delta {
     pub(in crate::serve) base: String,
 }
 
-impl Shelf {
+impl RenditionCache {
     /// Whether a view is answered with deltas.
     pub(in crate::serve) const fn has_deltas(&self, kind: ViewKind) -> bool {
         self.views_with_deltas.has(kind)
@@ -45,15 +45,15 @@ impl Shelf {
     pub(super) fn scope(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         state: &FeedState,
-    ) -> Option<Scope> {
+    ) -> Option<TagScope> {
         if !self.has_deltas(wish.kind) {
             return None;
         }
         let form = wish.form(state);
         let reader = self.site.view(&record.name, ViewKind::Reader, form);
-        Scope::of(record, &reader, wish.kind, form, state.format)
+        TagScope::of(record, &reader, wish.kind, form, state.format)
     }
 
     /// What changed between the latest state that one of `tags` names and the document `whole`.
@@ -62,7 +62,7 @@ impl Shelf {
     pub(in crate::serve) async fn delta(
         self: &Arc<Self>,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         whole: &Rendition,
         tags: impl Iterator<Item = &str>,
         client: Client,
@@ -78,7 +78,7 @@ impl Shelf {
             return None;
         }
         let plan = plan(wish, &state).ok()?;
-        let key = DeltaKey { of: Key::new(record, wish, plan, &state), base };
+        let key = DeltaKey { of: RenditionKey::new(record, wish, plan, &state), base };
         let ask = self.ask(record, wish, &state, client, false);
         let make = || {
             let (shelf, record) = (Arc::clone(self), record.clone());
@@ -92,19 +92,19 @@ impl Shelf {
     async fn build_delta(
         &self,
         record: &FeedRecord,
-        wish: Wish,
+        wish: ViewRequest,
         base: Point,
         state: FeedState,
-    ) -> Result<MaybeDelta, Missing> {
+    ) -> Result<MaybeDelta, NoRendition> {
         let revision = state.revision;
         let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
         if view.state.revision != revision {
-            return Err(Missing::Restless);
+            return Err(NoRendition::Restless);
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).
         let plan = match whole {
-            Plan::Window { .. } => Plan::Window { since: Some(base.tick) },
+            ReadPlan::Window { .. } => ReadPlan::Window { since: Some(base.tick) },
             other => other,
         };
         let expires = whole.expires(&view.items, self.window);
@@ -144,7 +144,7 @@ impl Shelf {
             let about = About { media_type, shown, revision, token: None };
             Rendition::build(renderer(&page), about)
         };
-        let rendition = made(make).await.map_err(Missing::Render)?;
+        let rendition = made(make).await.map_err(NoRendition::Render)?;
         Ok(Some(Arc::new(rendition)))
     }
 }
@@ -167,7 +167,7 @@ fn tells_all(record: &FeedRecord, kind: ViewKind, base: Point, state: &FeedState
     in_window && by_entries
 }
 
-fn tell(record: &FeedRecord, missing: &Arc<Missing>) {
+fn tell(record: &FeedRecord, missing: &Arc<NoRendition>) {
     tracing::warn!(
         feed = %record.name,
         error = missing as &dyn std::error::Error,

@@ -30,12 +30,12 @@ impl Gate {
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
-        let router = router(Parts {
+        let router = router(ServerConfig {
             store: store.clone(),
             clock,
             operator: Arc::new(TestOperator::default()),
             hub: None,
-            settings: Settings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
+            settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
         });
         Self { store, claim, router, seconds: -1000, format, complete }
     }
@@ -57,7 +57,7 @@ impl Gate {
         state.shown = now;
         state.says_complete = self.complete;
         let all = || names.iter().chain(deleted);
-        let known: Vec<Known> = all()
+        let known: Vec<LedgerEntry> = all()
             .map(|name| {
                 let old = before.iter().flat_map(|s| &s.known).find(|k| k.id.as_str() == *name);
                 let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
@@ -155,10 +155,10 @@ fn markup(format: Format, name: &str, seconds: i64) -> Markup {
     crate::parse::own(&document, &document.entries[0])
 }
 
-fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Known {
+fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
     let since = tick.time();
     let stamp = Stamp::Both { when: since, by: endpoint() };
-    Known {
+    LedgerEntry {
         id: SyncId::new(name).unwrap(),
         native: format!("urn:{name}"),
         native_shown: format!("urn:{name}"),
@@ -177,7 +177,7 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Kn
         origin: crate::model::Origin::default(),
         first_seen: since,
         came: since,
-        standing: if gone { Standing::Deleted { since } } else { Standing::Current },
+        standing: if gone { ItemStatus::Deleted { since } } else { ItemStatus::Current },
         absence: None,
         prints: Vec::new(),
         bytes: 0,

@@ -3,7 +3,7 @@
 use super::doubles::{id, item, name};
 use super::*;
 use crate::model::{
-    Conflicting, Count, History, Item, Markup, Stamp, Standing, SyncId, Update, Version,
+    Conflicting, Count, History, Item, ItemStatus, Markup, Stamp, SyncId, Update, Version,
 };
 use crate::parse::{self, Limits};
 
@@ -32,7 +32,7 @@ fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
 }
 
 fn contested(of: &str) -> Item {
-    let mut item = item(of, -10, Standing::Current);
+    let mut item = item(of, -10, ItemStatus::Current);
     let html = |text: &str| format!("&lt;p&gt;{text}&lt;/p&gt;");
     item.shared.winner =
         version(of, "gate", 3, markup("The harbour opens", &html("At nine in May")));

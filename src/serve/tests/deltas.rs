@@ -3,7 +3,7 @@
 
 use super::doubles::{id, tick};
 use super::*;
-use crate::model::{Item, Standing};
+use crate::model::{Item, ItemStatus};
 use std::io::Read;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ const SYNC: &str = "/feeds/news/sync";
 
 /// A site that gives deltas of the reader view too.
 fn giving_all() -> Site {
-    let settings = Settings { deltas: crate::serve::DeltaViews::All, ..settings() };
+    let settings = ServeSettings { deltas: crate::serve::DeltaViews::All, ..settings() };
     Site::with(TestStore::with_news(), settings)
 }
 
@@ -130,7 +130,7 @@ async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
     let site = giving_all();
     let (base, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);
     commit(&site, &["b"], |item| {
-        item.standing = Standing::Deleted { since: at(-4) };
+        item.standing = ItemStatus::Deleted { since: at(-4) };
         item.shared.winner.deleted = true;
         item.tick = tick(-4);
     });

@@ -6,7 +6,7 @@ mod operator;
 
 use self::log::TestLog;
 pub(super) use self::operator::*;
-use crate::judge::{Conclusion, Pending};
+use crate::judge::{Conclusion, PendingAbsence};
 use crate::model::*;
 use crate::record::local::{Act, ActError, Acted};
 use crate::serve::operator::*;
@@ -80,8 +80,8 @@ pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
     }
 }
 
-pub(super) fn item(text: &str, seconds: i64, standing: Standing) -> Item {
-    let deleted = matches!(standing, Standing::Deleted { .. });
+pub(super) fn item(text: &str, seconds: i64, standing: ItemStatus) -> Item {
+    let deleted = matches!(standing, ItemStatus::Deleted { .. });
     let stamp = Stamp::Both { when: at(seconds), by: endpoint() };
     let markup = Markup {
         format: Format::Atom10,
@@ -159,16 +159,16 @@ pub(super) fn feed(format: Format) -> Feed {
     };
     // Ticks: `old` is before the window, the others are in it.
     let items = vec![
-        item("old", -60 * DAY, Standing::Retired { since: at(-50 * DAY) }),
-        item("b", -10 * DAY, Standing::Current),
-        item("gone", -5 * DAY, Standing::Deleted { since: at(-5 * DAY) }),
-        item("a", -10, Standing::Current),
+        item("old", -60 * DAY, ItemStatus::Retired { since: at(-50 * DAY) }),
+        item("b", -10 * DAY, ItemStatus::Current),
+        item("gone", -5 * DAY, ItemStatus::Deleted { since: at(-5 * DAY) }),
+        item("a", -10, ItemStatus::Current),
     ];
     Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
 }
 
 /// The ledger's entry of an item; `a` is missing from the document.
-fn known(item: &Item) -> Known {
+fn known(item: &Item) -> LedgerEntry {
     let winner = &item.shared.winner;
     let absence = Absence {
         evidence: Evidence::Hole,
@@ -179,7 +179,7 @@ fn known(item: &Item) -> Known {
         seen: "gone while older items stay".to_owned(),
         probe: None,
     };
-    Known {
+    LedgerEntry {
         id: winner.id.clone(),
         native: format!("urn:{}", winner.id),
         native_shown: format!("urn:{}", winner.id),
@@ -403,7 +403,7 @@ impl Store for TestStore {
         };
         Ok(vec![note; 1.min(limit)])
     }
-    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Known>, StoreError> {
+    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         Ok(self.item(feed, id).await?.map(|item| known(&item)))
     }
     async fn version(
@@ -471,19 +471,19 @@ impl Store for TestStore {
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(Vec::new())
     }
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
         Ok(self.log.tail(after, limit))
     }
     fn sealed(&self) -> watch::Receiver<Epoch> {
         self.log.sealed()
     }
-    async fn carry(&self, _: mpsc::Sender<portable::Piece>) -> Result<(), StoreError> {
+    async fn carry(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
     async fn bring(
         &self,
         _: &Claim,
-        _: mpsc::Receiver<portable::Piece>,
+        _: mpsc::Receiver<portable::ExportRecord>,
     ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }

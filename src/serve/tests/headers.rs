@@ -195,14 +195,14 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
     let site = Site::new();
     let mut settings = settings();
     (settings.periods, settings.hub) = (vec![60, 300], true);
-    let parts = Parts {
+    let parts = ServerConfig {
         store: site.store.clone(),
         clock: Arc::new(site.clock.clone()),
         operator: site.operator.clone(),
         hub: None,
         settings,
     };
-    let room = Room::new(parts, spell, CancellationToken::new());
+    let room = AppState::new(parts, spell, CancellationToken::new());
     let answer = routes(room).oneshot(request("GET", "/feeds/news", &[], "")).await.unwrap();
     let links = links(&answer);
     assert!(links.contains("sup.json#") && links.contains("friendfeed.com/2008/03#sup"));

@@ -130,7 +130,7 @@ fn named<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
 #[tokio::test]
 async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
     let public_url = "https://feeds.example.org/gate/".to_owned();
-    let site = Site::with(TestStore::with_news(), Settings { public_url, ..settings() });
+    let site = Site::with(TestStore::with_news(), ServeSettings { public_url, ..settings() });
     let mut waiting = vec!["/".to_owned()];
     let mut seen = std::collections::BTreeSet::new();
     while let Some(path) = waiting.pop() {

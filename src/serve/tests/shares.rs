@@ -3,7 +3,7 @@
 use super::doubles::record;
 use super::*;
 use crate::model::FeedStanding;
-use crate::serve::admission::{What, Work};
+use crate::serve::admission::{Work, WorkKind};
 use crate::serve::client::Client;
 use crate::serve::doors::STREAMS_AT_ONCE;
 use http_body_util::BodyExt as _;
@@ -267,7 +267,7 @@ async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_t
 #[tokio::test(start_paused = true)]
 async fn of_the_list_of_subscriptions_nothing_is_collected_before_it_is_admitted() {
     let site = Site::new();
-    let work = Work::of_all(What::Subscriptions);
+    let work = Work::of_all(WorkKind::Subscriptions);
     let mut held = Vec::new();
     while let Ok(admitted) = site.room.admission.admit(client(1), &work, 1).await {
         held.push(admitted);

@@ -1,8 +1,8 @@
 //! The sockets, over real connections. Times are limits of the server, never of the test.
 
 use super::*;
-use crate::serve::connections::Shares;
-use crate::serve::listen::{Limits, ServeError, serve};
+use crate::serve::connections::ConnectionShares;
+use crate::serve::listen::{ConnectionLimits, ServeError, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Nothing is cut within the time that a test takes.
-const PATIENT: Limits = Limits {
+const PATIENT: ConnectionLimits = ConnectionLimits {
     first_request: LONG,
     head: LONG,
     stall: LONG,
@@ -23,11 +23,14 @@ const PATIENT: Limits = Limits {
     drain: LONG,
 };
 
-async fn serving(site: &Site, limits: Limits) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
+async fn serving(
+    site: &Site,
+    limits: ConnectionLimits,
+) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    (at, tokio::spawn(serve(listener, room, (limits, Shares::USUAL), closing)))
+    (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::USUAL), closing)))
 }
 
 async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -70,7 +73,7 @@ async fn cleartext_http_2_is_answered_with_prior_knowledge() {
 #[tokio::test]
 async fn whoever_does_not_ask_is_cut() {
     let site = Site::new();
-    let (at, _server) = serving(&site, Limits { first_request: SHORT, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { first_request: SHORT, ..PATIENT }).await;
     // Nothing, the beginning of the HTTP/2 preface, all of it, and a head without an end.
     for said in ["", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\nhost: x\r\n"] {
         let (_, answer) = raw(at, said).await;
@@ -81,7 +84,7 @@ async fn whoever_does_not_ask_is_cut() {
 #[tokio::test]
 async fn a_later_head_that_does_not_end_is_cut() {
     let site = Site::new();
-    let (at, _server) = serving(&site, Limits { head: SHORT, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { head: SHORT, ..PATIENT }).await;
     let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost:";
     let (_, answer) = raw(at, asked).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -91,7 +94,7 @@ async fn a_later_head_that_does_not_end_is_cut() {
 #[tokio::test]
 async fn whoever_asks_and_does_not_read_is_cut() {
     let site = Site::new();
-    let (at, _server) = serving(&site, Limits { stall: SHORT, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { stall: SHORT, ..PATIENT }).await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
     // Once the answers fill the buffers in between, the server can neither write nor read: this
@@ -103,7 +106,7 @@ async fn whoever_asks_and_does_not_read_is_cut() {
 #[tokio::test]
 async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
     let site = Site::new();
-    let (at, _server) = serving(&site, Limits { untaken: SHORT * 10, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { untaken: SHORT * 10, ..PATIENT }).await;
     let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
     let mut client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
     client.initial_stream_window_size(0);
@@ -133,7 +136,7 @@ async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
 #[tokio::test]
 async fn bodies_that_nobody_reads_count_until_their_connection_is_cut() {
     let site = Site::with_long_documents();
-    let (at, _server) = serving(&site, Limits { untaken: SHORT * 10, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { untaken: SHORT * 10, ..PATIENT }).await;
     let mut open = Vec::new();
     for last in [2, 3, 3] {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -163,7 +166,7 @@ async fn bodies_that_nobody_reads_count_until_their_connection_is_cut() {
 #[tokio::test]
 async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
     let site = Site::with_long_documents();
-    let (at, _server) = serving(&site, Limits { stall: SHORT * 4, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { stall: SHORT * 4, ..PATIENT }).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 * 1024).unwrap();
     let mut stream = socket.connect(at).await.unwrap();
@@ -194,7 +197,7 @@ async fn heads_have_limits() {
 #[tokio::test]
 async fn a_connection_does_not_live_for_ever() {
     let site = Site::new();
-    let (at, _server) = serving(&site, Limits { lifetime: SHORT, ..PATIENT }).await;
+    let (at, _server) = serving(&site, ConnectionLimits { lifetime: SHORT, ..PATIENT }).await;
     let (_, answer) = raw(at, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
@@ -228,7 +231,7 @@ async fn shutting_down_does_not_wait_for_ever() {
     let mut store = TestStore::with_news();
     store.gate = Arc::new(tokio::sync::Semaphore::new(0));
     let site = Site::over(store);
-    let (at, server) = serving(&site, Limits { drain: SHORT, ..PATIENT }).await;
+    let (at, server) = serving(&site, ConnectionLimits { drain: SHORT, ..PATIENT }).await;
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
     let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
     while site.store.views.load(Ordering::SeqCst) == 0 {
@@ -281,7 +284,7 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    let shares = Shares { all: 16, each: 8 };
+    let shares = ConnectionShares { all: 16, each: 8 };
     let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let from = |last: u8| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -311,8 +314,10 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
 #[tokio::test]
 async fn a_trusted_proxy_says_whose_a_request_is() {
     let proxies = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];
-    let site =
-        Site::with(TestStore::with_news(), Settings { trusted_proxies: proxies, ..settings() });
+    let site = Site::with(
+        TestStore::with_news(),
+        ServeSettings { trusted_proxies: proxies, ..settings() },
+    );
     let (at, _server) = serving(&site, PATIENT).await;
     let mut open = Vec::new();
     for number in 0..40 {

@@ -1,16 +1,16 @@
 //! The SUP documents.
 
 use super::*;
-use crate::sup::{Document, read};
+use crate::sup::{SupDocument, read};
 use std::sync::atomic::Ordering;
 
-async fn document(site: &Site, path: &str) -> Document {
+async fn document(site: &Site, path: &str) -> SupDocument {
     let answer = site.get(path).await;
     assert_eq!(answer.status(), 200);
     read(&bytes(answer).await).unwrap()
 }
 
-fn ids(site: &Site, document: &Document) -> Vec<String> {
+fn ids(site: &Site, document: &SupDocument) -> Vec<String> {
     let names = ["news", "other", "third"].map(doubles::name);
     let of = |id: &str| {
         let found = names.iter().find(|feed| site.room.site.sup_id(feed).unwrap().as_str() == id);

@@ -46,7 +46,7 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     let first = send(1, 0, 20).unwrap();
     let second = send(1, 1, 20).unwrap();
     let third = send(1, 1, 10).unwrap();
-    assert_eq!(send(1, 0, 1).err(), Some(Refused::Client));
+    assert_eq!(send(1, 0, 1).err(), Some(SendRefusal::Client));
     let large = send(2, 2, 50).unwrap();
     assert!(!connections.iter().any(Connection::is_cut));
     // Room for a third is made by one of those that have more.
@@ -59,7 +59,7 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     assert_eq!(bodies.held(), (0, 0));
     // What is more than everything goes out alone.
     let huge = send(1, 9, 1000).unwrap();
-    assert_eq!(send(1, 9, 1).err(), Some(Refused::Client));
+    assert_eq!(send(1, 9, 1).err(), Some(SendRefusal::Client));
     drop(huge);
 }
 
@@ -68,7 +68,7 @@ fn nobody_gives_way_to_one_that_has_more() {
     let bodies = Bodies::within((100, 50));
     let held: Vec<_> =
         (0..10).map(|number| bodies.send(client(number), None, document(10)).unwrap()).collect();
-    assert_eq!(bodies.send(client(11), None, document(20)).err(), Some(Refused::All));
+    assert_eq!(bodies.send(client(11), None, document(20)).err(), Some(SendRefusal::All));
     assert_eq!(bodies.held(), (10, 100));
     drop(held);
 }
@@ -136,10 +136,10 @@ async fn what_frees_nothing_is_not_cut() {
     tokio::time::sleep(Duration::from_millis(STILL)).await;
     drop(one.frame().await);
     let _more = send(9, &document(20_000)).unwrap();
-    assert_eq!(send(9, &document(11_000)).err(), Some(Refused::All));
+    assert_eq!(send(9, &document(11_000)).err(), Some(SendRefusal::All));
     // Nor does a connection give way to what goes out on it.
     tokio::time::sleep(Duration::from_millis(STILL)).await;
-    assert_eq!(send(0, &document(11_000)).err(), Some(Refused::All));
+    assert_eq!(send(0, &document(11_000)).err(), Some(SendRefusal::All));
     assert_eq!(is_cut(), [false, false, true]);
     let last = bodies.send_anyway(client(9), None, document(11_000));
     assert_eq!(bodies.held(), (4, 101_000), "how an action ended is said");

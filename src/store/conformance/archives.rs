@@ -126,7 +126,7 @@ async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench)
     let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
     store.commit(&claim, draft.item("gone", "last").done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 2).await.latest("new bytes", "newest");
-    let draft = draft.touch("touched", Standing::Retired { since: time(2) });
+    let draft = draft.touch("touched", ItemStatus::Retired { since: time(2) });
     let draft = draft.tombstone("gone").item("fresh", "fresh");
     let names = ["fresh", "kept", "new bytes", "touched", "gone"];
     let mut change = sealing(draft.done(), "one", &names);
@@ -136,7 +136,7 @@ async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench)
     let texts = ["fresh", "old", "newest", "same"].map(|text| format!("<entry>{text}</entry>"));
     assert_eq!(said(&archive), texts);
     assert_eq!(archive.skeleton, skeleton("<feed>new</feed>"));
-    assert_eq!(archive.items[3].standing, Standing::Retired { since: time(2) });
+    assert_eq!(archive.items[3].standing, ItemStatus::Retired { since: time(2) });
     for item in &archive.items {
         let now = store.item(&feed("news"), &item.shared.winner.id).await.unwrap().unwrap();
         assert_eq!(Item { touched: 0, ..now }, *item);

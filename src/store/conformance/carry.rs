@@ -4,7 +4,7 @@ use super::make::*;
 use super::model::{Model, Step, follow, step};
 use super::{Bench, InMemory, OnDisk, on_every_store};
 use crate::model::*;
-use crate::store::portable::{Piece, Reader, Totals, Writer};
+use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, ExportWriter};
 use crate::store::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ on_every_store! {
 }
 
 /// All pieces of a store.
-async fn pieces(store: &dyn Store) -> Vec<Piece> {
+async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
         let mut pieces = Vec::new();
@@ -35,17 +35,17 @@ async fn pieces(store: &dyn Store) -> Vec<Piece> {
 }
 
 /// The pieces as they come out of a file again.
-fn filed(pieces: &[Piece], endpoint: &EndpointId) -> Vec<Piece> {
-    let mut writer = Writer::new(Vec::new(), endpoint, SupIdBasis::Name).unwrap();
-    let mut totals = Totals::default();
+fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
+    let mut writer = ExportWriter::new(Vec::new(), endpoint, SupIdBasis::Name).unwrap();
+    let mut totals = ExportTotals::default();
     for piece in pieces {
         writer.put(piece).unwrap();
-        totals.feeds += u64::from(matches!(piece, Piece::Feed(_)));
-        totals.items += u64::from(matches!(piece, Piece::Item(..)));
+        totals.feeds += u64::from(matches!(piece, ExportRecord::Feed(_)));
+        totals.items += u64::from(matches!(piece, ExportRecord::Item(..)));
     }
     let (written, bytes) = writer.finish().unwrap();
     assert_eq!(written, totals);
-    let mut reader = Reader::open(bytes.as_slice()).unwrap();
+    let mut reader = ExportReader::open(bytes.as_slice()).unwrap();
     assert_eq!(reader.endpoint(), endpoint);
     let mut read = Vec::new();
     while let Some(piece) = reader.next_piece().unwrap() {
@@ -55,7 +55,7 @@ fn filed(pieces: &[Piece], endpoint: &EndpointId) -> Vec<Piece> {
     read
 }
 
-async fn bring(bench: &impl Bench, pieces: Vec<Piece>) -> Result<(), CommitError> {
+async fn bring(bench: &impl Bench, pieces: Vec<ExportRecord>) -> Result<(), CommitError> {
     let (store, claim) = (bench.store(), bench.claim().await);
     let (sender, receiver) = mpsc::channel(4);
     let sending = async {
@@ -159,7 +159,7 @@ async fn full(bench: &impl Bench) {
             2 => draft.latest("a", &long("latest")),
             3 => draft.item("a", &long(&seconds.to_string())),
             4 => draft.item("c", "C").around("the same"),
-            _ => draft.touch("a", Standing::Retired { since: time(seconds) }),
+            _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
         store.commit(&claim, draft.done()).await.unwrap();
     }
@@ -233,17 +233,17 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
     full(&bench).await;
     let whole = pieces(&*bench.store()).await;
-    let is_state = |piece: &Piece| matches!(piece, Piece::State(..));
-    let is_item = |piece: &Piece| matches!(piece, Piece::Item(..));
-    let without = |drop: &dyn Fn(&Piece) -> bool| -> Vec<Piece> {
+    let is_state = |piece: &ExportRecord| matches!(piece, ExportRecord::State(..));
+    let is_item = |piece: &ExportRecord| matches!(piece, ExportRecord::Item(..));
+    let without = |drop: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
         whole.iter().filter(|piece| !drop(piece)).cloned().collect()
     };
-    let twice = |of: &dyn Fn(&Piece) -> bool| -> Vec<Piece> {
-        let again = |piece: &Piece| if of(piece) { 2 } else { 1 };
+    let twice = |of: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
+        let again = |piece: &ExportRecord| if of(piece) { 2 } else { 1 };
         whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
     };
-    let log = |piece: &Piece| matches!(piece, Piece::Log(_));
-    let order = |piece: &Piece| matches!(piece, Piece::Order(..));
+    let log = |piece: &ExportRecord| matches!(piece, ExportRecord::Log(_));
+    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Order(..));
     for broken in [
         without(&is_state),
         without(&is_item),
@@ -274,7 +274,7 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
     let store = bench.store();
     let (carried, first) = tokio::join!(store.carry(sender), leaving);
     carried.unwrap();
-    assert!(matches!(first, Some(Piece::Feed(_))));
+    assert!(matches!(first, Some(ExportRecord::Feed(_))));
 }
 
 fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
@@ -318,7 +318,7 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
     let mut lost = pieces(&*store).await;
     for piece in &mut lost {
-        if let Piece::Item(_, item) = piece {
+        if let ExportRecord::Item(_, item) = piece {
             item.conflicts.clear();
         }
     }

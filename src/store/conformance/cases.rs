@@ -87,8 +87,9 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
         events.reverse();
         assert_eq!(events, change.events);
         let tail = store.tail(Epoch(0), 9).await.unwrap();
-        let announced = Announced { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
-        assert_eq!(tail, [Sealed { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
+        let announced =
+            LoggedChange { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
+        assert_eq!(tail, [ClosedEpoch { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
         assert_eq!(*store.sealed().borrow(), Epoch(1));
         drop(store);
         bench = bench.reopen().await;
@@ -184,7 +185,7 @@ async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
         let bytes = if step == "-" { "counter" } else { step };
         assert_eq!(item.shared.winner.data, markup(bytes));
         assert_eq!(item.shared.winner.deleted, step == "-");
-        assert_eq!(matches!(item.standing, Standing::Deleted { .. }), step == "-");
+        assert_eq!(matches!(item.standing, ItemStatus::Deleted { .. }), step == "-");
     }
     let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
     let deleted: Vec<bool> = versions.iter().map(|note| note.deleted).collect();
@@ -227,7 +228,7 @@ async fn views_are_in_their_order(bench: impl Bench) {
     let change = Draft::on(&*store, "news", 2).await.item("z", "Z").item("a", "A");
     store.commit(&claim, change.order(&["z", "a", "c"]).done()).await.unwrap();
     let change = Draft::on(&*store, "news", 3).await.tombstone("c");
-    let change = change.touch("b", Standing::Retired { since: time(3) }).order(&["a", "z"]);
+    let change = change.touch("b", ItemStatus::Retired { since: time(3) }).order(&["a", "z"]);
     store.commit(&claim, change.done()).await.unwrap();
 
     // A feed whose name continues this one's must not show up in it.

@@ -25,7 +25,7 @@ fn hold() -> Hold {
     }
 }
 
-fn kept(text: &str) -> Kept {
+fn kept(text: &str) -> HeldEntry {
     let entry = Entry {
         span: 0..0,
         markup: format!("<entry>{text}</entry>").into(),
@@ -42,11 +42,11 @@ fn kept(text: &str) -> Kept {
         fields: vec![Field { path: "title".into(), value: text.to_owned().into() }],
         sync: None,
     };
-    Kept { entry, format: Format::Atom10, since: time(1), foreign: false }
+    HeldEntry { entry, format: Format::Atom10, since: time(1), foreign: false }
 }
 
 /// Commits a change that holds a document and keeps these entries.
-async fn keep(store: &dyn Store, claim: &Claim, seconds: i64, entries: Option<Vec<Kept>>) {
+async fn keep(store: &dyn Store, claim: &Claim, seconds: i64, entries: Option<Vec<HeldEntry>>) {
     let mut change = Draft::on(store, "news", seconds).await.done();
     change.state.hold = Some(hold());
     change.kept = entries;

@@ -47,11 +47,11 @@ pub(super) fn state() -> FeedState {
     FeedState::untouched(Format::Atom10, time(0))
 }
 
-pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> Known {
+pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     let by = EndpointId::own("gate.example").unwrap();
     let updates = Count::new(updates).unwrap();
     let stamp = Stamp::Both { when: tick.time(), by };
-    Known {
+    LedgerEntry {
         id: id(name),
         native: format!("urn:{name}"),
         native_shown: format!("urn:{name}"),
@@ -70,7 +70,7 @@ pub(in crate::store) fn known(name: &str, updates: u32, tick: Tick) -> Known {
         origin: crate::model::Origin::default(),
         first_seen: time(0),
         came: time(0),
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: vec![(1, 2), (3, 4)],
         bytes: 5,
@@ -170,7 +170,7 @@ pub(super) fn ids(view: &View) -> Vec<&str> {
 pub(super) struct Draft {
     pub(super) change: Change,
     tick: Tick,
-    before: HashMap<SyncId, Known>,
+    before: HashMap<SyncId, LedgerEntry>,
 }
 
 impl Draft {
@@ -187,7 +187,7 @@ impl Draft {
     pub(super) fn over(
         name: &str,
         before: Option<FeedState>,
-        ledger: HashMap<SyncId, Known>,
+        ledger: HashMap<SyncId, LedgerEntry>,
         seconds: i64,
     ) -> Self {
         let first = before.is_none();
@@ -198,12 +198,12 @@ impl Draft {
         Self { change, tick: tick(seconds), before: ledger }
     }
 
-    fn entry(&mut self, name: &str) -> Known {
+    fn entry(&mut self, name: &str) -> LedgerEntry {
         let updates = self.before.get(&id(name)).map_or(1, |known| known.updates.value() + 1);
         known(name, updates, self.tick)
     }
 
-    fn version(mut self, known: Known, markup: Option<Markup>) -> Self {
+    fn version(mut self, known: LedgerEntry, markup: Option<Markup>) -> Self {
         let id = known.id.clone();
         self.change.tick = Some(self.tick);
         self.change.state.tick = Some(self.tick);
@@ -230,7 +230,7 @@ impl Draft {
     /// A tombstone.
     pub(super) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
-        known.standing = Standing::Deleted { since: self.tick.time() };
+        known.standing = ItemStatus::Deleted { since: self.tick.time() };
         self.version(known, None)
     }
 
@@ -258,23 +258,27 @@ impl Draft {
     pub(super) fn redact(mut self, name: &str, text: &str) -> Self {
         let old = self.before.get(&id(name)).unwrap().clone();
         self.change.redacted.push(id(name));
-        let standing = Standing::Redacted { since: self.tick.time() };
+        let standing = ItemStatus::Redacted { since: self.tick.time() };
         let known =
-            Known { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
-        if self.before.get(&id(name)).is_some_and(Known::is_deleted) {
+            LedgerEntry { title: String::new(), native_shown: "gone".to_owned(), standing, ..old };
+        if self.before.get(&id(name)).is_some_and(LedgerEntry::is_deleted) {
             self.change.known.push(known);
             self.change.latest.push((id(name), markup(text)));
             self.shown();
             return self;
         }
         let newer = self.entry(name);
-        let known =
-            Known { updates: newer.updates, history: newer.history, tick: self.tick, ..known };
+        let known = LedgerEntry {
+            updates: newer.updates,
+            history: newer.history,
+            tick: self.tick,
+            ..known
+        };
         self.version(known, Some(markup(text)))
     }
 
     /// A change to the ledger only.
-    pub(super) fn touch(mut self, name: &str, standing: Standing) -> Self {
+    pub(super) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
         let mut known = self.before.get(&id(name)).unwrap().clone();
         known.standing = standing;
         known.bytes += 1;

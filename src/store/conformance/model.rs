@@ -97,7 +97,7 @@ impl Told {
         self.changes.last().map_or(0, |change| change.state.revision.0)
     }
 
-    fn ledger(&self) -> HashMap<SyncId, Known> {
+    fn ledger(&self) -> HashMap<SyncId, LedgerEntry> {
         let known = self.changes.iter().flat_map(|change| &change.known);
         known.map(|known| (known.id.clone(), known.clone())).collect()
     }
@@ -154,7 +154,7 @@ impl Told {
 }
 
 /// Seals everything that no archive has.
-fn seal(change: &mut Change, mut ledger: HashMap<SyncId, Known>) {
+fn seal(change: &mut Change, mut ledger: HashMap<SyncId, LedgerEntry>) {
     ledger.extend(change.known.iter().map(|known| (known.id.clone(), known.clone())));
     let chain = &mut change.state.archives;
     let items: Vec<SyncId> = ledger
@@ -178,7 +178,7 @@ pub(super) struct Model {
     feeds: BTreeMap<FeedName, Told>,
     records: BTreeMap<FeedName, FeedRecord>,
     polls: BTreeMap<FeedName, PollState>,
-    log: Vec<Announced>,
+    log: Vec<LoggedChange>,
     seconds: i64,
     /// How often the store was opened again.
     opening: u32,
@@ -218,7 +218,7 @@ impl Model {
                 _ if !exists => draft.item(name, "first"),
                 Act::Tombstone => draft.tombstone(name),
                 Act::Ripe => draft.ripe(name),
-                Act::Touch => draft.touch(name, Standing::Retired { since: time(self.seconds) }),
+                Act::Touch => draft.touch(name, ItemStatus::Retired { since: time(self.seconds) }),
                 Act::Latest(length) => draft.latest(name, &text(length)),
             };
         }
@@ -267,7 +267,7 @@ impl Model {
         let mut epoch = None;
         if let Some(tick) = change.tick {
             let versions = u32::try_from(change.versions.len()).unwrap();
-            self.log.push(Announced { feed: change.feed.clone(), tick, revision, versions });
+            self.log.push(LoggedChange { feed: change.feed.clone(), tick, revision, versions });
             epoch = Some(Epoch(u64::try_from(self.log.len()).unwrap()));
         }
         let seals = change.seals.clone();

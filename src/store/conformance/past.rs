@@ -88,11 +88,11 @@ async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<Strin
         let winner = item.shared.winner;
         assert_eq!(winner.history.topmost().sequence, winner.updates);
         let standing = match item.standing {
-            Standing::Current => "",
-            Standing::Retired { .. } => " retired",
-            Standing::Deleted { .. } => " deleted",
-            Standing::Redacted { .. } => " redacted",
-            Standing::Discarded { .. } => " discarded",
+            ItemStatus::Current => "",
+            ItemStatus::Retired { .. } => " retired",
+            ItemStatus::Deleted { .. } => " deleted",
+            ItemStatus::Redacted { .. } => " redacted",
+            ItemStatus::Discarded { .. } => " discarded",
         };
         assert_eq!(winner.deleted, standing == " deleted");
         format!("{}.{}{standing} {}", winner.id, winner.updates.value(), winner.data.card.title)
@@ -108,7 +108,7 @@ async fn history(bench: &impl Bench) {
     let draft = Draft::on(&*store, "news", 20).await.item("a", "A2").around("other");
     store.commit(&claim, draft.done()).await.unwrap();
     let draft =
-        Draft::on(&*store, "news", 30).await.touch("b", Standing::Retired { since: time(30) });
+        Draft::on(&*store, "news", 30).await.touch("b", ItemStatus::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
     store.commit(&claim, draft.done()).await.unwrap();
     let draft = Draft::on(&*store, "news", 40).await.tombstone("a").order(&["c"]);
@@ -261,7 +261,7 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
         assert!(after.contains("open secret two"), "another item lost its text");
         let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
         assert!(item.shared.winner.deleted && item.shared.winner.data == markup(""));
-        assert_eq!(item.standing, Standing::Redacted { since: time(9) });
+        assert_eq!(item.standing, ItemStatus::Redacted { since: time(9) });
         let notes = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
         assert_eq!(notes.len(), 4);
         assert!(notes.iter().all(|note| note.title.is_empty() && note.size == 0));
@@ -303,7 +303,7 @@ async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
     let breaks: [(&str, Spoil); 3] = [
         ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),
         ("it redacts a and does not say so in the ledger", |c| {
-            c.known[0].standing = Standing::Deleted { since: time(2) };
+            c.known[0].standing = ItemStatus::Deleted { since: time(2) };
         }),
         ("it redacts x and does not say so in the ledger", |c| c.redacted.push(id("x"))),
     ];

@@ -133,7 +133,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     assert_eq!(store.trim_log(&claim, time(1)).await.unwrap(), 0);
     assert_eq!(store.trim_log(&claim, time(11)).await.unwrap(), 10);
-    let first = |tail: Vec<Sealed>| tail.first().map(|sealed| sealed.epoch);
+    let first = |tail: Vec<ClosedEpoch>| tail.first().map(|sealed| sealed.epoch);
     assert_eq!(first(store.tail(Epoch(0), 3).await.unwrap()), Some(Epoch(11)));
     // The newest stay, whatever their age.
     assert_eq!(store.trim_log(&claim, time(999_999)).await.unwrap(), 10);

@@ -3,7 +3,7 @@
 use super::make::*;
 use super::{Bench, on_every_store};
 use crate::store::*;
-use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 use url::Url;
 
 on_every_store! {
@@ -48,8 +48,8 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     let mut ended = subscription("a");
     ended.active = None;
     let mut asked = subscription("b");
-    asked.pending = Some(Pending {
-        wanted: Wanted::Subscribe { lease: 60, secret: None, told: None },
+    asked.pending = Some(PendingRequest {
+        wanted: CallbackPurpose::Subscribe { lease: 60, secret: None, told: None },
         asked: time(5),
         attempts: 0,
         not_before: None,

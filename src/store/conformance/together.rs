@@ -37,7 +37,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
             told
         });
     }
-    let told: Vec<Sealed> = writers.join_all().await.into_iter().flatten().collect();
+    let told: Vec<ClosedEpoch> = writers.join_all().await.into_iter().flatten().collect();
     let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
     let numbers: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
     let newest = store.sealed().borrow().0;

@@ -1,23 +1,24 @@
 //! Everything that a store in memory keeps, handed over and taken in.
 
-use super::Content;
-use super::shelf::{Shelf, Unfinished};
+use super::MemoryContent;
+use super::shelf::{FeedTable, Unfinished};
 use crate::model::FeedName;
-use crate::store::portable::{Fit, Piece};
+use crate::store::portable::{ExportRecord, Fit};
 use crate::store::{Epoch, StoreError};
 use std::collections::BTreeMap;
 
-impl Content {
-    /// All of it, in the order that [`Piece`] asks for.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+impl MemoryContent {
+    /// All of it, in the order that [`ExportRecord`] asks for.
+    pub(super) fn pieces(&self) -> Vec<ExportRecord> {
         let mut pieces = Vec::new();
-        pieces.extend(self.feeds.values().map(|record| Piece::Feed(Box::new(record.clone()))));
-        pieces.extend(self.polls.values().map(|state| Piece::Poll(Box::new(state.clone()))));
+        pieces
+            .extend(self.feeds.values().map(|record| ExportRecord::Feed(Box::new(record.clone()))));
+        pieces.extend(self.polls.values().map(|state| ExportRecord::Poll(Box::new(state.clone()))));
         let subscriptions = self.subscriptions.values();
-        pieces.extend(subscriptions.map(|one| Piece::Subscription(Box::new(one.clone()))));
+        pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one.clone()))));
         let floors = self.floors.iter();
-        pieces.extend(floors.map(|(feed, floor)| Piece::Floor(feed.clone(), *floor)));
-        pieces.extend(self.log.iter().map(|sealed| Piece::Log(sealed.clone())));
+        pieces.extend(floors.map(|(feed, floor)| ExportRecord::Floor(feed.clone(), *floor)));
+        pieces.extend(self.log.iter().map(|sealed| ExportRecord::Log(sealed.clone())));
         for (feed, shelf) in &self.shelves {
             shelf.pieces(feed, &mut pieces);
         }
@@ -38,24 +39,24 @@ impl Content {
 #[derive(Default)]
 pub(super) struct Arrived {
     fit: Fit,
-    content: Content,
+    content: MemoryContent,
     open: BTreeMap<FeedName, Unfinished>,
 }
 
 impl Arrived {
     /// Takes a piece.
-    pub(super) fn take(&mut self, piece: Piece) -> Result<(), StoreError> {
+    pub(super) fn take(&mut self, piece: ExportRecord) -> Result<(), StoreError> {
         self.fit.check(&piece)?;
         let content = &mut self.content;
         match piece {
-            Piece::Feed(record) => drop(content.feeds.insert(record.name.clone(), *record)),
-            Piece::Poll(state) => drop(content.polls.insert(state.feed.clone(), *state)),
-            Piece::Subscription(one) => drop(content.subscriptions.insert(one.id(), *one)),
-            Piece::Floor(feed, floor) => drop(content.floors.insert(feed, floor)),
-            Piece::Log(sealed) => content.log.push(sealed),
-            Piece::State(feed, state) => {
+            ExportRecord::Feed(record) => drop(content.feeds.insert(record.name.clone(), *record)),
+            ExportRecord::Poll(state) => drop(content.polls.insert(state.feed.clone(), *state)),
+            ExportRecord::Subscription(one) => drop(content.subscriptions.insert(one.id(), *one)),
+            ExportRecord::Floor(feed, floor) => drop(content.floors.insert(feed, floor)),
+            ExportRecord::Log(sealed) => content.log.push(sealed),
+            ExportRecord::State(feed, state) => {
                 let unfinished = self.open.remove(&feed).unwrap_or_default();
-                content.shelves.insert(feed, Shelf::whole(*state, unfinished));
+                content.shelves.insert(feed, FeedTable::whole(*state, unfinished));
             }
             other => {
                 if let Some(feed) = other.feed() {
@@ -67,13 +68,13 @@ impl Arrived {
     }
 
     /// Puts everything into a store that is empty; answers its newest epoch.
-    pub(super) fn move_into(self, content: &mut Content) -> Result<Epoch, StoreError> {
+    pub(super) fn move_into(self, content: &mut MemoryContent) -> Result<Epoch, StoreError> {
         self.fit.end()?;
         if !content.is_empty() {
             return Err(StoreError::Occupied { path: "in memory".to_owned() });
         }
         let fence = content.fence;
-        *content = Content { fence, ..self.content };
+        *content = MemoryContent { fence, ..self.content };
         Ok(content.log.last().map_or(Epoch(0), |last| last.epoch))
     }
 }

@@ -7,8 +7,8 @@ pub(super) use carry::Unfinished;
 
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, EndpointId, Event,
-    FeedState, Item, Kept as KeptEntry, Known, Markup, NewVersion, Seal, Skeleton, Snapshot,
-    SyncId, Tick, Time, Version,
+    FeedState, HeldEntry as KeptEntry, Item, LedgerEntry, Markup, NewVersion, Seal, Skeleton,
+    Snapshot, SyncId, Tick, Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
 use crate::store::floor;
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// An item with its newest bytes.
 #[derive(Debug)]
-struct Kept {
-    known: Known,
+struct StoredItem {
+    known: LedgerEntry,
     newest: Markup,
     /// What is in conflict with the current version.
     conflicts: Vec<Version<Markup>>,
@@ -27,7 +27,7 @@ struct Kept {
     versions: VecDeque<KeptVersion>,
 }
 
-impl Kept {
+impl StoredItem {
     /// Newest bytes that are those of no version.
     fn waiting(&self) -> Option<&Markup> {
         let last = self.versions.iter().find_map(|version| version.markup.as_ref());
@@ -37,11 +37,11 @@ impl Kept {
 
 /// A feed.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct FeedTable {
     pub(super) state: FeedState,
     skeleton: Option<Skeleton>,
     /// In order of sync id, so that the same documents are judged alike in every run.
-    items: BTreeMap<SyncId, Kept>,
+    items: BTreeMap<SyncId, StoredItem>,
     by_tick: BTreeSet<(Tick, SyncId)>,
     order: Vec<SyncId>,
     kept: Vec<KeptEntry>,
@@ -55,7 +55,7 @@ pub(super) struct Shelf {
     archives: BTreeMap<u64, (ArchiveNote, Option<Archive>)>,
 }
 
-impl Shelf {
+impl FeedTable {
     /// A feed after its first change.
     pub(super) fn first(change: Change) -> Self {
         let mut shelf = Self {
@@ -193,13 +193,13 @@ impl Shelf {
         }
     }
 
-    fn put(&mut self, known: Known, version: Option<NewVersion>) {
+    fn put(&mut self, known: LedgerEntry, version: Option<NewVersion>) {
         let note = version.as_ref().map(|version| note(&known, version, self.state.shown));
         let markup = version.and_then(|version| version.markup);
         let id = known.id.clone();
         // What stands in for the bytes of a tombstone is no version's. Bytes that waited for a version
         // are its own.
-        let waited = || self.items.get(&id).and_then(Kept::waiting).cloned();
+        let waited = || self.items.get(&id).and_then(StoredItem::waiting).cloned();
         let own = markup.clone().or_else(waited).filter(|_| !known.is_deleted());
         let kept_version = note.map(|note| KeptVersion { note, markup: own });
         if let Some(kept) = self.items.get_mut(&id) {
@@ -217,7 +217,7 @@ impl Shelf {
             self.by_tick.insert((known.tick, id.clone()));
             let versions = kept_version.into_iter().collect();
             let conflicts = Vec::new();
-            self.items.insert(id, Kept { known, newest, conflicts, versions });
+            self.items.insert(id, StoredItem { known, newest, conflicts, versions });
         }
     }
 
@@ -283,7 +283,7 @@ impl Shelf {
     }
 
     /// What the ledger has of an item.
-    pub(super) fn known(&self, id: &SyncId) -> Option<Known> {
+    pub(super) fn known(&self, id: &SyncId) -> Option<LedgerEntry> {
         self.items.get(id).map(|kept| kept.known.clone())
     }
 

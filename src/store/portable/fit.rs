@@ -1,6 +1,6 @@
 //! Whether pieces fit together, whatever they were read from.
 
-use super::Piece;
+use super::ExportRecord;
 use crate::model::{FeedName, SyncId, Time};
 use crate::store::{Epoch, StoreError};
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ fn unfit(what: String) -> StoreError {
 
 impl Fit {
     /// Checks the next piece.
-    pub(in crate::store) fn check(&mut self, piece: &Piece) -> Result<(), StoreError> {
+    pub(in crate::store) fn check(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
         if let Some(feed) = piece.feed() {
             match &self.feed {
                 Some(open) if open != feed => {
@@ -37,13 +37,13 @@ impl Fit {
             }
         }
         match piece {
-            Piece::Log(sealed) => {
+            ExportRecord::Log(sealed) => {
                 if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch {
                     return Err(unfit("its change log is not in order".to_owned()));
                 }
                 self.epoch = Some(sealed.epoch);
             }
-            Piece::Skeleton(feed, since, _) => {
+            ExportRecord::Skeleton(feed, since, _) => {
                 if Some(*since) <= self.framed {
                     return Err(unfit(format!(
                         "the documents of the feed {feed} are not in order"
@@ -51,13 +51,13 @@ impl Fit {
                 }
                 self.framed = Some(*since);
             }
-            Piece::Order(feed, since, order) => {
+            ExportRecord::Order(feed, since, order) => {
                 if self.ordered.as_ref().is_some_and(|(before, _)| since <= before) {
                     return Err(unfit(format!("the orders of the feed {feed} are not in order")));
                 }
                 self.ordered = Some((*since, order.clone()));
             }
-            Piece::Item(feed, item) => {
+            ExportRecord::Item(feed, item) => {
                 if usize::try_from(item.known.conflicts) != Ok(item.conflicts.len()) {
                     let id = &item.known.id;
                     return Err(unfit(format!(
@@ -71,13 +71,13 @@ impl Fit {
                     return Err(unfit(format!("the item {id} of the feed {feed} is in it twice")));
                 }
             }
-            Piece::Archive(feed, note, _) => {
+            ExportRecord::Archive(feed, note, _) => {
                 if Some(note.number) <= self.archive {
                     return Err(unfit(format!("the archives of the feed {feed} are not in order")));
                 }
                 self.archive = Some(note.number);
             }
-            Piece::State(feed, _) => {
+            ExportRecord::State(feed, _) => {
                 let order = self.ordered.take().map(|(_, order)| order).unwrap_or_default();
                 if let Some(unknown) = order.iter().find(|id| !self.items.contains(*id)) {
                     return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));
@@ -86,8 +86,11 @@ impl Fit {
                 let (done, epoch) = (std::mem::take(&mut self.done), self.epoch);
                 *self = Self { done, epoch, ..Self::default() };
             }
-            Piece::Feed(_) | Piece::Poll(_) | Piece::Subscription(_) | Piece::Floor(..) => {}
-            Piece::Held(..) | Piece::Event(..) => {}
+            ExportRecord::Feed(_)
+            | ExportRecord::Poll(_)
+            | ExportRecord::Subscription(_)
+            | ExportRecord::Floor(..) => {}
+            ExportRecord::Held(..) | ExportRecord::Event(..) => {}
         }
         Ok(())
     }

@@ -21,11 +21,11 @@ macro_rules! kinds {
         /// What a frame holds. The numbers are part of the format.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub(super) enum Kind {
+        pub(super) enum FrameKind {
             $($(#[$doc])* $kind = $number,)+
         }
 
-        impl Kind {
+        impl FrameKind {
             pub(super) const fn of(number: u8) -> Option<Self> {
                 match number { $($number => Some(Self::$kind),)+ _ => None }
             }

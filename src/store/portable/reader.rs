@@ -1,34 +1,36 @@
 //! A file to pieces. Whatever the bytes are, it answers and takes bounded memory.
 
-use super::frame::{FORMAT, FRAME_LIMIT, ITEM_LIMIT, Kind, MAGIC, PortableError, UNRELEASED_MAGIC};
-use super::{CarriedItem, Piece, Totals};
+use super::frame::{
+    FORMAT, FRAME_LIMIT, FrameKind, ITEM_LIMIT, MAGIC, PortableError, UNRELEASED_MAGIC,
+};
+use super::{CarriedItem, ExportRecord, ExportTotals};
 use crate::model::{
-    Archive, ArchiveNote, EndpointId, Event, FeedName, FeedRecord, Kept, Known, Markup, PollState,
-    Skeleton, SupIdBasis, SyncId, Time, Version,
+    Archive, ArchiveNote, EndpointId, Event, FeedName, FeedRecord, HeldEntry, LedgerEntry, Markup,
+    PollState, Skeleton, SupIdBasis, SyncId, Time, Version,
 };
 use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::record::{
     ArchiveRecord, FloorRecord, Record, RecordError, SegmentRecord, StateRecord,
     SubscriptionRecord, decode,
 };
-use crate::store::{Announced, Epoch, KeptVersion, Sealed, VersionNote};
+use crate::store::{ClosedEpoch, Epoch, KeptVersion, LoggedChange, VersionNote};
 use std::io::{BufReader, Read};
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// A frame.
-type Frame = (Kind, Vec<u8>);
+type ExportFrame = (FrameKind, Vec<u8>);
 
 /// Reads the state of a gateway.
-pub struct Reader<R: Read> {
+pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
     digest: Xxh3Default,
     frames: u64,
     /// The frame that was read and belongs to the next piece.
-    next: Option<Frame>,
+    next: Option<ExportFrame>,
     feed: Option<FeedName>,
-    totals: Totals,
+    totals: ExportTotals,
     ended: bool,
 }
 
@@ -47,7 +49,7 @@ fn front<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), PortableError
     Ok((*front, rest))
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> ExportReader<R> {
     /// Reads the beginning of a file.
     pub fn open(mut from: R) -> Result<Self, PortableError> {
         let mut magic = Vec::new();
@@ -60,7 +62,7 @@ impl<R: Read> Reader<R> {
         }
         let from = zstd::stream::read::Decoder::new(from)?.single_frame();
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
-        let (digest, totals) = (Xxh3Default::new(), Totals::default());
+        let (digest, totals) = (Xxh3Default::new(), ExportTotals::default());
         let mut reader = Self {
             from,
             endpoint,
@@ -73,7 +75,7 @@ impl<R: Read> Reader<R> {
             ended: false,
         };
         let (kind, head) = reader.frame()?;
-        if kind != Kind::Head {
+        if kind != FrameKind::Head {
             return Err(damaged("it does not begin with its head"));
         }
         let (format, endpoint) = front::<4>(&head)?;
@@ -103,7 +105,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// What was read so far.
-    pub const fn totals(&self) -> Totals {
+    pub const fn totals(&self) -> ExportTotals {
         self.totals
     }
 
@@ -112,7 +114,7 @@ impl<R: Read> Reader<R> {
         self.from.read_exact(buffer).map_err(|error| PortableError::Damaged(error.to_string()))
     }
 
-    fn frame(&mut self) -> Result<Frame, PortableError> {
+    fn frame(&mut self) -> Result<ExportFrame, PortableError> {
         if let Some(frame) = self.next.take() {
             return Ok(frame);
         }
@@ -120,7 +122,8 @@ impl<R: Read> Reader<R> {
         self.fill(&mut head)?;
         let [a, b, c, d, number] = head;
         let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-        let kind = Kind::of(number).ok_or_else(|| damaged("a record is of an unknown kind"))?;
+        let kind =
+            FrameKind::of(number).ok_or_else(|| damaged("a record is of an unknown kind"))?;
         if length > FRAME_LIMIT {
             return Err(damaged("a record is longer than any that is written"));
         }
@@ -132,7 +135,7 @@ impl<R: Read> Reader<R> {
         if read != length {
             return Err(damaged("it ends within a record"));
         }
-        if kind == Kind::End {
+        if kind == FrameKind::End {
             return self.end(&payload).map(|()| (kind, payload));
         }
         self.digest.update(&head);
@@ -163,7 +166,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The frame that comes next, where it is of this kind.
-    fn follows(&mut self, kind: Kind) -> Result<Option<Vec<u8>>, PortableError> {
+    fn follows(&mut self, kind: FrameKind) -> Result<Option<Vec<u8>>, PortableError> {
         let (found, payload) = self.frame()?;
         if found == kind {
             return Ok(Some(payload));
@@ -177,12 +180,12 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next piece; `None` once all were read and the file proved whole.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, PortableError> {
+    pub fn next_piece(&mut self) -> Result<Option<ExportRecord>, PortableError> {
         if self.ended && self.next.is_none() {
             return Ok(None);
         }
         let (kind, payload) = match self.frame()? {
-            (Kind::Inside, name) => {
+            (FrameKind::Inside, name) => {
                 let name = std::str::from_utf8(&name).map_err(|e| damaged(&e.to_string()))?;
                 let name = FeedName::new(name).map_err(|e| damaged(&e.to_string()))?;
                 self.feed = Some(name);
@@ -193,71 +196,73 @@ impl<R: Read> Reader<R> {
         let at = |bytes: [u8; 8]| Time::from_unix(i64::from_le_bytes(bytes));
         let record = |error: RecordError| PortableError::record(&error);
         let piece = match kind {
-            Kind::End => return Ok(None),
-            Kind::Feed => Piece::Feed(Box::new(read::<FeedRecord>(&payload)?)),
-            Kind::Poll => Piece::Poll(Box::new(read::<PollState>(&payload)?)),
-            Kind::Subscription => {
+            FrameKind::End => return Ok(None),
+            FrameKind::Feed => ExportRecord::Feed(Box::new(read::<FeedRecord>(&payload)?)),
+            FrameKind::Poll => ExportRecord::Poll(Box::new(read::<PollState>(&payload)?)),
+            FrameKind::Subscription => {
                 let stored = read::<SubscriptionRecord>(&payload)?;
-                Piece::Subscription(Box::new(stored.try_into().map_err(record)?))
+                ExportRecord::Subscription(Box::new(stored.try_into().map_err(record)?))
             }
-            Kind::Floor => {
+            FrameKind::Floor => {
                 let end =
                     memchr::memchr(0, &payload).ok_or_else(|| damaged("a name has no end"))?;
                 let (name, floor) = payload.split_at_checked(end).unwrap_or_default();
                 let name = std::str::from_utf8(name).map_err(|e| damaged(&e.to_string()))?;
                 let name = FeedName::new(name).map_err(|e| damaged(&e.to_string()))?;
                 let floor = decode::<FloorRecord>(floor.get(1..).unwrap_or_default());
-                Piece::Floor(name, floor.map_err(record)?.floor)
+                ExportRecord::Floor(name, floor.map_err(record)?.floor)
             }
-            Kind::Log => Piece::Log(self.epoch(&payload)?),
-            Kind::Skeleton => {
+            FrameKind::Log => ExportRecord::Log(self.epoch(&payload)?),
+            FrameKind::Skeleton => {
                 let (since, skeleton) = front::<8>(&payload)?;
                 let skeleton = Box::new(read::<Skeleton>(skeleton)?);
-                Piece::Skeleton(self.feed()?, at(since), skeleton)
+                ExportRecord::Skeleton(self.feed()?, at(since), skeleton)
             }
-            Kind::Order => {
+            FrameKind::Order => {
                 let (since, order) = front::<8>(&payload)?;
-                Piece::Order(self.feed()?, at(since), read::<Vec<SyncId>>(order)?)
+                ExportRecord::Order(self.feed()?, at(since), read::<Vec<SyncId>>(order)?)
             }
-            Kind::Held => Piece::Held(self.feed()?, read::<Vec<Kept>>(&payload)?),
-            Kind::Known => Piece::Item(self.feed()?, Box::new(self.item(&payload)?)),
-            Kind::Event => Piece::Event(self.feed()?, Box::new(read::<Event>(&payload)?)),
-            Kind::Archive => {
+            FrameKind::Held => ExportRecord::Held(self.feed()?, read::<Vec<HeldEntry>>(&payload)?),
+            FrameKind::Known => ExportRecord::Item(self.feed()?, Box::new(self.item(&payload)?)),
+            FrameKind::Event => {
+                ExportRecord::Event(self.feed()?, Box::new(read::<Event>(&payload)?))
+            }
+            FrameKind::Archive => {
                 let (note, archive) = self.archive(&payload)?;
-                Piece::Archive(self.feed()?, Box::new(note), archive.map(Box::new))
+                ExportRecord::Archive(self.feed()?, Box::new(note), archive.map(Box::new))
             }
-            Kind::State => {
+            FrameKind::State => {
                 let state = Box::new(read::<StateRecord>(&payload)?.state);
                 let feed = self.feed.take().ok_or_else(|| damaged("a state belongs to no feed"))?;
-                Piece::State(feed, state)
+                ExportRecord::State(feed, state)
             }
-            Kind::Head
-            | Kind::Inside
-            | Kind::Newest
-            | Kind::Conflicts
-            | Kind::Version
-            | Kind::Body => {
+            FrameKind::Head
+            | FrameKind::Inside
+            | FrameKind::Newest
+            | FrameKind::Conflicts
+            | FrameKind::Version
+            | FrameKind::Body => {
                 return Err(damaged("a record stands where none of its kind may"));
             }
-            Kind::Segment => return Err(damaged("a segment belongs to no archive")),
+            FrameKind::Segment => return Err(damaged("a segment belongs to no archive")),
         };
         self.totals.note(&piece);
         Ok(Some(piece))
     }
 
     /// An epoch from the first of its changes.
-    fn epoch(&mut self, first: &[u8]) -> Result<Sealed, PortableError> {
+    fn epoch(&mut self, first: &[u8]) -> Result<ClosedEpoch, PortableError> {
         let one = |payload: &[u8]| {
             let (epoch, record) = front::<8>(payload)?;
-            let (at, announced) = read::<(Time, Announced)>(record)?;
+            let (at, announced) = read::<(Time, LoggedChange)>(record)?;
             Ok::<_, PortableError>((Epoch(u64::from_le_bytes(epoch)), at, announced))
         };
         let (epoch, at, announced) = one(first)?;
-        let mut sealed = Sealed { epoch, at, changes: vec![announced] };
-        while let Some(payload) = self.follows(Kind::Log)? {
+        let mut sealed = ClosedEpoch { epoch, at, changes: vec![announced] };
+        while let Some(payload) = self.follows(FrameKind::Log)? {
             let (epoch, _, announced) = one(&payload)?;
             if epoch != sealed.epoch {
-                self.next = Some((Kind::Log, payload));
+                self.next = Some((FrameKind::Log, payload));
                 break;
             }
             sealed.changes.push(announced);
@@ -266,17 +271,18 @@ impl<R: Read> Reader<R> {
     }
 
     fn item(&mut self, known: &[u8]) -> Result<CarriedItem, PortableError> {
-        let known = read::<Known>(known)?;
-        let newest = self.follows(Kind::Newest)?.ok_or_else(|| damaged("an item has no bytes"))?;
+        let known = read::<LedgerEntry>(known)?;
+        let newest =
+            self.follows(FrameKind::Newest)?.ok_or_else(|| damaged("an item has no bytes"))?;
         let mut taken = newest.len();
         let newest = read::<Markup>(&newest)?;
-        let conflicts = self.follows(Kind::Conflicts)?;
+        let conflicts = self.follows(FrameKind::Conflicts)?;
         let conflicts = conflicts.map(|bytes| read::<Vec<Version<Markup>>>(&bytes));
         let conflicts = conflicts.transpose()?.unwrap_or_default();
         let mut versions = Vec::new();
-        while let Some(note) = self.follows(Kind::Version)? {
+        while let Some(note) = self.follows(FrameKind::Version)? {
             let note = read::<VersionNote>(&note)?;
-            let body = self.follows(Kind::Body)?;
+            let body = self.follows(FrameKind::Body)?;
             taken = taken.saturating_add(body.as_ref().map_or(0, Vec::len));
             if versions.len() >= VERSIONS_LIMIT || taken > ITEM_LIMIT {
                 return Err(damaged("an item has more versions than are kept"));
@@ -291,7 +297,7 @@ impl<R: Read> Reader<R> {
         let ArchiveRecord { note, blocks: count } = read::<ArchiveRecord>(note)?;
         let (mut blocks, mut taken) = (Vec::new(), 0_usize);
         for _ in 0..count {
-            let block = self.follows(Kind::Segment)?;
+            let block = self.follows(FrameKind::Segment)?;
             let block = block.ok_or_else(|| damaged("an archive lacks a segment"))?;
             taken = taken.saturating_add(block.len());
             if taken > ITEM_LIMIT {

@@ -1,7 +1,7 @@
-use super::frame::{FORMAT, FRAME_LIMIT, Kind};
+use super::frame::{FORMAT, FRAME_LIMIT, FrameKind};
 use super::*;
 use crate::model::{EndpointId, Lineage, Stretch, SupIdBasis};
-use crate::store::Announced;
+use crate::store::LoggedChange;
 use crate::store::record::specimen::{any_feed, any_poll, any_state};
 use proptest::prelude::*;
 
@@ -9,16 +9,16 @@ fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
 }
 
-fn written(pieces: &[Piece]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &endpoint(), SupIdBasis::Name).unwrap();
+fn written(pieces: &[ExportRecord]) -> Vec<u8> {
+    let mut writer = ExportWriter::new(Vec::new(), &endpoint(), SupIdBasis::Name).unwrap();
     for piece in pieces {
         writer.put(piece).unwrap();
     }
     writer.finish().unwrap().1
 }
 
-fn read(bytes: &[u8]) -> Result<Vec<Piece>, PortableError> {
-    let mut reader = Reader::open(bytes)?;
+fn read(bytes: &[u8]) -> Result<Vec<ExportRecord>, PortableError> {
+    let mut reader = ExportReader::open(bytes)?;
     let mut pieces = Vec::new();
     while let Some(piece) = reader.next_piece()? {
         pieces.push(piece);
@@ -28,18 +28,22 @@ fn read(bytes: &[u8]) -> Result<Vec<Piece>, PortableError> {
     Ok(pieces)
 }
 
-fn sample() -> Vec<Piece> {
+fn sample() -> Vec<ExportRecord> {
     let name = |text: &str| FeedName::new(text).unwrap();
-    let announced = |feed: &str, versions| Announced {
+    let announced = |feed: &str, versions| LoggedChange {
         feed: name(feed),
         tick: Tick::at(Time::from_unix(7)),
         revision: crate::model::Revision(1),
         versions,
     };
     let log = |epoch, changes| {
-        Piece::Log(Sealed { epoch: crate::store::Epoch(epoch), at: Time::from_unix(9), changes })
+        ExportRecord::Log(ClosedEpoch {
+            epoch: crate::store::Epoch(epoch),
+            at: Time::from_unix(9),
+            changes,
+        })
     };
-    let floor = Floor {
+    let floor = PurgeMark {
         updates: 4,
         revision: crate::model::Revision(3),
         tick: None,
@@ -47,7 +51,7 @@ fn sample() -> Vec<Piece> {
         shown: Time::from_unix(5),
     };
     vec![
-        Piece::Floor(name("old"), floor),
+        ExportRecord::Floor(name("old"), floor),
         log(1, vec![announced("a", 1), announced("b", 2)]),
         log(2, vec![announced("a", 3)]),
     ]
@@ -93,18 +97,18 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(b"tidegate state\n\x28"), Err(PortableError::Unreleased)));
     assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
     let newer = [&(FORMAT + 1).to_le_bytes(), b"\x01gate".as_slice()].concat();
-    let head = Kind::Head as u8;
+    let head = FrameKind::Head as u8;
     assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 2, .. })));
     let good = [&FORMAT.to_le_bytes(), b"\x01gate".as_slice()].concat();
     for frames in [
         vec![],
-        vec![(Kind::Feed as u8, b"".as_slice())],
+        vec![(FrameKind::Feed as u8, b"".as_slice())],
         vec![(head, b"x")],
         vec![(head, good.as_slice()), (99, b"")],
-        vec![(head, &good), (Kind::State as u8, b"")],
-        vec![(head, &good), (Kind::Inside as u8, b"a"), (Kind::Body as u8, b"")],
-        vec![(head, &good), (Kind::Inside as u8, b"not a name!")],
-        vec![(head, &good), (Kind::End as u8, &[0; 24])],
+        vec![(head, &good), (FrameKind::State as u8, b"")],
+        vec![(head, &good), (FrameKind::Inside as u8, b"a"), (FrameKind::Body as u8, b"")],
+        vec![(head, &good), (FrameKind::Inside as u8, b"not a name!")],
+        vec![(head, &good), (FrameKind::End as u8, &[0; 24])],
         vec![(head, &good)],
     ] {
         assert!(matches!(read(&framed(&frames)), Err(PortableError::Damaged(_))), "{frames:?}");
@@ -146,9 +150,9 @@ proptest! {
     fn pieces_come_back(feed in any_feed(), poll in any_poll(), state in any_state()) {
         let name = feed.name.clone();
         let pieces = [
-            Piece::Feed(Box::new(feed)),
-            Piece::Poll(Box::new(poll)),
-            Piece::State(name, Box::new(state)),
+            ExportRecord::Feed(Box::new(feed)),
+            ExportRecord::Poll(Box::new(poll)),
+            ExportRecord::State(name, Box::new(state)),
         ];
         prop_assert_eq!(read(&written(&pieces)).unwrap(), pieces);
     }

@@ -2,7 +2,7 @@
 
 use super::{Record, RecordError};
 use crate::model::{
-    Archive, ArchiveNote, Deletion, Item, Markup, Shared, Skeleton, Standing, Tick, Version,
+    Archive, ArchiveNote, Deletion, Item, ItemStatus, Markup, Shared, Skeleton, Tick, Version,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ struct HeadOfSegment {
 struct SealedItem {
     published_id: String,
     tick: Tick,
-    standing: Standing,
+    standing: ItemStatus,
     winner: Version<Markup>,
     conflicts: Vec<Version<Markup>>,
 }

@@ -60,8 +60,8 @@ proptest! {
     /// Whatever stands on disk, reading it answers; a panic would take the gateway down.
     #[test]
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decode::<Known>(&bytes);
-        let _ = decode::<Vec<Kept>>(&[&[1, 0], bytes.as_slice()].concat());
+        let _ = decode::<LedgerEntry>(&bytes);
+        let _ = decode::<Vec<HeldEntry>>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<Markup>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<StateRecord>(&[&[1, 1], bytes.as_slice()].concat());
     }

@@ -1,8 +1,8 @@
 //! Values of every kind for tests: one fixed specimen with every field set, and random ones.
 
 use crate::model::*;
-use crate::store::floor::Floor;
-use crate::store::{Announced, VersionNote};
+use crate::store::floor::PurgeMark;
+use crate::store::{LoggedChange, VersionNote};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ pub(in crate::store) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
 
 fn any_probe() -> impl Strategy<Value = Probe> {
     let heard = (any::<bool>(), any::<u16>(), time(), time())
-        .prop_map(|(gone, status, first, last)| Heard { gone, status, first, last });
+        .prop_map(|(gone, status, first, last)| ProbeAnswer { gone, status, first, last });
     (any::<u32>(), time(), of(heard), of(text())).prop_map(|(asked, last, heard, silence)| Probe {
         asked,
         last,
@@ -118,17 +118,17 @@ fn any_probe() -> impl Strategy<Value = Probe> {
     })
 }
 
-pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
+pub(in crate::store) fn any_known() -> impl Strategy<Value = LedgerEntry> {
     use Evidence::*;
     let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
     let more = (of(text()), of(text()), of(time()), of(time()));
     let versions = (count(), vec(update(), 1..4), tick(), time(), time());
     let standing = prop_oneof![
-        Just(Standing::Current),
-        time().prop_map(|since| Standing::Retired { since }),
-        time().prop_map(|since| Standing::Deleted { since }),
-        time().prop_map(|since| Standing::Redacted { since }),
-        time().prop_map(|since| Standing::Discarded { since }),
+        Just(ItemStatus::Current),
+        time().prop_map(|since| ItemStatus::Retired { since }),
+        time().prop_map(|since| ItemStatus::Deleted { since }),
+        time().prop_map(|since| ItemStatus::Redacted { since }),
+        time().prop_map(|since| ItemStatus::Discarded { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Mass, Passed, Said, Unplaced]);
     let told = (any::<u8>(), text(), of(any_probe()));
@@ -159,7 +159,7 @@ pub(in crate::store) fn any_known() -> impl Strategy<Value = Known> {
             standing,
             absence,
             ((prints, bytes, noise, touched), (noconflicts, conflicts, origin, sse091)),
-        )| Known {
+        )| LedgerEntry {
             id,
             native,
             native_shown,
@@ -380,15 +380,15 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     )
 }
 
-pub(in crate::store) fn any_announced() -> impl Strategy<Value = Announced> {
+pub(in crate::store) fn any_announced() -> impl Strategy<Value = LoggedChange> {
     (feed(), tick(), any::<u64>(), any::<u32>()).prop_map(|(feed, tick, revision, versions)| {
-        Announced { feed, tick, revision: Revision(revision), versions }
+        LoggedChange { feed, tick, revision: Revision(revision), versions }
     })
 }
 
-pub(in crate::store) fn any_floor() -> impl Strategy<Value = Floor> {
+pub(in crate::store) fn any_floor() -> impl Strategy<Value = PurgeMark> {
     (any::<u64>(), of(tick()), any::<u64>(), time(), any::<u32>()).prop_map(
-        |(revision, tick, render, shown, updates)| Floor {
+        |(revision, tick, render, shown, updates)| PurgeMark {
             revision: Revision(revision),
             tick,
             render,
@@ -402,7 +402,7 @@ pub(in crate::store) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
     vec(sync_id(), 0..40)
 }
 
-pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<Kept>> {
+pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
     let own = |text: Option<String>| text.map(std::borrow::Cow::Owned);
     let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range()));
     let names = (of(text()), any::<bool>(), of(text()), of(text()), of(text()));
@@ -432,6 +432,6 @@ pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<Kept>> {
         },
     );
     let kept = (kept, format(), time(), any::<bool>())
-        .prop_map(|(entry, format, since, foreign)| Kept { entry, format, since, foreign });
+        .prop_map(|(entry, format, since, foreign)| HeldEntry { entry, format, since, foreign });
     vec(kept, 0..4)
 }

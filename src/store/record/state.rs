@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::model::FeedState;
-use crate::store::floor::Floor;
+use crate::store::floor::PurgeMark;
 use serde::{Deserialize, Serialize};
 
 /// A [`FeedState`], and which events are kept.
@@ -16,11 +16,11 @@ pub(in crate::store) struct StateRecord {
 
 impl Record for StateRecord {}
 
-/// A [`Floor`], and whether the purged feed's data is still being removed.
+/// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct FloorRecord {
     /// The marks of the purged feed.
-    pub(in crate::store) floor: Floor,
+    pub(in crate::store) floor: PurgeMark,
     /// Some of the purged feed's data may still be there.
     pub(in crate::store) sweeping: bool,
 }

@@ -2,23 +2,24 @@
 
 use super::Record;
 use crate::model::{
-    Attempt, Event, FeedRecord, Kept, Known, Markup, PollState, Skeleton, SyncId, Time, Version,
+    Attempt, Event, FeedRecord, HeldEntry, LedgerEntry, Markup, PollState, Skeleton, SyncId, Time,
+    Version,
 };
-use crate::store::{Announced, VersionNote};
+use crate::store::{LoggedChange, VersionNote};
 
 impl Record for Attempt {}
 impl Record for Event {}
 impl Record for FeedRecord {}
-impl Record for Known {}
+impl Record for LedgerEntry {}
 impl Record for Markup {}
 impl Record for PollState {}
 impl Record for Skeleton {}
 impl Record for VersionNote {}
 /// What is kept of a feed's held documents.
-impl Record for Vec<Kept> {}
+impl Record for Vec<HeldEntry> {}
 /// The order of the reader view.
 impl Record for Vec<SyncId> {}
 /// The versions that are in conflict with one item.
 impl Record for Vec<Version<Markup>> {}
 /// One change of the change log, and when its epoch was closed.
-impl Record for (Time, Announced) {}
+impl Record for (Time, LoggedChange) {}

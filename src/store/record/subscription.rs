@@ -2,7 +2,7 @@
 
 use super::{Record, RecordError};
 use crate::model::{FeedName, Tick, Time};
-use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -97,17 +97,19 @@ impl From<&Active> for ActiveRecord {
     }
 }
 
-impl From<&Pending> for PendingRecord {
-    fn from(pending: &Pending) -> Self {
+impl From<&PendingRequest> for PendingRecord {
+    fn from(pending: &PendingRequest) -> Self {
         Self {
             wanted: match &pending.wanted {
-                Wanted::Subscribe { lease, secret, told } => WantedRecord::Subscribe {
+                CallbackPurpose::Subscribe { lease, secret, told } => WantedRecord::Subscribe {
                     lease: *lease,
                     secret: shown(secret.as_ref()),
                     told: *told,
                 },
-                Wanted::Unsubscribe => WantedRecord::Unsubscribe,
-                Wanted::Denial { reason } => WantedRecord::Denial { reason: reason.clone() },
+                CallbackPurpose::Unsubscribe => WantedRecord::Unsubscribe,
+                CallbackPurpose::Denial { reason } => {
+                    WantedRecord::Denial { reason: reason.clone() }
+                }
             },
             asked: pending.asked,
             attempts: pending.attempts,
@@ -130,7 +132,7 @@ impl TryFrom<SubscriptionRecord> for Subscription {
             topic: record.topic,
             callback: Url::parse(&record.callback)?,
             active: record.active.map(Active::try_from).transpose()?,
-            pending: record.pending.map(Pending::try_from).transpose()?,
+            pending: record.pending.map(PendingRequest::try_from).transpose()?,
         })
     }
 }
@@ -154,17 +156,17 @@ impl TryFrom<ActiveRecord> for Active {
     }
 }
 
-impl TryFrom<PendingRecord> for Pending {
+impl TryFrom<PendingRecord> for PendingRequest {
     type Error = RecordError;
 
     fn try_from(record: PendingRecord) -> Result<Self, RecordError> {
         Ok(Self {
             wanted: match record.wanted {
                 WantedRecord::Subscribe { lease, secret: text, told } => {
-                    Wanted::Subscribe { lease, secret: secret(text)?, told }
+                    CallbackPurpose::Subscribe { lease, secret: secret(text)?, told }
                 }
-                WantedRecord::Unsubscribe => Wanted::Unsubscribe,
-                WantedRecord::Denial { reason } => Wanted::Denial { reason },
+                WantedRecord::Unsubscribe => CallbackPurpose::Unsubscribe,
+                WantedRecord::Denial { reason } => CallbackPurpose::Denial { reason },
             },
             asked: record.asked,
             attempts: record.attempts,

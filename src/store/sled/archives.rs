@@ -5,10 +5,10 @@ use super::keys;
 use super::past;
 use super::plan::encoded;
 use super::read;
-use super::shared::Shared;
+use super::shared::StoreShared;
 use super::trees::{Class, Trees, Writes};
 use crate::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, FeedName, FeedState, Item, Known,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, FeedName, FeedState, Item, LedgerEntry,
     Markup, Revision, Skeleton, Snapshot, SyncId,
 };
 use crate::store::limits::{BLOCK, DROPPED_REMEMBERED};
@@ -26,7 +26,7 @@ pub(super) struct Segment {
 /// feed is at another revision: such a change is refused.
 pub(super) fn prepare(
     trees: &Trees,
-    shared: &Shared,
+    shared: &StoreShared,
     change: &Change,
 ) -> Result<Vec<Segment>, StoreError> {
     if change.seals.is_empty() && change.redacted.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn sealed(
     change: &Change,
     stored: bool,
 ) -> Result<Vec<Segment>, StoreError> {
-    let source = Source::of(change);
+    let source = ChangedState::of(change);
     let mut segments = Vec::with_capacity(change.seals.len());
     for seal in &change.seals {
         let Some(skeleton) = source.skeleton(trees, stored)? else { continue };
@@ -106,13 +106,13 @@ fn borne(trees: &Trees, change: &Change) -> Result<HashSet<String>, StoreError> 
 }
 
 /// The state of a feed as a change leaves it: the change's own pieces before what is stored.
-struct Source<'a> {
+struct ChangedState<'a> {
     change: &'a Change,
-    known: HashMap<&'a SyncId, &'a Known>,
+    known: HashMap<&'a SyncId, &'a LedgerEntry>,
     markup: HashMap<&'a SyncId, &'a Markup>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ChangedState<'a> {
     fn of(change: &'a Change) -> Self {
         let versions = change.versions.iter();
         let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));

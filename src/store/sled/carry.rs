@@ -1,15 +1,15 @@
 //! Everything in the trees, handed over and taken in.
 
-use super::chain::{self, Line, ORDERS, SKELETONS};
-use super::committer::Held;
+use super::chain::{self, ChainHead, ORDERS, SKELETONS};
+use super::committer::CommittedFeed;
 use super::plan::encoded;
-use super::shared::Shared;
+use super::shared::StoreShared;
 use super::trees::{Class, Trees, Writes};
 use super::{archives, keys, past, read};
-use crate::model::{FeedName, FeedState, Known, Tick, Time};
-use crate::store::floor::Floor;
+use crate::model::{FeedName, FeedState, LedgerEntry, Tick, Time};
+use crate::store::floor::PurgeMark;
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
-use crate::store::portable::{CarriedItem, Fit, Piece};
+use crate::store::portable::{CarriedItem, ExportRecord, Fit};
 use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord, SubscriptionRecord, delta,
@@ -24,26 +24,28 @@ pub(super) const AT_ONCE: usize = 128;
 const EPOCHS: usize = 1000;
 
 /// Nobody takes the pieces any more; not an error of the store.
-struct Left;
+struct ExportAbandoned;
 
 /// Hands everything over.
 pub(super) fn carry(
     trees: &Trees,
-    shared: &Shared,
-    to: &mpsc::Sender<Piece>,
+    shared: &StoreShared,
+    to: &mpsc::Sender<ExportRecord>,
 ) -> Result<(), StoreError> {
     let mut all = shared.listing(|| {
-        let mut pieces: Vec<Piece> = Vec::new();
-        pieces.extend(read::feeds(trees)?.into_iter().map(|one| Piece::Feed(Box::new(one))));
-        pieces.extend(read::poll_states(trees)?.into_iter().map(|one| Piece::Poll(Box::new(one))));
+        let mut pieces: Vec<ExportRecord> = Vec::new();
+        pieces.extend(read::feeds(trees)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
+        pieces.extend(
+            read::poll_states(trees)?.into_iter().map(|one| ExportRecord::Poll(Box::new(one))),
+        );
         let subscriptions = read::subscriptions(trees)?.into_iter();
-        pieces.extend(subscriptions.map(|one| Piece::Subscription(Box::new(one))));
+        pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
         for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
             let (key, record) = entry?;
             let name = keys::feed_name(&key);
             let name =
                 name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
-            pieces.push(Piece::Floor(name, record.floor));
+            pieces.push(ExportRecord::Floor(name, record.floor));
         }
         Ok(pieces)
     })?;
@@ -53,7 +55,7 @@ pub(super) fn carry(
         let epochs = shared.listing(|| read::tail(trees, after, newest, EPOCHS))?;
         let Some(last) = epochs.last() else { break };
         after = last.epoch;
-        all.extend(epochs.into_iter().map(Piece::Log));
+        all.extend(epochs.into_iter().map(ExportRecord::Log));
     }
     for piece in all {
         if to.blocking_send(piece).is_err() {
@@ -62,17 +64,17 @@ pub(super) fn carry(
     }
     for name in shared.names() {
         let told = shared.reading(&name, |state| {
-            let mut send = |piece| to.blocking_send(piece).map_err(|_| Left);
+            let mut send = |piece| to.blocking_send(piece).map_err(|_| ExportAbandoned);
             feed(trees, &name, state, &mut send).map(Some)
         })?;
-        if matches!(told, Some(Err(Left))) {
+        if matches!(told, Some(Err(ExportAbandoned))) {
             return Ok(());
         }
     }
     Ok(())
 }
 
-type Send<'a> = dyn FnMut(Piece) -> Result<(), Left> + 'a;
+type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
 
 /// Hands a feed over.
 fn feed(
@@ -80,11 +82,11 @@ fn feed(
     name: &FeedName,
     state: &FeedState,
     send: &mut Send<'_>,
-) -> Result<Result<(), Left>, StoreError> {
+) -> Result<Result<(), ExportAbandoned>, StoreError> {
     macro_rules! hand {
         ($piece:expr) => {
             if send($piece).is_err() {
-                return Ok(Err(Left));
+                return Ok(Err(ExportAbandoned));
             }
         };
     }
@@ -93,18 +95,18 @@ fn feed(
     let since = SKELETONS.since(&history, state);
     for at in times(trees, name, SKELETONS, since)? {
         if let Some((from, skeleton)) = SKELETONS.at(trees, name, since, at)? {
-            hand!(Piece::Skeleton(name.clone(), from, Box::new(skeleton)));
+            hand!(ExportRecord::Skeleton(name.clone(), from, Box::new(skeleton)));
         }
     }
     let since = ORDERS.since(&history, state);
     for at in times(trees, name, ORDERS, since)? {
         if let Some((from, order)) = ORDERS.at(trees, name, since, at)? {
-            hand!(Piece::Order(name.clone(), from, order));
+            hand!(ExportRecord::Order(name.clone(), from, order));
         }
     }
     let kept = read::kept(trees, name)?;
     if !kept.is_empty() {
-        hand!(Piece::Held(name.clone(), kept));
+        hand!(ExportRecord::Held(name.clone(), kept));
     }
     for id in past::ledger(trees, name)? {
         let known = past::known(trees, name, &id)?;
@@ -120,25 +122,30 @@ fn feed(
         }
         let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
         let item = CarriedItem { known, newest, conflicts, versions };
-        hand!(Piece::Item(name.clone(), Box::new(item)));
+        hand!(ExportRecord::Item(name.clone(), Box::new(item)));
     }
     let mut events = read::events(trees, name, usize::MAX)?;
     while let Some(event) = events.pop() {
-        hand!(Piece::Event(name.clone(), Box::new(event)));
+        hand!(ExportRecord::Event(name.clone(), Box::new(event)));
     }
     for (note, archive) in archives::all(trees, name)? {
         let archive = match archive {
             Some(count) => Some(Box::new(archives::content(trees, name, note.number, count)?)),
             None => None,
         };
-        hand!(Piece::Archive(name.clone(), Box::new(note), archive));
+        hand!(ExportRecord::Archive(name.clone(), Box::new(note), archive));
     }
-    hand!(Piece::State(name.clone(), Box::new(state.clone())));
+    hand!(ExportRecord::State(name.clone(), Box::new(state.clone())));
     Ok(Ok(()))
 }
 
 /// Since when each document of a line was in force, oldest first, the present one last.
-fn times(trees: &Trees, name: &FeedName, line: Line, since: Time) -> Result<Vec<Time>, StoreError> {
+fn times(
+    trees: &Trees,
+    name: &FeedName,
+    line: ChainHead,
+    since: Time,
+) -> Result<Vec<Time>, StoreError> {
     let mut times = Vec::new();
     for key in trees.tree(line.past).scan_prefix(keys::feed(name)).keys() {
         let key = key.map_err(|error| trees.failed("read", error))?;
@@ -155,13 +162,13 @@ pub(super) fn is_empty(trees: &Trees) -> bool {
 }
 
 /// What a piece was.
-pub(super) enum Came {
+pub(super) enum ImportedRecord {
     /// A part of something.
     Part,
     /// The last of a feed.
-    Feed(FeedName, Box<Held>),
+    Feed(FeedName, Box<CommittedFeed>),
     /// What is left of a purged feed.
-    Floor(FeedName, Floor),
+    Floor(FeedName, PurgeMark),
     /// An epoch.
     Epoch(Epoch, Time),
 }
@@ -189,59 +196,59 @@ impl Bringing {
     pub(super) fn piece(
         &mut self,
         trees: &Trees,
-        piece: &Piece,
+        piece: &ExportRecord,
         writes: &mut Writes,
-    ) -> Result<Came, StoreError> {
+    ) -> Result<ImportedRecord, StoreError> {
         self.fit.check(piece)?;
         let what = || "what was handed over".to_owned();
         match piece {
-            Piece::Feed(record) => {
+            ExportRecord::Feed(record) => {
                 let row = encoded(trees, &**record, what)?;
                 trees.put(writes, Class::Feeds, keys::feed(&record.name), &row)?;
             }
-            Piece::Poll(state) => {
+            ExportRecord::Poll(state) => {
                 let row = encoded(trees, &**state, what)?;
                 trees.put(writes, Class::Polls, keys::feed(&state.feed), &row)?;
             }
-            Piece::Subscription(one) => {
+            ExportRecord::Subscription(one) => {
                 let row = encoded(trees, &SubscriptionRecord::from(&**one), what)?;
                 trees.put(writes, Class::Subscriptions, keys::subscription(one.id()), &row)?;
             }
-            Piece::Floor(feed, floor) => {
+            ExportRecord::Floor(feed, floor) => {
                 let row =
                     encoded(trees, &FloorRecord { floor: floor.clone(), sweeping: false }, what)?;
                 trees.put(writes, Class::Floors, keys::feed(feed), &row)?;
-                return Ok(Came::Floor(feed.clone(), *floor));
+                return Ok(ImportedRecord::Floor(feed.clone(), *floor));
             }
-            Piece::Log(sealed) => {
+            ExportRecord::Log(sealed) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
                     let row = encoded(trees, &(sealed.at, announced.clone()), what)?;
                     trees.put(writes, Class::Log, keys::log(sealed.epoch.0, place), &row)?;
                 }
-                return Ok(Came::Epoch(sealed.epoch, sealed.at));
+                return Ok(ImportedRecord::Epoch(sealed.epoch, sealed.at));
             }
-            Piece::Skeleton(feed, since, skeleton) => {
+            ExportRecord::Skeleton(feed, since, skeleton) => {
                 let row = encoded(trees, &**skeleton, what)?;
                 let before = self.skeleton.take();
                 self.skeleton =
                     Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
             }
-            Piece::Order(feed, since, order) => {
+            ExportRecord::Order(feed, since, order) => {
                 let row = encoded(trees, order, what)?;
                 let before = self.order.take();
                 self.order = Some(follow(trees, feed, ORDERS, before, (*since, row), writes)?);
             }
-            Piece::Held(feed, kept) => {
+            ExportRecord::Held(feed, kept) => {
                 let row = encoded(trees, kept, what)?;
                 trees.put(writes, Class::Kept, keys::feed(feed), &row)?;
             }
-            Piece::Item(feed, item) => self::item(trees, feed, item, writes)?,
-            Piece::Event(feed, event) => {
+            ExportRecord::Item(feed, item) => self::item(trees, feed, item, writes)?,
+            ExportRecord::Event(feed, event) => {
                 let row = encoded(trees, &**event, what)?;
                 trees.put(writes, Class::Events, keys::event(feed, self.next_event), &row)?;
                 self.next_event += 1;
             }
-            Piece::Archive(feed, note, archive) => {
+            ExportRecord::Archive(feed, note, archive) => {
                 let blocks = archive.as_ref().map(|archive| SegmentRecord::blocks(archive, BLOCK));
                 let blocks = blocks.unwrap_or_default();
                 for (number, block) in (0_u32..).zip(&blocks) {
@@ -256,12 +263,12 @@ impl Bringing {
                     encoded(trees, &ArchiveRecord { note: (**note).clone(), blocks: count }, what)?;
                 trees.put(writes, Class::Archives, keys::archive(feed, note.number), &row)?;
             }
-            Piece::State(feed, state) => {
+            ExportRecord::State(feed, state) => {
                 let held = self.state(trees, feed, state, writes)?;
-                return Ok(Came::Feed(feed.clone(), Box::new(held)));
+                return Ok(ImportedRecord::Feed(feed.clone(), Box::new(held)));
             }
         }
-        Ok(Came::Part)
+        Ok(ImportedRecord::Part)
     }
 
     fn state(
@@ -270,7 +277,7 @@ impl Bringing {
         feed: &FeedName,
         state: &FeedState,
         writes: &mut Writes,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<CommittedFeed, StoreError> {
         let what = || format!("the state of the feed {feed}");
         let mut history = HistoryRecord::default();
         if let Some((since, row, run)) = self.skeleton.take() {
@@ -287,7 +294,7 @@ impl Bringing {
         let row =
             encoded(trees, &StateRecord { state: state.clone(), next_event: next_event }, what)?;
         trees.put(writes, Class::States, keys::feed(feed), &row)?;
-        Ok(Held { state: state.clone(), next_event })
+        Ok(CommittedFeed { state: state.clone(), next_event })
     }
 }
 
@@ -295,7 +302,7 @@ impl Bringing {
 fn follow(
     trees: &Trees,
     feed: &FeedName,
-    line: Line,
+    line: ChainHead,
     before: Option<Present>,
     (since, row): (Time, Vec<u8>),
     writes: &mut Writes,
@@ -371,7 +378,7 @@ fn item(
 
 /// A tick before those of all versions: that of a version that is not kept any more, and whose bytes
 /// are the item's newest.
-fn before_all(known: &Known, versions: &[KeptVersion]) -> Tick {
+fn before_all(known: &LedgerEntry, versions: &[KeptVersion]) -> Tick {
     let first = versions.last().map_or(known.tick, |oldest| oldest.note.tick.min(known.tick));
     Tick::at(first.time().minus(Duration::from_secs(1)))
 }

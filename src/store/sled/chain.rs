@@ -58,7 +58,7 @@ pub(super) fn body(
 
 /// Something of which a feed has one at a time, and where its past stands.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct ChainHead {
     /// The present one.
     pub(super) present: Class,
     /// Those before it.
@@ -66,11 +66,12 @@ pub(super) struct Line {
 }
 
 /// The order of the reader view.
-pub(super) const ORDERS: Line = Line { present: Class::Orders, past: Class::PastOrders };
+pub(super) const ORDERS: ChainHead = ChainHead { present: Class::Orders, past: Class::PastOrders };
 /// The document around the entries.
-pub(super) const SKELETONS: Line = Line { present: Class::Skeletons, past: Class::PastSkeletons };
+pub(super) const SKELETONS: ChainHead =
+    ChainHead { present: Class::Skeletons, past: Class::PastSkeletons };
 
-impl Line {
+impl ChainHead {
     /// Since when the present one is in force. A store of an earlier program did not note that: it
     /// is in force since the last change of what is shown at least.
     pub(super) fn since(self, history: &HistoryRecord, state: &FeedState) -> Time {
@@ -136,7 +137,7 @@ pub(super) struct Superseded {
 pub(super) fn supersede(
     trees: &Trees,
     feed: &FeedName,
-    line: Line,
+    line: ChainHead,
     (since, run): (Time, u32),
     (shown, newer): (Time, &[u8]),
 ) -> Result<Option<Superseded>, StoreError> {

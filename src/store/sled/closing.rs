@@ -1,15 +1,20 @@
 //! Closing a store: what is left to do, and in which order.
 
 use super::folder::Mark;
-use super::shared::Shared;
-use super::{Open, SledStore, rehearsal};
+use super::shared::StoreShared;
+use super::{OpenFolder, SledStore, rehearsal};
 use crate::store::Epoch;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 /// Waits for the committer, lets go of the engine and notes what the store has reached. Blocks.
-fn settle(committer: Option<JoinHandle<()>>, open: Open, shared: &Shared, mut mark: Mark) {
-    let Open { requests, trees, folder } = open;
+fn settle(
+    committer: Option<JoinHandle<()>>,
+    open: OpenFolder,
+    shared: &StoreShared,
+    mut mark: Mark,
+) {
+    let OpenFolder { requests, trees, folder } = open;
     drop(requests);
     let ended = committer.is_some_and(|thread| thread.join().is_ok());
     // A reader that is still at work lets the engine write after this; then the files as they

@@ -6,17 +6,17 @@ use super::barrier::Barrier;
 use super::carry;
 use super::folder::Reached;
 use super::keys;
-use super::plan::{Place, encoded, plan};
+use super::plan::{ChangeTarget, encoded, plan};
 use super::prune;
 use super::purge;
 use super::redo;
-use super::request::{Answer, Request};
-use super::shared::{Gate, Shared};
+use super::request::{CommitRequest, PendingAnswer};
+use super::shared::{Gate, StoreShared};
 use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
 use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
-use crate::store::floor::Floor;
-use crate::store::portable::Piece;
+use crate::store::floor::PurgeMark;
+use crate::store::portable::ExportRecord;
 use crate::store::record::SubscriptionRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
@@ -32,7 +32,7 @@ const GROUP_LIMIT: usize = 256;
 const GROUP_EVERY: Duration = Duration::from_millis(20);
 
 /// A feed as the committer has it; never behind what is published.
-pub(super) struct Held {
+pub(super) struct CommittedFeed {
     /// Its state.
     pub(super) state: FeedState,
     /// The number of its next event.
@@ -42,12 +42,12 @@ pub(super) struct Held {
 /// The thread that writes.
 pub(super) struct Committer {
     pub(super) trees: Arc<Trees>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<StoreShared>,
     pub(super) barrier: Box<dyn Barrier>,
     pub(super) reached: Reached,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) held: HashMap<FeedName, Held>,
-    pub(super) floors: HashMap<FeedName, Floor>,
+    pub(super) held: HashMap<FeedName, CommittedFeed>,
+    pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// The fence of this process's claim.
     pub(super) fence: u64,
     /// Tells this opening of the store from all others.
@@ -59,7 +59,7 @@ pub(super) struct Committer {
 }
 
 /// What one group has done so far.
-struct Round {
+struct CommitGroup {
     /// Its epoch, should a change make a tick, and how many changes stand in it.
     epoch: Epoch,
     changes: u32,
@@ -73,7 +73,7 @@ struct Round {
 
 impl Committer {
     /// Serves requests until nobody can send any more, then passes a last barrier.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+    pub(super) fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) {
         let mut last: Option<(Instant, usize)> = None;
         while let Some(first) = requests.blocking_recv() {
             let mut group = vec![first];
@@ -95,12 +95,12 @@ impl Committer {
         }
     }
 
-    fn serve(&mut self, group: Vec<Request>) {
+    fn serve(&mut self, group: Vec<CommitRequest>) {
         let gates = self.gates(&group);
         // A gate is poisoned only where this very thread panicked, which ends it.
         let shut: Vec<_> =
             gates.iter().map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner)).collect();
-        let mut round = Round {
+        let mut round = CommitGroup {
             epoch: Epoch(self.sealed.0.0 + 1),
             changes: 0,
             at: self.clock.now().max(self.sealed.1),
@@ -108,7 +108,7 @@ impl Committer {
             wrote: false,
             reached: false,
         };
-        let answers: Vec<Answer> =
+        let answers: Vec<PendingAnswer> =
             group.into_iter().map(|request| self.apply(request, &mut round)).collect();
         if round.wrote && self.shared.health().is_ok() && self.pass() {
             self.publish(&round);
@@ -120,23 +120,23 @@ impl Committer {
     }
 
     /// The gates of everything that the group may touch, each once.
-    fn gates(&self, group: &[Request]) -> Vec<Gate> {
+    fn gates(&self, group: &[CommitRequest]) -> Vec<Gate> {
         let mut feeds = BTreeSet::new();
         let mut lists = false;
         for request in group {
             match request {
-                Request::Commit { prepared, .. } => drop(feeds.insert(&prepared.change.feed)),
-                Request::Prune { feed, .. } => drop(feeds.insert(feed)),
-                Request::Purge { feed, .. } => {
+                CommitRequest::Commit { prepared, .. } => drop(feeds.insert(&prepared.change.feed)),
+                CommitRequest::Prune { feed, .. } => drop(feeds.insert(feed)),
+                CommitRequest::Purge { feed, .. } => {
                     feeds.insert(feed);
                     lists = true;
                 }
-                Request::Checkpoint { .. }
-                | Request::PutFeed { .. }
-                | Request::NoteAttempt { .. }
-                | Request::PutSubscriptions { .. }
-                | Request::Bring { .. }
-                | Request::Trim { .. } => lists = true,
+                CommitRequest::Checkpoint { .. }
+                | CommitRequest::PutFeed { .. }
+                | CommitRequest::NoteAttempt { .. }
+                | CommitRequest::PutSubscriptions { .. }
+                | CommitRequest::Bring { .. }
+                | CommitRequest::Trim { .. } => lists = true,
             }
         }
         let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
@@ -144,54 +144,54 @@ impl Committer {
         feeds.map(|published| published.gate).chain(lists).collect()
     }
 
-    fn apply(&mut self, request: Request, round: &mut Round) -> Answer {
+    fn apply(&mut self, request: CommitRequest, round: &mut CommitGroup) -> PendingAnswer {
         let health = self.shared.health();
         match request {
-            Request::Commit { claim, mut prepared, reply } => {
+            CommitRequest::Commit { claim, mut prepared, reply } => {
                 let done = health
                     .map_err(CommitError::Store)
                     .and_then(|()| self.commit(&claim, &mut prepared, round));
-                Answer::Commit(reply, done)
+                PendingAnswer::Commit(reply, done)
             }
-            Request::Checkpoint { claim, states, reply } => {
+            CommitRequest::Checkpoint { claim, states, reply } => {
                 let done = health
                     .map_err(CommitError::Store)
                     .and_then(|()| self.checkpoint(&claim, &states, round));
-                Answer::Checkpoint(reply, done)
+                PendingAnswer::Checkpoint(reply, done)
             }
-            Request::Prune { claim, gone, reply, .. } => {
+            CommitRequest::Prune { claim, gone, reply, .. } => {
                 let done = health
                     .map_err(CommitError::Store)
                     .and_then(|()| self.prune(&claim, &gone, round));
-                Answer::Checkpoint(reply, done)
+                PendingAnswer::Checkpoint(reply, done)
             }
-            Request::Trim { claim, before, reply } => {
+            CommitRequest::Trim { claim, before, reply } => {
                 let done = health
                     .map_err(CommitError::Store)
                     .and_then(|()| self.trim(&claim, before, round));
-                Answer::Trim(reply, done)
+                PendingAnswer::Trim(reply, done)
             }
-            Request::PutFeed { record, reply } => {
+            CommitRequest::PutFeed { record, reply } => {
                 let done = health.and_then(|()| self.put_feed(&record, round));
-                Answer::Plain(reply, done)
+                PendingAnswer::Plain(reply, done)
             }
-            Request::NoteAttempt { attempt, reply } => {
+            CommitRequest::NoteAttempt { attempt, reply } => {
                 let done = health.and_then(|()| self.note_attempt(&attempt, round));
-                Answer::Plain(reply, done)
+                PendingAnswer::Plain(reply, done)
             }
-            Request::PutSubscriptions { subscriptions, reply } => {
+            CommitRequest::PutSubscriptions { subscriptions, reply } => {
                 let done = health.and_then(|()| self.put_subscriptions(&subscriptions, round));
-                Answer::Plain(reply, done)
+                PendingAnswer::Plain(reply, done)
             }
-            Request::Bring { claim, pieces, end, reply } => {
+            CommitRequest::Bring { claim, pieces, end, reply } => {
                 let done = health
                     .map_err(CommitError::Store)
                     .and_then(|()| self.bring(&claim, &pieces, end, round));
-                Answer::Checkpoint(reply, done)
+                PendingAnswer::Checkpoint(reply, done)
             }
-            Request::Purge { feed, reply } => {
+            CommitRequest::Purge { feed, reply } => {
                 let done = health.and_then(|()| self.purge(&feed, round));
-                Answer::Plain(reply, done)
+                PendingAnswer::Plain(reply, done)
             }
         }
     }
@@ -205,7 +205,7 @@ impl Committer {
         &mut self,
         claim: &Claim,
         prepared: &mut super::plan::Prepared,
-        round: &mut Round,
+        round: &mut CommitGroup,
     ) -> Result<Committed, CommitError> {
         self.claimed(claim)?;
         let feed = prepared.change.feed.clone();
@@ -237,7 +237,7 @@ impl Committer {
         let revision = Revision(base.0 + 1);
         prepared.change.state.revision = revision;
         lineage::go_on(&mut prepared.change, state, self.mark);
-        let place = Place {
+        let place = ChangeTarget {
             revision,
             next_event: before.map_or(0, |held| held.next_event),
             epoch: (round.epoch.0, round.changes),
@@ -254,7 +254,7 @@ impl Committer {
             round.changes += 1;
         }
         round.feeds.insert(feed.clone());
-        self.held.insert(feed, Held { state: prepared.change.state.clone(), next_event });
+        self.held.insert(feed, CommittedFeed { state: prepared.change.state.clone(), next_event });
         Ok(Committed { revision, epoch: ticked.then_some(round.epoch) })
     }
 
@@ -262,7 +262,7 @@ impl Committer {
         &mut self,
         claim: &Claim,
         states: &[PollState],
-        round: &mut Round,
+        round: &mut CommitGroup,
     ) -> Result<(), CommitError> {
         self.claimed(claim)?;
         let mut writes = Writes::new();
@@ -277,8 +277,8 @@ impl Committer {
     fn prune(
         &mut self,
         claim: &Claim,
-        gone: &prune::Gone,
-        round: &mut Round,
+        gone: &prune::PruneRequest,
+        round: &mut CommitGroup,
     ) -> Result<(), CommitError> {
         self.claimed(claim)?;
         let writes = prune::remove(&self.trees, gone)?;
@@ -289,7 +289,7 @@ impl Committer {
         &mut self,
         claim: &Claim,
         before: Time,
-        round: &mut Round,
+        round: &mut CommitGroup,
     ) -> Result<usize, CommitError> {
         self.claimed(claim)?;
         let (writes, epochs) = prune::trim(&self.trees, before, self.sealed.0)?;
@@ -301,9 +301,9 @@ impl Committer {
     fn bring(
         &mut self,
         claim: &Claim,
-        pieces: &[Piece],
+        pieces: &[ExportRecord],
         end: bool,
-        round: &mut Round,
+        round: &mut CommitGroup,
     ) -> Result<(), CommitError> {
         self.claimed(claim)?;
         let mut bringing = match self.bringing.take() {
@@ -321,13 +321,13 @@ impl Committer {
             let came = bringing.piece(&self.trees, piece, &mut writes)?;
             self.write(&writes, round)?;
             match came {
-                carry::Came::Part => {}
-                carry::Came::Feed(feed, held) => {
+                carry::ImportedRecord::Part => {}
+                carry::ImportedRecord::Feed(feed, held) => {
                     self.held.insert(feed.clone(), *held);
                     round.feeds.insert(feed);
                 }
-                carry::Came::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
-                carry::Came::Epoch(epoch, at) => {
+                carry::ImportedRecord::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
+                carry::ImportedRecord::Epoch(epoch, at) => {
                     self.sealed = (epoch, at);
                     round.reached = true;
                 }
@@ -341,7 +341,7 @@ impl Committer {
         Ok(())
     }
 
-    fn put_feed(&mut self, record: &FeedRecord, round: &mut Round) -> Result<(), StoreError> {
+    fn put_feed(&mut self, record: &FeedRecord, round: &mut CommitGroup) -> Result<(), StoreError> {
         let what = || format!("the record of the feed {}", record.name);
         let row = encoded(&self.trees, record, what)?;
         let mut writes = Writes::new();
@@ -349,7 +349,11 @@ impl Committer {
         self.write(&writes, round)
     }
 
-    fn note_attempt(&mut self, attempt: &Attempt, round: &mut Round) -> Result<(), StoreError> {
+    fn note_attempt(
+        &mut self,
+        attempt: &Attempt,
+        round: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
         let (mut writes, key) = (Writes::new(), keys::feed(&attempt.feed));
         if attempt.is_over() {
             self.trees.remove(&mut writes, Class::Attempts, key)?;
@@ -364,7 +368,7 @@ impl Committer {
     fn put_subscriptions(
         &mut self,
         subscriptions: &[Subscription],
-        round: &mut Round,
+        round: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let mut writes = Writes::new();
         for subscription in subscriptions {
@@ -380,14 +384,14 @@ impl Committer {
         self.write(&writes, round)
     }
 
-    fn purge(&mut self, feed: &FeedName, round: &mut Round) -> Result<(), StoreError> {
+    fn purge(&mut self, feed: &FeedName, round: &mut CommitGroup) -> Result<(), StoreError> {
         let state = self.held.get(feed).map(|held| &held.state);
         let floor = state.map(|state| {
             // Where the name of this gateway cannot be read, its updates of others' items do not count.
             let own =
                 super::open::identity(&self.trees, None).ok().flatten().map(|own| own.endpoint);
             let updates = super::read::most_updates(&self.trees, feed, own.as_ref());
-            Floor::under(state, updates, self.floors.get(feed))
+            PurgeMark::under(state, updates, self.floors.get(feed))
         });
         let writes = purge::forget(&self.trees, feed, floor.as_ref())?;
         self.write(&writes, round)?;
@@ -404,7 +408,7 @@ impl Committer {
     }
 
     /// Applies writes. What an engine that fails in a write has done is unknown: the store stops.
-    fn write(&mut self, writes: &Writes, round: &mut Round) -> Result<(), StoreError> {
+    fn write(&mut self, writes: &Writes, round: &mut CommitGroup) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
         }
@@ -433,7 +437,7 @@ impl Committer {
         }
     }
 
-    fn publish(&mut self, round: &Round) {
+    fn publish(&mut self, round: &CommitGroup) {
         for feed in &round.feeds {
             self.shared.publish(feed, self.held.get(feed).map(|held| &held.state));
         }
@@ -458,7 +462,7 @@ fn undurable(trees: &Trees, source: &std::io::Error) -> StoreError {
 }
 
 /// Takes what is waiting, as far as the group has room.
-fn gather(group: &mut Vec<Request>, requests: &mut mpsc::Receiver<Request>) {
+fn gather(group: &mut Vec<CommitRequest>, requests: &mut mpsc::Receiver<CommitRequest>) {
     while group.len() < GROUP_LIMIT {
         match requests.try_recv() {
             Ok(request) => group.push(request),

@@ -4,7 +4,7 @@ use super::keys;
 use super::plan::encoded;
 use super::read::newest;
 use super::trees::{Class, Trees, Writes};
-use crate::model::{Change, FeedName, Known, Markup, SyncId, Version};
+use crate::model::{Change, FeedName, LedgerEntry, Markup, SyncId, Version};
 use crate::store::StoreError;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn of(
     trees: &Trees,
     feed: &FeedName,
-    known: &Known,
+    known: &LedgerEntry,
 ) -> Result<Vec<Version<Markup>>, StoreError> {
     if known.conflicts == 0 {
         return Ok(Vec::new());
@@ -25,7 +25,7 @@ pub(super) fn of(
 pub(super) fn all(
     trees: &Trees,
     feed: &FeedName,
-    known: &[Known],
+    known: &[LedgerEntry],
 ) -> Result<BTreeMap<SyncId, Vec<Version<Markup>>>, StoreError> {
     let contested = known.iter().filter(|known| known.conflicts > 0);
     contested.map(|known| Ok((known.id.clone(), of(trees, feed, known)?))).collect()

@@ -61,7 +61,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         minted: 1,
         ..FeedState::untouched(Format::Atom10, tick.time())
     };
-    let known = Known {
+    let known = LedgerEntry {
         id: id.clone(),
         native: "urn:a".to_owned(),
         native_shown: "urn:a".to_owned(),
@@ -80,7 +80,7 @@ async fn change(store: &SledStore, text: &str) -> Change {
         origin: crate::model::Origin::default(),
         first_seen: tick.time(),
         came: tick.time(),
-        standing: Standing::Current,
+        standing: ItemStatus::Current,
         absence: None,
         prints: Vec::new(),
         bytes: 0,

@@ -23,7 +23,7 @@ const HEADING: &str = "tidegate store mark 1";
 const MARK_LIMIT: u64 = 4096;
 
 /// A folder that belongs to this process.
-pub(super) struct Folder {
+pub(super) struct StoreFolder {
     path: PathBuf,
     lock: File,
 }
@@ -67,7 +67,7 @@ impl Reached {
     }
 }
 
-impl Folder {
+impl StoreFolder {
     /// Makes the folder where needed and takes it for this process.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
@@ -149,7 +149,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for StoreFolder {
     fn drop(&mut self) {
         self.restrict();
         // Closing alone would leave it locked while a child that is just being started has it open.

@@ -1,15 +1,15 @@
 //! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
 
 use super::barrier::Barrier;
-use super::committer::Held;
-use super::folder::{Folder, Mark};
+use super::committer::CommittedFeed;
+use super::folder::{Mark, StoreFolder};
 use super::keys;
 use super::purge;
 use super::read::last_logged;
 use super::redo;
 use super::trees::{Class, Trees, failed};
 use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
-use crate::store::floor::Floor;
+use crate::store::floor::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
 use crate::store::{Epoch, StoreError, endpoint};
 use std::collections::HashMap;
@@ -38,19 +38,19 @@ pub(super) struct Opened {
     pub(super) endpoint: EndpointId,
     pub(super) sup_ids: SupIdBasis,
     pub(super) fence: u64,
-    pub(super) held: HashMap<FeedName, Held>,
-    pub(super) floors: HashMap<FeedName, Floor>,
+    pub(super) held: HashMap<FeedName, CommittedFeed>,
+    pub(super) floors: HashMap<FeedName, PurgeMark>,
     pub(super) sealed: (Epoch, Time),
 }
 
 /// What was found in a store that is whole.
-pub(super) struct Found {
+pub(super) struct OpenedStore {
     /// Whose store it is; `None` where it is new.
     identity: Option<IdentityRecord>,
-    held: HashMap<FeedName, Held>,
-    floors: HashMap<FeedName, Floor>,
+    held: HashMap<FeedName, CommittedFeed>,
+    floors: HashMap<FeedName, PurgeMark>,
     /// Purged feeds whose data was not all removed.
-    sweeping: Vec<(FeedName, Floor)>,
+    sweeping: Vec<(FeedName, PurgeMark)>,
     sealed: (Epoch, Time),
 }
 
@@ -100,7 +100,7 @@ pub(super) fn inspect(
     trees: &Trees,
     mark: Option<&Mark>,
     reached: Epoch,
-) -> Result<Found, StoreError> {
+) -> Result<OpenedStore, StoreError> {
     let identity = identity(trees, mark)?;
     let sealed = last_logged(trees)?.unwrap_or((Epoch(0), Time::MIN));
     if let (Some(mark), Some(IdentityRecord { endpoint, fence, .. })) = (mark, &identity) {
@@ -110,19 +110,19 @@ pub(super) fn inspect(
         }
     }
     let (floors, sweeping) = floors(trees)?;
-    Ok(Found { identity, held: states(trees)?, floors, sweeping, sealed })
+    Ok(OpenedStore { identity, held: states(trees)?, floors, sweeping, sealed })
 }
 
 /// Decides whose store it is, raises the fence and mends an unfinished purge. Durable on return.
 pub(super) fn open(
-    folder: &Folder,
+    folder: &StoreFolder,
     trees: &Trees,
     barrier: &mut dyn Barrier,
-    found: Found,
+    found: OpenedStore,
     configured: Option<EndpointId>,
     new_sup_ids: Option<SupIdBasis>,
 ) -> Result<Opened, StoreError> {
-    let Found { identity, held, floors, sweeping, sealed } = found;
+    let OpenedStore { identity, held, floors, sweeping, sealed } = found;
     let used = !(held.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
@@ -192,19 +192,19 @@ pub(super) fn write_identity(trees: &Trees, record: &IdentityRecord) -> Result<(
     trees.db().apply_batch(batch).map_err(|error| trees.failed("write", error))
 }
 
-fn states(trees: &Trees) -> Result<HashMap<FeedName, Held>, StoreError> {
+fn states(trees: &Trees) -> Result<HashMap<FeedName, CommittedFeed>, StoreError> {
     trees
         .scan::<StateRecord>(Class::States, Vec::new())
         .map(|entry| {
             let (key, record) = entry?;
             let StateRecord { state, next_event } = record;
-            Ok((name(trees, Class::States, &key)?, Held { state, next_event }))
+            Ok((name(trees, Class::States, &key)?, CommittedFeed { state, next_event }))
         })
         .collect()
 }
 
 /// The marks of purged feeds, and those whose data was not all removed.
-type Floors = (HashMap<FeedName, Floor>, Vec<(FeedName, Floor)>);
+type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
 
 fn floors(trees: &Trees) -> Result<Floors, StoreError> {
     let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());

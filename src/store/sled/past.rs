@@ -3,7 +3,7 @@
 use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
 use super::trees::{Class, Trees};
-use crate::model::{Count, FeedName, FeedState, Known, Markup, Skeleton, SyncId, Tick, Time};
+use crate::model::{Count, FeedName, FeedState, LedgerEntry, Markup, Skeleton, SyncId, Tick, Time};
 use crate::store::assemble::{assemble_past, is_told};
 use crate::store::record::HistoryRecord;
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
@@ -43,10 +43,10 @@ pub(super) fn known(
     trees: &Trees,
     feed: &FeedName,
     id: &SyncId,
-) -> Result<Option<Known>, StoreError> {
+) -> Result<Option<LedgerEntry>, StoreError> {
     let key = keys::item(feed, id);
-    let Some(record) = trees.record::<Known>(Class::Ledger, &key)? else { return Ok(None) };
-    let known = Known::try_from(record);
+    let Some(record) = trees.record::<LedgerEntry>(Class::Ledger, &key)? else { return Ok(None) };
+    let known = LedgerEntry::try_from(record);
     known.map(Some).map_err(|error| trees.damaged(Class::Ledger, &key, error))
 }
 

@@ -1,16 +1,16 @@
 //! From a change to the entries it sets and removes.
 
 use super::archives::{self, Segment};
-use super::shared::Shared;
-use super::supersede::{Older, older};
+use super::shared::StoreShared;
+use super::supersede::{SupersededRecords, older};
 use super::trees::{Class, Trees, Writes};
 use super::{conflicts, keys, redact};
 use crate::model::{
-    Change, Event, FeedName, FeedState, Known, Markup, NewVersion, Revision, SyncId, Time,
+    Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Time,
 };
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::record::{HeadRecord, Record, StateRecord, encode};
-use crate::store::{Announced, StoreError, VersionNote, note};
+use crate::store::{LoggedChange, StoreError, VersionNote, note};
 use std::collections::HashMap;
 
 /// A change whose large values are encoded already, off the committer's thread.
@@ -23,7 +23,7 @@ pub(super) struct Prepared {
     pub(super) bodies: HashMap<SyncId, Vec<u8>>,
     latest: HashMap<SyncId, Vec<u8>>,
     /// What becomes of that which these take the place of.
-    older: Older,
+    older: SupersededRecords,
     /// The archives that the change seals or takes text out of.
     pub(super) segments: Vec<Segment>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 /// Encodes and compresses the large values of a change, and what they take the place of.
 pub(super) fn prepare(
     trees: &Trees,
-    shared: &Shared,
+    shared: &StoreShared,
     change: Change,
 ) -> Result<Prepared, StoreError> {
     let segments = archives::prepare(trees, shared, &change)?;
@@ -70,7 +70,7 @@ pub(super) fn prepare(
             encoded(trees, kept, what)
         })
         .transpose()?;
-    let older = Older::default();
+    let older = SupersededRecords::default();
     let mut prepared = Prepared { change, skeleton, order, kept, bodies, latest, older, segments };
     let found = shared.reading(&prepared.change.feed, |state| {
         // A change over another revision is refused, whatever is prepared for it.
@@ -82,7 +82,7 @@ pub(super) fn prepare(
 }
 
 /// Where a change goes: what the committer decides.
-pub(super) struct Place {
+pub(super) struct ChangeTarget {
     /// The feed's revision after it.
     pub(super) revision: Revision,
     /// The number of the feed's next event.
@@ -98,7 +98,7 @@ pub(super) fn plan(
     trees: &Trees,
     prepared: &mut Prepared,
     before: Option<&FeedState>,
-    place: &Place,
+    place: &ChangeTarget,
 ) -> Result<(Writes, u64), StoreError> {
     let mut writes = Writes::new();
     let Prepared { change, segments, .. } = prepared;
@@ -128,7 +128,7 @@ pub(super) fn plan(
     let what = || format!("the state of the feed {feed}");
     trees.put(&mut writes, Class::States, keys::feed(feed), &encoded(trees, &state, what)?)?;
     if let Some(tick) = change.tick {
-        let announced = Announced {
+        let announced = LoggedChange {
             feed: feed.clone(),
             tick,
             revision: place.revision,
@@ -203,7 +203,7 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
 fn version(
     trees: &Trees,
     feed: &FeedName,
-    known: &Known,
+    known: &LedgerEntry,
     note: &VersionNote,
     head: &mut HeadRecord,
     writes: &mut Writes,
@@ -233,7 +233,7 @@ fn version(
 fn new_body(
     trees: &Trees,
     prepared: &Prepared,
-    known: &Known,
+    known: &LedgerEntry,
     body: &[u8],
     head: &mut HeadRecord,
     writes: &mut Writes,

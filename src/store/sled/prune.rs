@@ -1,7 +1,7 @@
 //! What is taken out of the past of a feed and of the change log: listed by a reader, removed by
 //! the committer.
 
-use super::chain::{Line as Lineage, ORDERS, SKELETONS};
+use super::chain::{ChainHead as Lineage, ORDERS, SKELETONS};
 use super::past::tick_of;
 use super::read::logged;
 use super::trees::{Class, Trees, Writes};
@@ -9,18 +9,18 @@ use super::{keys, plan};
 use crate::model::{FeedName, FeedState, Time};
 use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::store::record::{HeadRecord, HistoryRecord};
-use crate::store::retention::{Line, Thing, surplus};
+use crate::store::retention::{Succession, Thing, surplus};
 use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::BTreeMap;
 
 /// What is to go, and the answer once it has.
-pub(super) struct Gone {
+pub(super) struct PruneRequest {
     entries: Vec<(Class, Vec<u8>)>,
     /// The answer.
     pub(super) pruned: Pruned,
 }
 
-impl Gone {
+impl PruneRequest {
     /// Whether nothing is to go.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -34,8 +34,8 @@ pub(super) fn list(
     state: &FeedState,
     retention: &Retention,
     now: Time,
-) -> Result<Gone, StoreError> {
-    let mut lines: Vec<Line<(Class, Vec<u8>)>> = Vec::new();
+) -> Result<PruneRequest, StoreError> {
+    let mut lines: Vec<Succession<(Class, Vec<u8>)>> = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
     for entry in trees.scan::<VersionNote>(Class::Versions, keys::feed(feed)) {
@@ -47,12 +47,12 @@ pub(super) fn list(
         let size = body.map_or(Ok(0), |root| trees.size(Class::Bodies, &key, &root))?;
         let of = keys::version_item(&key).map(<[u8]>::to_vec);
         if of != item {
-            lines.push(Line::of_versions(std::mem::take(&mut things), retention));
+            lines.push(Succession::of_versions(std::mem::take(&mut things), retention));
             item = of;
         }
         things.push(Thing { key: (Class::Versions, key), from: note.shown, size });
     }
-    lines.push(Line::of_versions(things, retention));
+    lines.push(Succession::of_versions(things, retention));
     let history: HistoryRecord =
         trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
     for line in [ORDERS, SKELETONS] {
@@ -61,7 +61,7 @@ pub(super) fn list(
     let (entries, more) = surplus(lines, retention, now);
     let versions = entries.iter().filter(|(class, _)| *class == Class::Versions).count();
     let pruned = Pruned { versions, documents: entries.len() - versions, more };
-    Ok(Gone { entries, pruned })
+    Ok(PruneRequest { entries, pruned })
 }
 
 fn documents(
@@ -69,7 +69,7 @@ fn documents(
     feed: &FeedName,
     line: Lineage,
     ended: Time,
-) -> Result<Line<(Class, Vec<u8>)>, StoreError> {
+) -> Result<Succession<(Class, Vec<u8>)>, StoreError> {
     let mut things = Vec::new();
     for entry in trees.tree(line.past).scan_prefix(keys::feed(feed)) {
         let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
@@ -77,12 +77,12 @@ fn documents(
         let from = keys::past_since(&key).unwrap_or(Time::MIN);
         things.push(Thing { key: (line.past, key.to_vec()), from, size });
     }
-    Ok(Line { things, ended: Some(ended), most: usize::MAX })
+    Ok(Succession { things, ended: Some(ended), most: usize::MAX })
 }
 
 /// The writes that take out what was listed. The feed may have gone on since, or be another of the
 /// same name: what is newest by now stays.
-pub(super) fn remove(trees: &Trees, gone: &Gone) -> Result<Writes, StoreError> {
+pub(super) fn remove(trees: &Trees, gone: &PruneRequest) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     let mut heads: BTreeMap<Vec<u8>, HeadRecord> = BTreeMap::new();
     for (class, key) in &gone.entries {

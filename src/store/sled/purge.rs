@@ -6,7 +6,7 @@ use super::plan::encoded;
 use super::trees::{Class, Trees, Writes};
 use crate::model::FeedName;
 use crate::store::StoreError;
-use crate::store::floor::Floor;
+use crate::store::floor::PurgeMark;
 use crate::store::record::FloorRecord;
 
 /// Where the rest of a feed stands.
@@ -35,7 +35,7 @@ const REST: &[Class] = &[
 pub(super) fn forget(
     trees: &Trees,
     feed: &FeedName,
-    floor: Option<&Floor>,
+    floor: Option<&PurgeMark>,
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     for class in [Class::Feeds, Class::States, Class::Polls, Class::Attempts] {
@@ -48,7 +48,7 @@ pub(super) fn forget(
 }
 
 /// Removes the rest. Nobody can see it any more, so it goes entry by entry.
-pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &Floor) -> Result<(), StoreError> {
+pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &PurgeMark) -> Result<(), StoreError> {
     let prefix = keys::feed(feed);
     for class in REST {
         trees.clear(*class, &prefix)?;
@@ -62,7 +62,7 @@ fn note(
     trees: &Trees,
     writes: &mut Writes,
     feed: &FeedName,
-    floor: &Floor,
+    floor: &PurgeMark,
     sweeping: bool,
 ) -> Result<(), StoreError> {
     let what = || format!("the marks of the purged feed {feed}");

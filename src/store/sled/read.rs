@@ -5,13 +5,15 @@ use super::conflicts;
 use super::keys;
 use super::trees::{Class, Trees};
 use crate::model::{
-    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, Item, Kept, Known, Markup,
-    PollState, Skeleton, Snapshot, SyncId, Time,
+    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
+    Markup, PollState, Skeleton, Snapshot, SyncId, Time,
 };
 use crate::store::floor;
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord, decode};
-use crate::store::{Announced, Epoch, Sealed, Select, StoreError, VersionNote, View, assemble};
+use crate::store::{
+    ClosedEpoch, Epoch, LoggedChange, Select, StoreError, VersionNote, View, assemble,
+};
 use crate::websub::Subscription;
 
 /// Reads all values of a class whose keys begin with `prefix`.
@@ -51,7 +53,7 @@ pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreErr
 /// The updates of the item that was updated most often, as [`floor::most_updates`] counts them. What
 /// cannot be read does not count: it is about to go.
 pub(super) fn most_updates(trees: &Trees, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
-    let known = values::<Known>(trees, Class::Ledger, keys::feed(feed)).flatten();
+    let known = values::<LedgerEntry>(trees, Class::Ledger, keys::feed(feed)).flatten();
     known.map(|known| floor::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
 }
 
@@ -68,7 +70,7 @@ pub(super) fn snapshot(
     state: &FeedState,
 ) -> Result<Option<Snapshot>, StoreError> {
     let known = values(trees, Class::Ledger, keys::feed(feed));
-    let known: Vec<Known> = known.collect::<Result<_, _>>()?;
+    let known: Vec<LedgerEntry> = known.collect::<Result<_, _>>()?;
     Ok(Some(Snapshot {
         state: state.clone(),
         order: order(trees, feed)?,
@@ -79,7 +81,7 @@ pub(super) fn snapshot(
     }))
 }
 
-pub(super) fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<Kept>, StoreError> {
+pub(super) fn kept(trees: &Trees, feed: &FeedName) -> Result<Vec<HeldEntry>, StoreError> {
     let key = keys::feed(feed);
     Ok(trees.record(Class::Kept, &key)?.unwrap_or_default())
 }
@@ -111,7 +113,7 @@ pub(super) fn view(
     let mut items = Vec::with_capacity(ids.len());
     for id in &ids {
         let key = keys::item(feed, id);
-        let known: Known = trees.expected(Class::Ledger, &key)?;
+        let known: LedgerEntry = trees.expected(Class::Ledger, &key)?;
         if known.is_discarded() {
             continue;
         }
@@ -151,7 +153,7 @@ fn with_bytes(
     trees: &Trees,
     feed: &FeedName,
     id: &SyncId,
-    known: Known,
+    known: LedgerEntry,
 ) -> Result<Item, StoreError> {
     let conflicts = conflicts::of(trees, feed, &known)?;
     Ok(assemble(known, newest(trees, feed, id)?, conflicts))
@@ -199,8 +201,8 @@ pub(super) fn tail(
     after: Epoch,
     newest: Epoch,
     limit: usize,
-) -> Result<Vec<Sealed>, StoreError> {
-    let mut epochs: Vec<Sealed> = Vec::new();
+) -> Result<Vec<ClosedEpoch>, StoreError> {
+    let mut epochs: Vec<ClosedEpoch> = Vec::new();
     if after >= newest {
         return Ok(epochs);
     }
@@ -217,7 +219,7 @@ pub(super) fn tail(
         if epochs.len() >= limit.min(TAIL_LIMIT) {
             break;
         }
-        epochs.push(Sealed { epoch, at, changes: vec![announced] });
+        epochs.push(ClosedEpoch { epoch, at, changes: vec![announced] });
     }
     Ok(epochs)
 }
@@ -227,11 +229,11 @@ pub(super) fn logged(
     trees: &Trees,
     key: &[u8],
     root: &[u8],
-) -> Result<(Epoch, Time, Announced), StoreError> {
+) -> Result<(Epoch, Time, LoggedChange), StoreError> {
     let damaged = |what: &str| trees.damaged(Class::Log, key, what);
     let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
     let value = trees.whole(Class::Log, key, root)?;
-    let (at, announced) = decode::<(Time, Announced)>(&value)
+    let (at, announced) = decode::<(Time, LoggedChange)>(&value)
         .map_err(|error| trees.damaged(Class::Log, key, error))?;
     Ok((Epoch(epoch), at, announced))
 }

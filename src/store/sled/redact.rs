@@ -3,7 +3,7 @@
 use super::keys;
 use super::plan::encoded;
 use super::trees::{Class, Trees, Writes};
-use crate::model::{Change, Event, Known, SyncId};
+use crate::model::{Change, Event, LedgerEntry, SyncId};
 use crate::store::assemble::{redact_event, redact_note};
 use crate::store::{StoreError, VersionNote};
 
@@ -54,7 +54,7 @@ fn versions(
 fn events(
     trees: &Trees,
     change: &Change,
-    known: &Known,
+    known: &LedgerEntry,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     for entry in trees.scan::<Event>(Class::Events, keys::feed(&change.feed)) {

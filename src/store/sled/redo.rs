@@ -7,7 +7,7 @@
 //! that finds none has nothing to do, for nothing was carried out.
 
 use super::open;
-use super::trees::{Class, PIECE, Place, Trees, Writes};
+use super::trees::{Class, PIECE, RecordKey, Trees, Writes};
 use crate::store::StoreError;
 
 /// The most entries of a change that is one transaction.
@@ -32,7 +32,7 @@ pub(super) fn apply(trees: &Trees, writes: &Writes, pass: Pass<'_>) -> Result<()
 
 /// Writes a change down. Durable on return, with its mark.
 fn write_down(trees: &Trees, writes: &Writes, pass: Pass<'_>) -> Result<(), StoreError> {
-    let mut log = Log { trees, blocks: 0, rest: Vec::new() };
+    let mut log = RedoWriter { trees, blocks: 0, rest: Vec::new() };
     writes.iter().try_for_each(|(place, value)| log.entry(place, value.as_deref()))?;
     let blocks = log.end()?;
     // The mark must not outlive a block.
@@ -55,7 +55,7 @@ pub(super) fn carry_out(trees: &Trees) -> Result<(), StoreError> {
         let block = get(&block.to_be_bytes())?.ok_or_else(|| damaged("a block is missing"))?;
         rest.extend_from_slice(&block);
         let mut unread = rest.as_slice();
-        while let Some((Entry { class, key, value }, after)) = entry(unread) {
+        while let Some((RedoEntry { class, key, value }, after)) = entry(unread) {
             let class = Class::numbered(class).ok_or_else(|| damaged("there is no such class"))?;
             trees.set(&(class, key.to_vec()), value)?;
             unread = after;
@@ -79,14 +79,14 @@ pub(super) fn clear(trees: &Trees, pass: Pass<'_>) -> Result<(), StoreError> {
 }
 
 /// A change that is being written down.
-struct Log<'a> {
+struct RedoWriter<'a> {
     trees: &'a Trees,
     blocks: u32,
     rest: Vec<u8>,
 }
 
-impl Log<'_> {
-    fn entry(&mut self, place: &Place, value: Option<&[u8]>) -> Result<(), StoreError> {
+impl RedoWriter<'_> {
+    fn entry(&mut self, place: &RecordKey, value: Option<&[u8]>) -> Result<(), StoreError> {
         let (class, key) = place;
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(REMOVED);
         self.rest.push(*class as u8);
@@ -118,18 +118,18 @@ impl Log<'_> {
 }
 
 /// An entry as it was written down.
-struct Entry<'a> {
+struct RedoEntry<'a> {
     class: u8,
     key: &'a [u8],
     value: Option<&'a [u8]>,
 }
 
 /// The first entry and what follows it; `None` where it is not whole.
-fn entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+fn entry(bytes: &[u8]) -> Option<(RedoEntry<'_>, &[u8])> {
     let (class, rest) = bytes.split_first()?;
     let (key, rest) = field(rest)?;
     let (value, rest) = field(rest)?;
-    Some((Entry { class: *class, key: key?, value }, rest))
+    Some((RedoEntry { class: *class, key: key?, value }, rest))
 }
 
 /// The first field, and what follows it; the field is `None` where it stands for what is removed.

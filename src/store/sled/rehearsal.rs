@@ -5,7 +5,7 @@
 //! would destroy what could still be saved. So a recovery must first prove, on a copy, that it finds
 //! everything that was durable.
 
-use super::folder::{Folder, Mark};
+use super::folder::{Mark, StoreFolder};
 use super::open::{engine, inspect};
 use crate::store::{Epoch, StoreError};
 use std::fs;
@@ -59,7 +59,11 @@ pub(super) fn digest(folder: &Path) -> io::Result<u128> {
 
 /// Makes sure that opening the store will find everything up to `reached`. Where the files are as
 /// the last close left them, there is nothing to recover; otherwise the recovery is tried first.
-pub(super) fn rehearse(folder: &Folder, mark: &Mark, reached: Epoch) -> Result<(), StoreError> {
+pub(super) fn rehearse(
+    folder: &StoreFolder,
+    mark: &Mark,
+    reached: Epoch,
+) -> Result<(), StoreError> {
     let path = folder.path();
     let copy = path.join(COPY);
     let failed = |source| StoreError::Io { doing: "look at its files before opening them", source };

@@ -28,23 +28,23 @@ impl Published {
 }
 
 /// Why nothing can be stored any more.
-struct Failure {
+struct StoreFailure {
     doing: &'static str,
     kind: io::ErrorKind,
     said: String,
 }
 
 /// What the committer and the readers share.
-pub(super) struct Shared {
+pub(super) struct StoreShared {
     feeds: RwLock<HashMap<FeedName, Published>>,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
-    failure: OnceLock<Failure>,
+    failure: OnceLock<StoreFailure>,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
 }
 
-impl Shared {
+impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new(feeds: HashMap<FeedName, Published>, epoch: Epoch) -> Self {
         Self {
@@ -123,14 +123,14 @@ impl Shared {
         }
         tracing::error!(error = %said, "the store stopped: nothing is stored until a restart");
         // A second failure tells nothing that the first did not.
-        let _ = self.failure.set(Failure { doing, kind, said });
+        let _ = self.failure.set(StoreFailure { doing, kind, said });
     }
 
     /// An error where the store has stopped.
     pub(super) fn health(&self) -> Result<(), StoreError> {
         match self.failure.get() {
             None => Ok(()),
-            Some(Failure { doing, kind, said }) => {
+            Some(StoreFailure { doing, kind, said }) => {
                 let said = format!("it stopped after a failure, restart it: {said}");
                 Err(StoreError::Io { doing, source: io::Error::new(*kind, said) })
             }

@@ -1,7 +1,7 @@
 //! What a change takes the place of: the bodies that its versions outdate, and the order and the
 //! skeleton that were in force. They are packed as differences, off the committer's thread.
 
-use super::chain::{Line, ORDERS, SKELETONS, Superseded, supersede};
+use super::chain::{ChainHead, ORDERS, SKELETONS, Superseded, supersede};
 use super::keys;
 use super::plan::{Prepared, encoded};
 use super::trees::{Class, Trees, Writes};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What a change outdates.
 #[derive(Default)]
-pub(super) struct Older {
+pub(super) struct SupersededRecords {
     /// Outdated bodies by item, each with its tick and as it is stored from now on.
     bodies: HashMap<SyncId, (Tick, Vec<u8>)>,
     order: Option<Superseded>,
@@ -26,16 +26,16 @@ pub(super) fn older(
     trees: &Trees,
     prepared: &Prepared,
     state: &FeedState,
-) -> Result<Older, StoreError> {
+) -> Result<SupersededRecords, StoreError> {
     let change = &prepared.change;
     let history: HistoryRecord =
         trees.record(Class::Histories, &keys::feed(&change.feed))?.unwrap_or_default();
-    let document = |line: Line, newer: Option<&Vec<u8>>, run: u32| {
+    let document = |line: ChainHead, newer: Option<&Vec<u8>>, run: u32| {
         let Some(newer) = newer else { return Ok(None) };
         let before = (line.since(&history, state), run);
         supersede(trees, &change.feed, line, before, (change.state.shown, newer))
     };
-    Ok(Older {
+    Ok(SupersededRecords {
         bodies: bodies(trees, prepared)?,
         order: document(ORDERS, prepared.order.as_ref(), history.order_run())?,
         skeleton: document(SKELETONS, prepared.skeleton.as_ref(), history.skeleton_run())?,
@@ -70,7 +70,7 @@ fn bodies(
     Ok(bodies)
 }
 
-impl Older {
+impl SupersededRecords {
     /// How the body of an item's version at `tick` is stored from now on, where that changes.
     pub(super) fn body(&self, id: &SyncId, tick: Tick) -> Option<&[u8]> {
         let (of, bytes) = self.bodies.get(id)?;

@@ -122,10 +122,10 @@ classes! {
 }
 
 /// A class and a key.
-pub(super) type Place = (Class, Vec<u8>);
+pub(super) type RecordKey = (Class, Vec<u8>);
 
 /// Entries to set (`Some`) and to remove (`None`), each with its class and key.
-pub(super) type Writes = std::collections::BTreeMap<Place, Option<Vec<u8>>>;
+pub(super) type Writes = std::collections::BTreeMap<RecordKey, Option<Vec<u8>>>;
 
 impl Trees {
     /// The database itself, whose default tree holds what the store says of itself.
@@ -262,7 +262,7 @@ impl Trees {
     }
 
     /// Sets one entry as it is, or removes it; not durable yet.
-    pub(super) fn set(&self, place: &Place, value: Option<&[u8]>) -> Result<(), StoreError> {
+    pub(super) fn set(&self, place: &RecordKey, value: Option<&[u8]>) -> Result<(), StoreError> {
         let (class, key) = place;
         let tree = self.tree(*class);
         let done = match value {

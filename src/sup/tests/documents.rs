@@ -154,7 +154,7 @@ const GOOD: &str = r#"{"updates":[["a-1","u"]],"period":60,"since_time":"2026-11
 fn what_the_validator_takes_is_read() {
     let document = read(GOOD.as_bytes()).unwrap();
     assert_eq!(document.updated.since(document.since).as_secs(), 60);
-    assert_eq!(document.updates, [Update { id: id("a-1"), update: "u".into() }]);
+    assert_eq!(document.updates, [UpdateMember { id: id("a-1"), update: "u".into() }]);
     let digits = GOOD.replace(":60,", ":\"60\",");
     assert_eq!(read(digits.as_bytes()).unwrap(), document);
     // The validator wants two periods of a publisher; a consumer takes what is offered.
@@ -214,8 +214,10 @@ fn what_the_validator_rejects_is_refused() {
 
 #[test]
 fn places_are_found_in_header_link_element_and_link_header() {
-    let place =
-        Place { document: "http://a.example/sup.json?seconds=60".to_owned(), id: id("4496672d") };
+    let place = SupAnnouncement {
+        document: "http://a.example/sup.json?seconds=60".to_owned(),
+        id: id("4496672d"),
+    };
     let address = "http://a.example/sup.json?seconds=60#4496672d";
     assert_eq!(in_header(address), Some(place.clone()));
     assert_eq!(in_header(&format!("  {address} ")), Some(place.clone()));
@@ -242,15 +244,15 @@ fn places_are_found_in_header_link_element_and_link_header() {
     }
 }
 
-fn document(period: u32, since: i64, updated: i64, updates: &[(&str, &str)]) -> Document {
-    Document {
+fn document(period: u32, since: i64, updated: i64, updates: &[(&str, &str)]) -> SupDocument {
+    SupDocument {
         period,
         since: at(since),
         updated: at(updated),
         available: PERIODS.map(|period| (period, address(period))).into(),
         updates: updates
             .iter()
-            .map(|(feed, update)| Update { id: id(feed), update: (*update).into() })
+            .map(|(feed, update)| UpdateMember { id: id(feed), update: (*update).into() })
             .collect(),
     }
 }
@@ -263,9 +265,9 @@ fn told(news: &News) -> Vec<&str> {
 fn a_follower_that_polls_in_time_is_told_each_update_once() {
     let mut follower = Follower::new();
     let news = follower.take(&document(60, -76, 0, &[("b", "2"), ("a", "1")]));
-    assert_eq!((told(&news), &news.standing), (vec!["a", "b"], &Standing::Complete));
+    assert_eq!((told(&news), &news.standing), (vec!["a", "b"], &FollowerStatus::Complete));
     let news = follower.take(&document(60, -16, 60, &[("a", "3"), ("b", "2"), ("a", "1")]));
-    assert_eq!((told(&news), &news.standing), (vec!["a"], &Standing::Complete));
+    assert_eq!((told(&news), &news.standing), (vec!["a"], &FollowerStatus::Complete));
     assert_eq!(follower.known(), Some(at(60)));
 }
 
@@ -275,10 +277,10 @@ fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
     follower.take(&document(60, -76, 0, &[]));
     let news = follower.take(&document(60, 374, 450, &[("a", "1")]));
     assert_eq!(told(&news), ["a"]);
-    assert_eq!(news.standing, Standing::Ask { period: 600, address: address(600) });
+    assert_eq!(news.standing, FollowerStatus::Ask { period: 600, address: address(600) });
     // The longer document may be a little older than the short one.
     let news = follower.take(&document(600, -230, 440, &[("a", "1"), ("b", "1")]));
-    assert_eq!((told(&news), &news.standing), (vec!["b"], &Standing::Complete));
+    assert_eq!((told(&news), &news.standing), (vec!["b"], &FollowerStatus::Complete));
     assert_eq!(follower.known(), Some(at(450)));
 }
 
@@ -288,13 +290,13 @@ fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
     follower.take(&document(60, -76, 0, &[]));
     let day = 86_400;
     let news = follower.take(&document(60, 3 * day, 3 * day + 76, &[]));
-    assert_eq!(news.standing, Standing::Ask { period: 86_400, address: address(86_400) });
+    assert_eq!(news.standing, FollowerStatus::Ask { period: 86_400, address: address(86_400) });
     let news = follower.take(&document(86_400, 2 * day, 3 * day + 70, &[]));
-    assert_eq!(news.standing, Standing::Missed { known: at(0) });
+    assert_eq!(news.standing, FollowerStatus::Missed { known: at(0) });
     assert_eq!(follower.known(), Some(at(3 * day + 76)));
     // And so has one whose publisher went back in time.
     let news = follower.take(&document(60, 24, 100, &[]));
-    assert_eq!(news.standing, Standing::Missed { known: at(3 * day + 76) });
+    assert_eq!(news.standing, FollowerStatus::Missed { known: at(3 * day + 76) });
     assert_eq!(follower.known(), Some(at(100)));
 }
 

@@ -108,7 +108,7 @@ impl Gateway {
     }
 
     /// What is answered to a request; `None` while the gateway is down.
-    fn answer(&mut self, period: u32, now: i64) -> Option<Document> {
+    fn answer(&mut self, period: u32, now: i64) -> Option<SupDocument> {
         if now < self.down_until {
             return None;
         }
@@ -179,12 +179,12 @@ impl Consumer {
                 self.told.insert(update.id, update.update.into());
             }
             match news.standing {
-                Standing::Complete => break,
-                Standing::Ask { period, .. } => {
+                FollowerStatus::Complete => break,
+                FollowerStatus::Ask { period, .. } => {
                     self.fell_back += 1;
                     document = gateway.answer(period, now).unwrap();
                 }
-                Standing::Missed { .. } => {
+                FollowerStatus::Missed { .. } => {
                     // It reads every feed anew, and so knows what was readable by now.
                     self.anew += 1;
                     for closed in &gateway.log {
@@ -230,7 +230,7 @@ struct Wrong {
 }
 
 impl Wrong {
-    fn take(&mut self, document: &Document) {
+    fn take(&mut self, document: &SupDocument) {
         let newest = self.newest.clone();
         for update in document.updates.iter().filter(|update| *update.update > *newest) {
             self.newest = self.newest.clone().max(update.update.to_string());

@@ -8,7 +8,7 @@ fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-fn node(name: &str, parent: Option<&str>, position: u32) -> Node<u8, u8> {
+fn node(name: &str, parent: Option<&str>, position: u32) -> OutlineItem091<u8, u8> {
     Item091 {
         id: id(name),
         version: Count::ONE,
@@ -17,12 +17,17 @@ fn node(name: &str, parent: Option<&str>, position: u32) -> Node<u8, u8> {
         last: Stamp::By(EndpointId::new("a").unwrap()),
         updates: Vec::new(),
         conflicts: Vec::new(),
-        data: Placed { parent: parent.map(id), position, data: 0 },
+        data: PlacedOutline { parent: parent.map(id), position, data: 0 },
     }
 }
 
 /// Updated by an endpoint: a new version with another place (section 4.2).
-fn moved(item: &Node<u8, u8>, by: &str, parent: Option<&str>, position: u32) -> Node<u8, u8> {
+fn moved(
+    item: &OutlineItem091<u8, u8>,
+    by: &str,
+    parent: Option<&str>,
+    position: u32,
+) -> OutlineItem091<u8, u8> {
     let mut item = item.clone();
     item.updates.insert(0, item.last.clone());
     item.last = Stamp::Both {
@@ -37,7 +42,7 @@ fn moved(item: &Node<u8, u8>, by: &str, parent: Option<&str>, position: u32) -> 
     item
 }
 
-fn set(items: &[Node<u8, u8>]) -> Set {
+fn set(items: &[OutlineItem091<u8, u8>]) -> Set {
     items.iter().map(|item| (item.id.clone(), item.clone())).collect()
 }
 
@@ -159,7 +164,7 @@ fn graph() -> impl Strategy<Value = Set> {
     })
 }
 
-fn node_of(name: &str, parent: usize, position: u32) -> Node<u8, u8> {
+fn node_of(name: &str, parent: usize, position: u32) -> OutlineItem091<u8, u8> {
     node(name, NAMES.get(parent).copied(), position)
 }
 

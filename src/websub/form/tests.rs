@@ -14,8 +14,8 @@ fn a_subscription_is_read_with_all_that_it_says() {
     let body = "hub.mode=subscribe&hub.topic=https%3A%2F%2Ffeeds.example.org%2Ffeeds%2Fnews%3Fas%3Drss\
                 &hub.callback=https%3A%2F%2Freader.example%2Fpush%3Fid%3D7%26x%3Da%2520b\
                 &hub.lease_seconds=864000&hub.secret=s%26%3D+cret&hub.verify=async";
-    let Request::Subscribe { topic, callback, lease, secret } =
-        Request::read(body.as_bytes()).unwrap()
+    let HubRequest::Subscribe { topic, callback, lease, secret } =
+        HubRequest::read(body.as_bytes()).unwrap()
     else {
         panic!("no subscription")
     };
@@ -29,7 +29,8 @@ fn a_subscription_is_read_with_all_that_it_says() {
 fn what_is_empty_or_nought_is_left_to_the_hub() {
     let body = "hub.mode=subscribe&hub.topic=t&hub.callback=http://a.example/\
                 &hub.lease_seconds=0&hub.secret=";
-    let Request::Subscribe { lease, secret, .. } = Request::read(body.as_bytes()).unwrap() else {
+    let HubRequest::Subscribe { lease, secret, .. } = HubRequest::read(body.as_bytes()).unwrap()
+    else {
         panic!("no subscription")
     };
     assert_eq!((lease, secret), (None, None));
@@ -62,7 +63,7 @@ fn mistakes_name_their_parameter() {
         (&"a&".repeat(80), None, "more than 64 parameters"),
         (&"a".repeat(20_000), None, "the limit is 16384"),
     ] {
-        let error = Request::read(body.as_bytes()).unwrap_err();
+        let error = HubRequest::read(body.as_bytes()).unwrap_err();
         assert_eq!(error.parameter(), parameter, "{body}");
         assert!(error.to_string().contains(said), "{error}");
     }
@@ -124,11 +125,11 @@ proptest! {
         let callback = url(&format!("https://reader.example/push?{path}"));
         let secret = secret.map(|text| Secret::new(&text).unwrap());
         for request in [
-            Request::Subscribe { topic: topic.clone(), callback: callback.clone(), lease, secret },
-            Request::Unsubscribe { topic: topic.clone(), callback: callback.clone() },
-            Request::Publish,
+            HubRequest::Subscribe { topic: topic.clone(), callback: callback.clone(), lease, secret },
+            HubRequest::Unsubscribe { topic: topic.clone(), callback: callback.clone() },
+            HubRequest::Publish,
         ] {
-            prop_assert_eq!(Request::read(request.write().as_bytes()).unwrap(), request);
+            prop_assert_eq!(HubRequest::read(request.write().as_bytes()).unwrap(), request);
         }
         let plain = url("https://reader.example/push?id=7");
         for asked in [
@@ -150,8 +151,8 @@ proptest! {
 
     #[test]
     fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        if let Ok(request) = Request::read(&bytes) {
-            prop_assert_eq!(Request::read(request.write().as_bytes()).unwrap(), request);
+        if let Ok(request) = HubRequest::read(&bytes) {
+            prop_assert_eq!(HubRequest::read(request.write().as_bytes()).unwrap(), request);
         }
     }
 }

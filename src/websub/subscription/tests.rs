@@ -20,8 +20,8 @@ fn fresh() -> Subscription {
     Subscription::new(Manner::WebSub, news, "https://g/feeds/news".into(), callback)
 }
 
-fn wanted(told: Option<Tick>) -> Wanted {
-    Wanted::Subscribe { lease: LEASE, secret: None, told }
+fn wanted(told: Option<Tick>) -> CallbackPurpose {
+    CallbackPurpose::Subscribe { lease: LEASE, secret: None, told }
 }
 
 fn failed(after: Option<u64>) -> Push {
@@ -32,7 +32,7 @@ fn failed(after: Option<u64>) -> Push {
 fn active() -> Subscription {
     let mut subscription = fresh();
     assert!(subscription.ask(wanted(tick(0)), at(0)));
-    subscription.heard(Heard::Agreed, at(1));
+    subscription.heard(VerificationResult::Agreed, at(1));
     subscription
 }
 
@@ -53,7 +53,7 @@ fn nothing_is_delivered_before_it_is_verified_and_what_came_meanwhile_is() {
     let verify = Some((at(0), Duty::Verify(Intent::Subscribe)));
     assert_eq!(subscription.next(tick(5), at(5)), verify);
     assert_eq!(subscription.standing(), "unverified");
-    subscription.heard(Heard::Agreed, at(6));
+    subscription.heard(VerificationResult::Agreed, at(6));
     assert_eq!(subscription.standing(), "active");
     assert_eq!(subscription.next(tick(5), at(6)), Some((at(6), Duty::Deliver)));
     subscription.pushed(Push::Taken, tick(5), at(7));
@@ -67,7 +67,7 @@ fn nothing_is_delivered_before_it_is_verified_and_what_came_meanwhile_is() {
 fn a_feed_without_a_document_has_its_first_one_delivered() {
     let mut subscription = fresh();
     subscription.ask(wanted(None), at(0));
-    subscription.heard(Heard::Agreed, at(1));
+    subscription.heard(VerificationResult::Agreed, at(1));
     assert_eq!(subscription.next(None, at(1)).unwrap().1, Duty::Expire);
     assert_eq!(subscription.next(tick(2), at(2)).unwrap().1, Duty::Deliver);
 }
@@ -76,7 +76,7 @@ fn a_feed_without_a_document_has_its_first_one_delivered() {
 fn a_verification_is_tried_a_few_times_with_growing_pauses() {
     let mut subscription = fresh();
     subscription.ask(wanted(None), at(0));
-    let trouble = |after| Heard::Failed { why: "x".repeat(999), after };
+    let trouble = |after| VerificationResult::Failed { why: "x".repeat(999), after };
     subscription.heard(trouble(None), at(0));
     assert_eq!(subscription.next(None, at(0)).unwrap().0, at(30));
     subscription.heard(trouble(Some(Duration::from_secs(500))), at(30));
@@ -91,13 +91,13 @@ fn a_verification_is_tried_a_few_times_with_growing_pauses() {
 #[test]
 fn an_unverified_renewal_leaves_the_subscription_as_it_was() {
     for answer in [
-        Heard::Refused("the callback does not want this (404)".into()),
-        Heard::of((200, None), b"something else", true, "challenge"),
+        VerificationResult::Refused("the callback does not want this (404)".into()),
+        VerificationResult::of((200, None), b"something else", true, "challenge"),
     ] {
         let mut subscription = active();
         let before = subscription.active.clone();
         let secret = Secret::new("another").ok();
-        subscription.ask(Wanted::Subscribe { lease: 10, secret, told: None }, at(50));
+        subscription.ask(CallbackPurpose::Subscribe { lease: 10, secret, told: None }, at(50));
         subscription.heard(answer, at(51));
         assert_eq!((&subscription.active, &subscription.pending), (&before, &None));
     }
@@ -108,9 +108,9 @@ fn a_verified_renewal_takes_over_lease_and_secret_and_misses_nothing() {
     let mut subscription = active();
     subscription.pushed(failed(None), tick(10), at(10));
     let secret = Secret::new("another").ok();
-    let renewal = Wanted::Subscribe { lease: 60, secret: secret.clone(), told: tick(20) };
+    let renewal = CallbackPurpose::Subscribe { lease: 60, secret: secret.clone(), told: tick(20) };
     subscription.ask(renewal, at(20));
-    subscription.heard(Heard::Agreed, at(21));
+    subscription.heard(VerificationResult::Agreed, at(21));
     let renewed = subscription.active.as_ref().unwrap();
     assert_eq!((renewed.until, &renewed.secret), (at(81), &secret));
     assert_eq!((renewed.since, renewed.told), (at(1), tick(0)), "the change of 10 is not lost");
@@ -121,14 +121,14 @@ fn a_verified_renewal_takes_over_lease_and_secret_and_misses_nothing() {
 #[test]
 fn an_unsubscription_needs_its_verification_too() {
     let mut subscription = active();
-    subscription.ask(Wanted::Unsubscribe, at(5));
+    subscription.ask(CallbackPurpose::Unsubscribe, at(5));
     assert_eq!(subscription.standing(), "ending");
     let verify = Some((at(5), Duty::Verify(Intent::Unsubscribe)));
     assert_eq!(subscription.next(tick(0), at(5)), verify);
-    subscription.heard(Heard::Refused("no".into()), at(6));
+    subscription.heard(VerificationResult::Refused("no".into()), at(6));
     assert_eq!(subscription.standing(), "active");
-    subscription.ask(Wanted::Unsubscribe, at(7));
-    subscription.heard(Heard::Agreed, at(8));
+    subscription.ask(CallbackPurpose::Unsubscribe, at(7));
+    subscription.heard(VerificationResult::Agreed, at(8));
     assert!(subscription.is_over());
 }
 
@@ -148,7 +148,7 @@ fn a_denial_ends_it_at_once_and_is_said() {
     assert!(!subscription.deny("again", at(4)));
     assert_eq!(subscription.standing(), "denied");
     assert_eq!(subscription.next(tick(9), at(4)), Some((at(3), Duty::Deny)));
-    subscription.heard(Heard::Refused("404".into()), at(5));
+    subscription.heard(VerificationResult::Refused("404".into()), at(5));
     assert!(subscription.is_over());
     assert!(!subscription.deny("there is nothing left", at(6)));
 }
@@ -217,7 +217,7 @@ fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
     let mut subscription = fresh();
     subscription.ask(wanted(tick(0)), at(600));
     assert_eq!(subscription.next(tick(0), at(20)).unwrap().0, at(20));
-    subscription.heard(Heard::Agreed, at(600));
+    subscription.heard(VerificationResult::Agreed, at(600));
     assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
     subscription.pushed(failed(Some(900)), tick(9), at(600));
     assert!(!subscription.turned_back(at(1490)), "it is as long as it would be");
@@ -256,9 +256,10 @@ fn gone_twice_is_the_end() {
 
 #[test]
 fn answers_are_read_as_the_recommendation_says() {
-    let heard = |status, body: &[u8], whole| Heard::of((status, None), body, whole, "c0ffee");
-    assert_eq!(heard(200, b"c0ffee", true), Heard::Agreed);
-    assert_eq!(heard(299, b"c0ffee", true), Heard::Agreed);
+    let heard =
+        |status, body: &[u8], whole| VerificationResult::of((status, None), body, whole, "c0ffee");
+    assert_eq!(heard(200, b"c0ffee", true), VerificationResult::Agreed);
+    assert_eq!(heard(299, b"c0ffee", true), VerificationResult::Agreed);
     for (status, body, whole) in [
         (200, b"c0ffee".as_slice(), false),
         (200, b"c0ffee\n", true),
@@ -268,10 +269,13 @@ fn answers_are_read_as_the_recommendation_says() {
         (401, b"c0ffee", true),
         (410, b"c0ffee", true),
     ] {
-        assert!(matches!(heard(status, body, whole), Heard::Refused(_)), "{status}");
+        assert!(matches!(heard(status, body, whole), VerificationResult::Refused(_)), "{status}");
     }
     for status in [429, 500, 503] {
-        assert!(matches!(heard(status, b"c0ffee", true), Heard::Failed { .. }), "{status}");
+        assert!(
+            matches!(heard(status, b"c0ffee", true), VerificationResult::Failed { .. }),
+            "{status}"
+        );
     }
     assert_eq!(Push::of(204, None), Push::Taken);
     for status in [199, 301, 307, 400, 404, 429, 500] {
@@ -303,11 +307,11 @@ proptest! {
             let before = subscription.active.as_ref().map(|active| active.told);
             match event {
                 0 => drop(subscription.ask(wanted(tick), now)),
-                1 => drop(subscription.ask(Wanted::Unsubscribe, now)),
+                1 => drop(subscription.ask(CallbackPurpose::Unsubscribe, now)),
                 2 => drop(subscription.deny("gone", now)),
-                3 => subscription.heard(Heard::Agreed, now),
-                4 => subscription.heard(Heard::Refused("no".into()), now),
-                5 => subscription.heard(Heard::Failed { why: "x".into(), after: None }, now),
+                3 => subscription.heard(VerificationResult::Agreed, now),
+                4 => subscription.heard(VerificationResult::Refused("no".into()), now),
+                5 => subscription.heard(VerificationResult::Failed { why: "x".into(), after: None }, now),
                 6 => subscription.pushed(Push::Taken, tick, now),
                 7 => subscription.pushed(failed(None), tick, now),
                 _ => tick = Some(Tick::at(now)),

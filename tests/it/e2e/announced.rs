@@ -2,7 +2,7 @@
 
 use crate::e2e::support::{FEED, Format, Stage, header, posts};
 use std::time::Duration;
-use tidegate::sup::{self, Document, Place};
+use tidegate::sup::{self, SupAnnouncement, SupDocument};
 
 const SITE: &str = "http://gateway.example";
 
@@ -11,7 +11,7 @@ fn on_disk(folder: &std::path::Path) -> String {
 }
 
 /// The SUP document as of the stage's time. One that was made a moment ago may still be served.
-async fn document(stage: &Stage, seconds: u32) -> Document {
+async fn document(stage: &Stage, seconds: u32) -> SupDocument {
     for _ in 0..600 {
         let text = stage.net.text(&format!("{SITE}/sup.json?seconds={seconds}")).await;
         let document = sup::read(text.as_bytes()).unwrap();
@@ -23,13 +23,13 @@ async fn document(stage: &Stage, seconds: u32) -> Document {
     panic!("no document of {} came", stage.now());
 }
 
-fn listed(document: &Document) -> Vec<(&str, &str)> {
+fn listed(document: &SupDocument) -> Vec<(&str, &str)> {
     document.updates.iter().map(|update| (update.id.as_str(), &*update.update)).collect()
 }
 
 /// Where a feed says that it is announced: the header of a 200 and of a 304, the `Link` header, and
 /// the link element, which all say the same.
-async fn place(stage: &Stage, view: &str) -> Place {
+async fn place(stage: &Stage, view: &str) -> SupAnnouncement {
     let address = format!("{SITE}/feeds/{FEED}{view}");
     let answer = stage.net.get(&address).send().await.unwrap();
     let in_header = sup::in_header(&header(&answer, "x-sup-id").unwrap()).unwrap();

@@ -4,7 +4,7 @@
 use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, callback, calls, posts, pushes};
 use serde_json::Value;
 use std::time::Duration;
-use tidegate::websub::{Request, Secret, Verification};
+use tidegate::websub::{HubRequest, Secret, Verification};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;
@@ -51,15 +51,15 @@ async fn shows(stage: &Stage, text: &str) {
     panic!("{text} is not shown; {}", stage.status().await["next_poll"]);
 }
 
-fn signed(request: &Request, body: &str) -> Option<String> {
-    let Request::Subscribe { secret: Some(secret), .. } = request else {
+fn signed(request: &HubRequest, body: &str) -> Option<String> {
+    let HubRequest::Subscribe { secret: Some(secret), .. } = request else {
         panic!("no secret in {request:?}");
     };
     Some(secret.sign(body.as_bytes()))
 }
 
 /// A stage whose feed is subscribed to at the hub.
-async fn subscribed(hub: &Hub, tables: &str) -> (Stage, Request) {
+async fn subscribed(hub: &Hub, tables: &str) -> (Stage, HubRequest) {
     let mut stage = Stage::with(Format::Atom10, "", tables).await;
     publishes(&stage, &[hub], &posts(1..=5));
     stage.poll().await;
@@ -69,7 +69,7 @@ async fn subscribed(hub: &Hub, tables: &str) -> (Stage, Request) {
 }
 
 /// Publishes one more post and pushes it: it is shown with nobody polling.
-async fn push(stage: &mut Stage, hub: &Hub, request: &Request, newest: u32) {
+async fn push(stage: &mut Stage, hub: &Hub, request: &HubRequest, newest: u32) {
     stage.later(Duration::from_secs(60));
     publishes(stage, &[hub], &posts(1..=newest));
     let body = "<feed/>";
@@ -92,7 +92,7 @@ async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confi
     stage.poll().await;
 
     let request = hub.asked(1).await;
-    let Request::Subscribe { topic: asked, lease, secret, .. } = &request else {
+    let HubRequest::Subscribe { topic: asked, lease, secret, .. } = &request else {
         panic!("{request:?}");
     };
     assert_eq!((asked, *lease), (&topic, Some(864_000)));
@@ -101,7 +101,7 @@ async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confi
     assert!(address.as_str().starts_with(&format!("{SITE}/websub/callback/")), "{address}");
     assert_eq!(until(&stage, |hub| hub["state"] == "asked").await["topic"], topic);
 
-    let intent = |topic: &str| Request::Subscribe {
+    let intent = |topic: &str| HubRequest::Subscribe {
         topic: topic.to_owned(),
         callback: address.clone(),
         lease: None,
@@ -109,11 +109,11 @@ async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confi
     };
     let (status, _) = hub.verifies(&stage.net, &intent("http://other.example/"), LEASE).await;
     assert_eq!(status, 404, "another topic");
-    let end = Request::Unsubscribe { topic: topic.clone(), callback: address.clone() };
+    let end = HubRequest::Unsubscribe { topic: topic.clone(), callback: address.clone() };
     assert_eq!(hub.verifies(&stage.net, &end, LEASE).await.0, 404, "nobody unsubscribes");
     let mut guessed = address.clone();
     guessed.set_path("/websub/callback/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
-    let elsewhere = Request::Unsubscribe { topic: topic.clone(), callback: guessed };
+    let elsewhere = HubRequest::Unsubscribe { topic: topic.clone(), callback: guessed };
     assert_eq!(hub.verifies(&stage.net, &elsewhere, LEASE).await.0, 404, "another callback");
     assert_eq!(hub_of(&stage).await["state"], "asked");
 
@@ -147,7 +147,7 @@ async fn a_hub_in_the_document_is_discovered_in_every_format_and_prefix() {
         let text = format.document(&posts(1..=5));
         stage.publishes_text(&text.replacen("<title>", &format!("{links}<title>"), 1));
         stage.poll().await;
-        let Request::Subscribe { topic: asked, .. } = hub.asked(1).await else { panic!() };
+        let HubRequest::Subscribe { topic: asked, .. } = hub.asked(1).await else { panic!() };
         assert_eq!(asked, topic);
         stage.stop().await;
     }
@@ -205,7 +205,7 @@ async fn a_lease_is_renewed_before_it_is_over_and_a_denial_is_shown() {
     let renewed = until(&stage, |hub| hub["state"] == "subscribed").await;
     assert_ne!(renewed["lease_until"], until_first);
 
-    let Request::Subscribe { topic, .. } = &request else { panic!() };
+    let HubRequest::Subscribe { topic, .. } = &request else { panic!() };
     let reason = Some("<b>no</b> more".to_owned());
     let denied = Verification::Denied { topic: topic.clone(), reason };
     assert_eq!(calls(&stage.net, callback(&request), &denied).await.0, 200);
@@ -327,7 +327,7 @@ async fn a_hub_that_is_not_named_any_more_is_left() {
     publishes(&stage, &[], &posts(1..=6));
     stage.poll().await;
     let end = hub.asked(2).await;
-    let Request::Unsubscribe { .. } = &end else { panic!("{end:?}") };
+    let HubRequest::Unsubscribe { .. } = &end else { panic!("{end:?}") };
     assert_eq!(callback(&end), callback(&request));
     assert_eq!(hub.verifies(&stage.net, &end, LEASE).await.0, 200);
     assert_eq!(hub_of(&stage).await, Value::Null);

@@ -81,7 +81,7 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     assert_eq!(stage.publisher.requests(), asked);
     // It is in the file again, beside a new one.
     config.feeds.push(feed.clone());
-    let other = tidegate::config::Feed { name: FeedName::new("other").unwrap(), ..feed };
+    let other = tidegate::config::FeedConfig { name: FeedName::new("other").unwrap(), ..feed };
     config.feeds.push(other);
     stage.gateway().reload(&config).await.unwrap();
     assert_eq!(stage.status().await["standing"], "active");

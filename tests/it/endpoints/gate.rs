@@ -12,8 +12,8 @@ use tidegate::model::{
     VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::local::{self, Act, Acted, Fields, Written};
-use tidegate::record::{self, BodyPrints, Issued, Peers, Round, Verdict};
+use tidegate::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
+use tidegate::record::{self, BodyPrints, Issued, Observation, Peers, Verdict};
 use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 
@@ -59,8 +59,8 @@ impl Gate {
         }
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
-        Round {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+        Observation {
             feed: &self.feed,
             url: "",
             endpoint: self.store.endpoint(),
@@ -187,13 +187,13 @@ async fn claim(store: &MemoryStore) -> Claim {
     store.claims(1, Duration::from_secs(3600)).await.unwrap().remove(0)
 }
 
-pub fn written(said: &str) -> Written {
-    let fields = Fields {
+pub fn written(said: &str) -> CheckedEntry {
+    let fields = EntryFields {
         title: format!("Title {said}"),
         content: Some(format!("Text {said}")),
-        ..Fields::default()
+        ..EntryFields::default()
     };
-    Written::fields(&fields).unwrap()
+    CheckedEntry::fields(&fields).unwrap()
 }
 
 pub fn id(text: &str) -> SyncId {

@@ -6,7 +6,7 @@ use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate::model::Time;
-use tidegate::record::local::{Act, Keep};
+use tidegate::record::local::{Act, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;
@@ -281,9 +281,9 @@ impl World {
         let update = match self.gates.get_mut(step.at) {
             Some(gate) => {
                 let kept = match keep {
-                    0 => Keep::Winner,
-                    n if n >= 2 && n - 2 < have => Keep::Conflict(n - 2),
-                    _ => Keep::New(gate::written(&said)),
+                    0 => Resolution::Winner,
+                    n if n >= 2 && n - 2 < have => Resolution::Conflict(n - 2),
+                    _ => Resolution::New(gate::written(&said)),
                 };
                 let act = Act::Resolve {
                     id: gate::id(id),

@@ -13,7 +13,7 @@ use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding,
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
     self, AdminToken, BackfillAction, DeltaViews, FeedStatus, HoldAction, Operator, OperatorError,
-    PollReport, Put, PutFeed, Redacted, Settings, Totals,
+    OperatorTotals, PollReport, Put, PutFeed, Redacted, ServeSettings,
 };
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
@@ -36,8 +36,8 @@ impl Operator for Nobody {
     fn ready(&self) -> Result<(), String> {
         Ok(())
     }
-    fn totals(&self) -> Totals {
-        Totals::default()
+    fn totals(&self) -> OperatorTotals {
+        OperatorTotals::default()
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         never()
@@ -178,12 +178,12 @@ impl Site {
 }
 
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
-    serve::router(serve::Parts {
+    serve::router(serve::ServerConfig {
         store: Arc::clone(&gate.store) as Arc<dyn Store>,
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
         hub: None,
-        settings: Settings {
+        settings: ServeSettings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),
             dialect: Dialect::Sse,

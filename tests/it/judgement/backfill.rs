@@ -2,7 +2,7 @@
 
 use super::{days, kinds};
 use crate::support::{Gate, Post, SITE, atom, post};
-use tidegate::model::{EventKind::*, Item, Standing};
+use tidegate::model::{EventKind::*, Item, ItemStatus};
 use tidegate::store::{Select, Store};
 
 async fn item(gate: &Gate, day: u32) -> Item {
@@ -105,7 +105,7 @@ async fn an_older_item_that_is_listed_again_returns_as_what_it_is() {
     gate.posts(&days(5..=8)).await;
     gate.backfill(&atom(SITE, &days(1..=4)), &[]).await;
     let known = gate.store.snapshot(&gate.feed).await.unwrap().unwrap().known;
-    let retired = known.iter().filter(|k| matches!(k.standing, Standing::Retired { .. }));
+    let retired = known.iter().filter(|k| matches!(k.standing, ItemStatus::Retired { .. }));
     assert_eq!(retired.count(), 4);
     gate.later(1);
     let before = gate.store_state().await.tick;

@@ -3,7 +3,7 @@
 use crate::judgement::days;
 use crate::support::{Gate, Post, atom, kinds, post};
 use tidegate::judge;
-use tidegate::model::{Decision, EventKind::*, Kept};
+use tidegate::model::{Decision, EventKind::*, HeldEntry};
 use tidegate::store::Select;
 
 /// A mass change, so that the document is held.
@@ -171,7 +171,7 @@ async fn a_held_re_keying_brings_out_no_duplicates() {
 
 #[tokio::test]
 async fn what_is_kept_is_bounded() {
-    for (number, length) in [(Kept::ENTRIES_LIMIT + 50, 1), (100, 20_000)] {
+    for (number, length) in [(HeldEntry::ENTRIES_LIMIT + 50, 1), (100, 20_000)] {
         let mut gate = Gate::new().await;
         gate.posts(&days(1..=8)).await;
         gate.later(1);
@@ -185,8 +185,8 @@ async fn what_is_kept_is_bounded() {
         }));
         assert!(gate.posts(&posts).await.held.is_some());
         let kept = gate.snapshot().await.kept;
-        assert!(kept.len() <= Kept::ENTRIES_LIMIT && kept.len() < number, "{}", kept.len());
-        assert!(kept.iter().map(Kept::size).sum::<usize>() <= Kept::BYTES_LIMIT);
+        assert!(kept.len() <= HeldEntry::ENTRIES_LIMIT && kept.len() < number, "{}", kept.len());
+        assert!(kept.iter().map(HeldEntry::size).sum::<usize>() <= HeldEntry::BYTES_LIMIT);
         assert!(kept.len() > 1, "{}", kept.len());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, kinds, post};
-use tidegate::judge::probe::{self, End, Replies, Reply};
+use tidegate::judge::probe::{self, ProbeEnd, ProbeReply, Replies};
 use tidegate::model::{Deletions, EventKind::*};
 use tidegate::record::Verdict;
 use tidegate::store::{Select, Store as _};
@@ -20,8 +20,8 @@ async fn with_a_hole() -> Gate {
     gate
 }
 
-fn status(asked: &Url, code: u16) -> Reply {
-    Reply { asked: asked.clone(), end: End::Status { code, at: asked.clone() } }
+fn status(asked: &Url, code: u16) -> ProbeReply {
+    ProbeReply { asked: asked.clone(), end: ProbeEnd::Status { code, at: asked.clone() } }
 }
 
 /// Asks for what is to be asked; every item answers `code`, on a site that works.

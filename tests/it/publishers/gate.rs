@@ -9,7 +9,7 @@ use tidegate::model::{
     VERSIONS_PER_DAY, Without,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Round, Verdict};
+use tidegate::record::{self, BodyPrints, Observation, Verdict};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -73,9 +73,9 @@ impl Gate {
         view.map(|view| view.items).unwrap_or_default()
     }
 
-    fn decide(&mut self, now: Time, decide: impl FnOnce(&Round<'_>) -> Verdict) -> Seen {
+    fn decide(&mut self, now: Time, decide: impl FnOnce(&Observation<'_>) -> Verdict) -> Seen {
         let snapshot = self.snapshot();
-        let mut verdict = decide(&Round {
+        let mut verdict = decide(&Observation {
             feed: &self.feed,
             url: "",
             endpoint: self.store.endpoint(),

@@ -5,7 +5,7 @@ use crate::publishers::kinds::{Around, Cause, Check, Kind};
 use crate::publishers::publisher::{HOUR, Publisher};
 use crate::publishers::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tidegate::model::{Change, Completeness, EventKind, Item, Snapshot, Standing, SyncId, Tick};
+use tidegate::model::{Change, Completeness, EventKind, Item, ItemStatus, Snapshot, SyncId, Tick};
 
 /// A failed expectation.
 #[derive(Clone, Debug)]
@@ -397,7 +397,7 @@ impl Truth {
         let tombstones = snapshot
             .known
             .iter()
-            .filter(|k| matches!(k.standing, Standing::Deleted { .. }))
+            .filter(|k| matches!(k.standing, ItemStatus::Deleted { .. }))
             .count();
         let counted = (snapshot.state.living as usize, snapshot.state.tombstones as usize);
         if counted != (snapshot.known.len() - tombstones, tombstones)

@@ -3,7 +3,7 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate::model::{EventKind, Origin, Standing, Tick};
+use tidegate::model::{EventKind, ItemStatus, Origin, Tick};
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Verdict};
 use tidegate::store::{Past, PastSelect, Select, Store};
@@ -42,12 +42,12 @@ async fn ids(gate: &Gate, select: Select) -> Vec<String> {
     items.iter().map(|item| item.shared.winner.id.to_string()).collect()
 }
 
-async fn standing(gate: &Gate, id: &str) -> Standing {
+async fn standing(gate: &Gate, id: &str) -> ItemStatus {
     gate.snapshot().await.known.iter().find(|k| k.id.as_str() == id).unwrap().standing.clone()
 }
 
 async fn is_discarded(gate: &Gate, id: &str) -> bool {
-    matches!(standing(gate, id).await, Standing::Discarded { .. })
+    matches!(standing(gate, id).await, ItemStatus::Discarded { .. })
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn what_was_discarded_comes_back_under_its_ids() {
     assert_eq!(kinds(&verdict), [EventKind::Created]);
     assert!(verdict.events()[0].reason.contains("after it was discarded"));
     let f = item(&gate, "x.f").await;
-    assert_eq!((f.published_id.as_str(), f.standing), ("urn:f", Standing::Current));
+    assert_eq!((f.published_id.as_str(), f.standing), ("urn:f", ItemStatus::Current));
     assert!(ids(&gate, Select::Current).await.contains(&"x.f".to_owned()));
     assert_eq!(gate.store_state().await.living, 6);
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
 use tidegate::model::{
-    Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, Known, Snapshot, SyncId,
-    Time, VERSIONS_PER_DAY,
+    Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry, Snapshot,
+    SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Backfilled, BodyPrints, Redaction, Round, Verdict};
-use tidegate::store::portable::{self, Piece};
+use tidegate::record::{self, Backfilled, BodyPrints, Observation, Redaction, Verdict};
+use tidegate::store::portable::{self, ExportRecord};
 use tidegate::store::{Claim, MemoryStore, Select, Store};
 use tokio::sync::mpsc;
 
@@ -112,8 +112,8 @@ impl Gate {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Round<'a> {
-        Round {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+        Observation {
             feed: &self.feed,
             url: &self.url,
             endpoint: self.store.endpoint(),
@@ -160,7 +160,7 @@ impl Gate {
     }
 
     /// What is known of the item that is published with an id.
-    pub async fn known(&self, id: &str) -> Known {
+    pub async fn known(&self, id: &str) -> LedgerEntry {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
         snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
     }
@@ -216,7 +216,7 @@ impl Gate {
     pub fn with_round<T>(
         &self,
         snapshot: Option<&Snapshot>,
-        done: impl FnOnce(&Round<'_>) -> T,
+        done: impl FnOnce(&Observation<'_>) -> T,
     ) -> T {
         done(&self.round(snapshot))
     }
@@ -294,12 +294,13 @@ impl Gate {
         while let Some(piece) = carried.recv().await {
             all.push(piece);
         }
-        let known = all.iter().filter_map(Piece::latest).max().unwrap();
+        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
         for piece in all {
             let piece = match piece {
-                Piece::State(feed, state) => {
-                    Piece::State(feed, Box::new(portable::restarted(*state, known, self.now)))
-                }
+                ExportRecord::State(feed, state) => ExportRecord::State(
+                    feed,
+                    Box::new(portable::restarted(*state, known, self.now)),
+                ),
                 other => other,
             };
             sender.send(piece).await.unwrap();

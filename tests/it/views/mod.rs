@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Standing,
+    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, ItemStatus,
     Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::replay::{self, Line, Outcome, Series, Stage};
+use tidegate::replay::{self, DocumentOutcome, DocumentReport, ReplayTarget, Series};
 use tidegate::store::{MemoryStore, Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
@@ -59,7 +59,7 @@ pub fn series(series: &Series, folder: &Path) -> Option<Compared> {
         let (store, feed, lines) = replayed(&upto);
         let last = lines.last().unwrap();
         // What is held is not published; what was published is an earlier document.
-        if last.outcome == Outcome::Failed || last.held.is_some() {
+        if last.outcome == DocumentOutcome::Failed || last.held.is_some() {
             continue;
         }
         return Some(compare(&wanted, &store, &feed, &lines, &folder.join(&series.name)));
@@ -157,7 +157,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
+fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<DocumentReport>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
     let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
@@ -166,7 +166,7 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
     runtime.block_on(async {
         let claim = store.claims(1, APART).await.unwrap().remove(0);
         let print = |line| lines.push(line);
-        let stage = Stage {
+        let stage = ReplayTarget {
             store: &store,
             claim,
             feed: feed.clone(),
@@ -181,7 +181,7 @@ fn replayed(series: &Series) -> (MemoryStore, FeedName, Vec<Line>) {
 }
 
 /// The native ids that items bore before, by sync id, as the events tell.
-fn former_ids(lines: &[Line]) -> BTreeMap<String, BTreeSet<String>> {
+fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
     let mut former: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in lines {
         let line = serde_json::to_value(line).unwrap();
@@ -237,7 +237,7 @@ fn compare(
     wanted: &Wanted,
     store: &MemoryStore,
     feed: &FeedName,
-    lines: &[Line],
+    lines: &[DocumentReport],
     out: &Path,
 ) -> Compared {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -346,7 +346,8 @@ fn sync_view(current: &View, window: &View, reader: &[Read], sync: &[Read], all:
                     .differences
                     .push(format!("{said:?} in the sync view is not in the reader view")),
             }
-        } else if item.shared.winner.deleted != matches!(item.standing, Standing::Deleted { .. }) {
+        } else if item.shared.winner.deleted != matches!(item.standing, ItemStatus::Deleted { .. })
+        {
             all.differences.push(format!("{said:?} is deleted by half"));
         }
     }

@@ -1,6 +1,6 @@
 //! The feeds that the gateway has before a list is taken.
 
-use super::Before;
+use super::ExistingFeeds;
 use crate::config::{self, FEED_LIMIT, feed_name};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ fn is_gone(record: &FeedRecord) -> bool {
 }
 
 /// Names and addresses that are taken.
-pub(super) struct Known {
+pub(super) struct TakenNames {
     names: HashSet<FeedName>,
     /// Feeds of the gateway by their addresses, with what the store has of them.
     records: HashMap<String, Record>,
@@ -24,8 +24,8 @@ pub(super) struct Known {
     own: String,
 }
 
-impl Known {
-    pub(super) fn of(before: &Before<'_>) -> Self {
+impl TakenNames {
+    pub(super) fn of(before: &ExistingFeeds<'_>) -> Self {
         let config = before.config;
         let mut stored: HashMap<&FeedName, &FeedRecord> =
             before.stored.iter().map(|record| (&record.name, record)).collect();

@@ -9,25 +9,25 @@ use crate::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 use std::collections::HashMap;
 
 /// An outline, by its number in the layout; `None` is the body.
-pub(super) type Place = Option<usize>;
+pub(super) type LayoutIndex = Option<usize>;
 
 /// The outlines of the list of subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    nodes: Vec<Node>,
+    nodes: Vec<LayoutNode>,
     /// The next position in each outline.
-    next: HashMap<Place, u32>,
+    next: HashMap<LayoutIndex, u32>,
     /// Outlines by what they stand in and their position there.
-    at: HashMap<(Place, u32), usize>,
+    at: HashMap<(LayoutIndex, u32), usize>,
     /// Folders that were there before, by what they stand in and their names.
-    named: HashMap<(Place, String), Vec<usize>>,
+    named: HashMap<(LayoutIndex, String), Vec<usize>>,
     /// How many of them the list was found to have.
-    used: HashMap<(Place, String), usize>,
+    used: HashMap<(LayoutIndex, String), usize>,
 }
 
 #[derive(Debug)]
-struct Node {
-    parent: Place,
+struct LayoutNode {
+    parent: LayoutIndex,
     position: u32,
     /// How many outlines are around what stands in it.
     depth: usize,
@@ -63,13 +63,13 @@ impl Layout {
         }
     }
 
-    fn node(&mut self, parent: Place, position: u32, label: &OutlineLabel) -> usize {
+    fn node(&mut self, parent: LayoutIndex, position: u32, label: &OutlineLabel) -> usize {
         let number = self.nodes.len();
         let found = *self.at.entry((parent, position)).or_insert(number);
         if found == number {
             let depth = self.depth(parent).saturating_add(1);
             let (label, is_folder) = (label.clone(), false);
-            self.nodes.push(Node { parent, position, depth, label, is_folder });
+            self.nodes.push(LayoutNode { parent, position, depth, label, is_folder });
             let next = self.next.entry(parent).or_default();
             *next = (*next).max(position.saturating_add(1));
         }
@@ -89,24 +89,24 @@ impl Layout {
         self.named.entry(key).or_default().push(number);
     }
 
-    fn depth(&self, place: Place) -> usize {
+    fn depth(&self, place: LayoutIndex) -> usize {
         place.and_then(|number| self.nodes.get(number)).map_or(0, |node| node.depth)
     }
 
-    fn append(&mut self, parent: Place, label: &OutlineLabel) -> usize {
+    fn append(&mut self, parent: LayoutIndex, label: &OutlineLabel) -> usize {
         let position = self.next.get(&parent).copied().unwrap_or_default();
         self.node(parent, position, label)
     }
 
     /// What stands in an outline stands in this one: itself, but where that would be too deep the one
     /// around it.
-    pub(super) fn around(&self, number: usize) -> Place {
+    pub(super) fn around(&self, number: usize) -> LayoutIndex {
         let node = self.nodes.get(number)?;
         if node.depth > ListPlace::DEPTH { node.parent } else { Some(number) }
     }
 
     /// A folder of the list that is taken in.
-    pub(super) fn folder(&mut self, parent: Place, label: &OutlineLabel) -> Place {
+    pub(super) fn folder(&mut self, parent: LayoutIndex, label: &OutlineLabel) -> LayoutIndex {
         if self.depth(parent) >= ListPlace::DEPTH {
             return parent;
         }
@@ -122,7 +122,7 @@ impl Layout {
     }
 
     /// The outline of a feed that has a place in this one.
-    pub(super) fn own(&self, parent: Place, places: &[ListPlace]) -> Option<usize> {
+    pub(super) fn own(&self, parent: LayoutIndex, places: &[ListPlace]) -> Option<usize> {
         places.iter().find_map(|place| {
             let mut around = None;
             for folder in &place.folders {
@@ -135,7 +135,7 @@ impl Layout {
     /// A new place for a feed, behind all that stands there, and its outline.
     pub(super) fn place(
         &mut self,
-        parent: Place,
+        parent: LayoutIndex,
         label: OutlineLabel,
         site: Option<String>,
     ) -> (ListPlace, usize) {

@@ -6,24 +6,29 @@ use crate::parse::opml::{OpmlLimits, read};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> Plan {
+fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
     planned_as(outlines, stored, config, false)
 }
 
-fn rearranged(outlines: &str, stored: &[FeedRecord], config: &Config) -> Plan {
+fn rearranged(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
     planned_as(outlines, stored, config, true)
 }
 
-fn planned_as(outlines: &str, stored: &[FeedRecord], config: &Config, rearrange: bool) -> Plan {
+fn planned_as(
+    outlines: &str,
+    stored: &[FeedRecord],
+    config: &Config,
+    rearrange: bool,
+) -> ImportPlan {
     let text = format!("<opml><body>\n{outlines}</body></opml>");
     let list = read(&text, &OpmlLimits::default()).unwrap();
     let endpoint = EndpointId::own("here").unwrap();
     let now = Time::from_unix(1_795_191_605);
-    plan(&list, &Before { stored, config, endpoint: &endpoint, now, rearrange })
+    plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange })
 }
 
-fn refused(plan: &Plan) -> Vec<String> {
-    let said = |r: &Refused| format!("{} {:?} {}", r.line, r.address.as_deref(), r.why);
+fn refused(plan: &ImportPlan) -> Vec<String> {
+    let said = |r: &RefusedOutline| format!("{} {:?} {}", r.line, r.address.as_deref(), r.why);
     plan.refused.iter().map(said).collect()
 }
 
@@ -81,7 +86,8 @@ fn an_address_that_is_cut_is_none() {
     let endpoint = EndpointId::own("here").unwrap();
     let (stored, config) = (&[][..], &Config::default());
     let now = Time::from_unix(1_795_191_605);
-    let plan = plan(&list, &Before { stored, config, endpoint: &endpoint, now, rearrange: false });
+    let plan =
+        plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange: false });
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
 }
@@ -194,7 +200,7 @@ fn listing(records: &[FeedRecord]) -> Vec<String> {
 }
 
 /// The store after a plan.
-fn after(mut stored: Vec<FeedRecord>, plan: Plan) -> Vec<FeedRecord> {
+fn after(mut stored: Vec<FeedRecord>, plan: ImportPlan) -> Vec<FeedRecord> {
     for record in plan.placed {
         let at = stored.iter().position(|known| known.name == record.name);
         match at {

@@ -41,7 +41,7 @@ async fn a_feed_of_our_own_is_called_what_its_operator_says() {
 async fn a_new_item_stands_on_top_and_begins_at_one() {
     let bench = Bench::new().await;
     let first = bench.create("first").await;
-    let entry = Written::atom(
+    let entry = CheckedEntry::atom(
         "<entry xmlns='http://www.w3.org/2005/Atom'><id>urn:uuid:7</id><title>second</title>\
          <updated>2026-01-01T00:00:00Z</updated></entry>",
     );
@@ -72,8 +72,8 @@ async fn two_items_of_one_title_are_two_and_of_one_id_are_not() {
     let (one, other) = (bench.create("same").await, bench.create("same").await);
     assert_ne!(one, other);
     let taken = bench.item(&one).await.published_id;
-    let fields = Fields { title: "x".to_owned(), id: Some(taken), ..Fields::default() };
-    let entry = Written::fields(&fields).unwrap();
+    let fields = EntryFields { title: "x".to_owned(), id: Some(taken), ..EntryFields::default() };
+    let entry = CheckedEntry::fields(&fields).unwrap();
     let refused = bench.act(Act::Create { entry, noconflicts: None }).await;
     assert!(matches!(refused, Err(ActError::Taken { item, .. }) if item == one));
 }
@@ -173,7 +173,7 @@ async fn what_others_write_cannot_be_changed_here() {
         let refused = super::super::act(&bench.round(Some(&snapshot)), &act);
         assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
     }
-    snapshot.known[0].standing = Standing::Redacted { since: Time::from_unix(NOW) };
+    snapshot.known[0].standing = ItemStatus::Redacted { since: Time::from_unix(NOW) };
     let act = Act::Restore { id, entry: None, expected: None };
     let refused = super::super::act(&bench.round(Some(&snapshot)), &act).map(|_| ());
     assert_eq!(refused, Err(ActError::Redacted));

@@ -1,6 +1,6 @@
 //! Endpoints that all resolve by themselves come to rest, and agree.
 
-use super::super::policy::{Settled, TURNS, settle_by_policy};
+use super::super::policy::{PolicyResult, TURNS, settle_by_policy};
 use super::{EndpointId, Shared, Stamp, SyncId, Time};
 use crate::model::{ConflictPolicy, History, Update};
 use crate::sync::{self, Choice};
@@ -33,7 +33,7 @@ fn exchange(
     from: &Replica,
     policy: &ConflictPolicy,
     now: i64,
-) -> (Replica, Settled) {
+) -> (Replica, PolicyResult) {
     let mut merged = sync::merge(own.clone(), from.clone()).unwrap();
     let settled = settle_by_policy(&mut merged, policy, stamp(at, now)).unwrap();
     (merged, settled)
@@ -51,10 +51,10 @@ fn what_is_to_be_kept_is_kept_as_it_is() {
     let merged = sync::merge(a, b).unwrap();
     let mut item = merged.clone();
     let settled = settle_by_policy(&mut item, &ConflictPolicy::Keep, stamp(2, 9));
-    assert_eq!((settled, &item), (Ok(Settled::Not), &merged));
+    assert_eq!((settled, &item), (Ok(PolicyResult::Not), &merged));
     let mut calm = first();
     let settled = settle_by_policy(&mut calm, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!((settled, calm), (Ok(Settled::Not), first()));
+    assert_eq!((settled, calm), (Ok(PolicyResult::Not), first()));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn one_who_made_none_of_them_keeps_the_winner_with_an_update() {
     let merged = sync::merge(a.clone(), b.clone()).unwrap();
     let mut item = merged.clone();
     let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!(settled, Ok(Settled::KeptWinner));
+    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
     assert_eq!(versions(&item), ("b".to_owned(), 0));
     assert_eq!(item.winner.updates.value(), 3);
     for version in [a, b] {
@@ -75,12 +75,12 @@ fn one_who_made_none_of_them_keeps_the_winner_with_an_update() {
 fn of_two_whose_versions_meet_the_winner_answers() {
     let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
     let (at_a, settled) = exchange(0, &a, &b, &ConflictPolicy::Winner, 9);
-    assert_eq!(settled, Settled::Dropped);
+    assert_eq!(settled, PolicyResult::Dropped);
     assert_eq!(at_a, b);
     let (at_b, settled) = exchange(1, &b, &a, &ConflictPolicy::Winner, 9);
-    assert_eq!(settled, Settled::KeptWinner);
+    assert_eq!(settled, PolicyResult::KeptWinner);
     let (at_a, settled) = exchange(0, &at_a, &at_b, &ConflictPolicy::Winner, 10);
-    assert_eq!((settled, &at_a), (Settled::Not, &at_b));
+    assert_eq!((settled, &at_a), (PolicyResult::Not, &at_b));
 }
 
 #[test]
@@ -89,18 +89,18 @@ fn the_preferred_endpoint_wins_over_a_winner() {
     let policy = ConflictPolicy::Prefer(by(0));
     let merged = sync::merge(a, b).unwrap();
     let mut item = merged.clone();
-    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(Settled::KeptPreferred));
+    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
     assert_eq!(versions(&item), ("a".to_owned(), 0));
     // Where none is its own, the winner is kept.
     let mut item = merged.clone();
     let nobody = ConflictPolicy::Prefer(by(4));
-    assert_eq!(settle_by_policy(&mut item, &nobody, stamp(2, 9)), Ok(Settled::KeptWinner));
+    assert_eq!(settle_by_policy(&mut item, &nobody, stamp(2, 9)), Ok(PolicyResult::KeptWinner));
     assert_eq!(versions(&item), ("b".to_owned(), 0));
     // A deletion is preferred like anything else.
     let mut gone = first();
     sync::delete(&mut gone, stamp(0, 5)).unwrap();
     let mut item = sync::merge(gone, edited(&first(), 1, "b", 6)).unwrap();
-    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(Settled::KeptPreferred));
+    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
     assert!(item.winner.deleted);
 }
 
@@ -109,7 +109,7 @@ fn versions_that_say_the_same_are_no_conflict() {
     let (a, b) = (edited(&first(), 0, "same", 5), edited(&first(), 1, "same", 6));
     let mut item = sync::merge(a, b.clone()).unwrap();
     let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!((settled, item), (Ok(Settled::Dropped), b));
+    assert_eq!((settled, item), (Ok(PolicyResult::Dropped), b));
 }
 
 /// Two endpoints that each prefer the other, and always see what the other was a step before: the
@@ -125,7 +125,10 @@ fn answers_to_answers_end() {
         sent = last.clone();
         for at in 0..2 {
             let (item, settled) = exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
-            made += usize::from(matches!(settled, Settled::KeptWinner | Settled::KeptPreferred));
+            made += usize::from(matches!(
+                settled,
+                PolicyResult::KeptWinner | PolicyResult::KeptPreferred
+            ));
             last[at] = item;
         }
     }
@@ -210,7 +213,7 @@ proptest! {
             for (at, from, late) in &orders {
                 let seen = if *late == 1 { sent[*from].clone() } else { last[*from].clone() };
                 let (item, settled) = exchange(*at, &last[*at], &seen, &policies[*at], now);
-                made += u32::from(matches!(settled, Settled::KeptWinner | Settled::KeptPreferred));
+                made += u32::from(matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred));
                 last[*at] = item;
             }
             for at in 0..NAMES.len() {
@@ -246,7 +249,7 @@ proptest! {
         let settled = settle_by_policy(&mut item, &policy, stamp(4, 9)).unwrap();
         prop_assert!(item.conflicts.is_empty());
         prop_assert!(item.winner.updates >= before.winner.updates);
-        let makes = matches!(settled, Settled::KeptWinner | Settled::KeptPreferred);
+        let makes = matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred);
         prop_assert_eq!(item.winner.updates > before.winner.updates, makes);
         if makes {
             for version in std::iter::once(&before.winner).chain(&before.conflicts) {
@@ -274,7 +277,7 @@ fn turns_are_told_from_the_history() {
     item.winner.history = History::from_newest_first(updates).unwrap();
     let mut tired = item.clone();
     let settled = settle_by_policy(&mut tired, &ConflictPolicy::Winner, stamp(0, 9));
-    assert_eq!(settled, Ok(Settled::Dropped));
+    assert_eq!(settled, Ok(PolicyResult::Dropped));
     let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!(settled, Ok(Settled::KeptWinner));
+    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
 }

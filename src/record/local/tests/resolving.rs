@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn resolve(id: &SyncId, keep: Keep) -> Act {
+fn resolve(id: &SyncId, keep: Resolution) -> Act {
     Act::Resolve { id: id.clone(), keep, conflicts: None, expected: None }
 }
 
@@ -29,14 +29,14 @@ async fn the_winner_is_kept_and_nobody_is_asked_twice() {
     let before = bench.shared(&id).await;
     assert_eq!(titles(&before).1.len(), 2, "{:?}", titles(&before));
     assert_eq!(bench.known(&id).await.conflicts, 2);
-    let done = bench.act(resolve(&id, Keep::Winner)).await.unwrap();
+    let done = bench.act(resolve(&id, Resolution::Winner)).await.unwrap();
     assert_eq!((done.conflicts, done.updates), (0, before.winner.updates.next().unwrap()));
     let after = bench.shared(&id).await;
     assert_eq!(titles(&after), (titles(&before).0, Vec::new()));
     assert_eq!(bench.known(&id).await.conflicts, 0);
     assert!(bench.snapshot().await.unwrap().conflicts.is_empty());
     is_settled(&bench, &id, &before).await;
-    assert_eq!(bench.act(resolve(&id, Keep::Winner)).await, Err(ActError::NoConflict));
+    assert_eq!(bench.act(resolve(&id, Resolution::Winner)).await, Err(ActError::NoConflict));
     let events = bench.store.events(&bench.feed, 1).await.unwrap();
     assert_eq!(events[0].reason, "a conflict with 2 versions was resolved: the winner was kept");
 }
@@ -48,7 +48,7 @@ async fn a_loser_is_taken_or_a_new_text_written() {
         let id = bench.contested().await;
         let before = bench.shared(&id).await;
         let wanted = before.conflicts[number].data.0.clone();
-        bench.act(resolve(&id, Keep::Conflict(number))).await.unwrap();
+        bench.act(resolve(&id, Resolution::Conflict(number))).await.unwrap();
         // It says when it came to say so, and else what it said.
         let taken = bench.item(&id).await.shared.winner.data;
         let updated = bench.known(&id).await.updated;
@@ -61,7 +61,7 @@ async fn a_loser_is_taken_or_a_new_text_written() {
     let bench = Bench::new().await;
     let id = bench.contested().await;
     let before = bench.shared(&id).await;
-    bench.act(resolve(&id, Keep::New(written("agreed")))).await.unwrap();
+    bench.act(resolve(&id, Resolution::New(written("agreed")))).await.unwrap();
     assert_eq!(bench.titles().await, ["agreed"]);
     assert_eq!(bench.known(&id).await.title, "agreed");
     is_settled(&bench, &id, &before).await;
@@ -74,7 +74,7 @@ async fn a_part_is_resolved_and_the_others_stay() {
     let before = bench.shared(&id).await;
     let part = Act::Resolve {
         id: id.clone(),
-        keep: Keep::Winner,
+        keep: Resolution::Winner,
         conflicts: Some(vec![0]),
         expected: None,
     };
@@ -94,7 +94,7 @@ async fn a_page_that_is_old_resolves_nothing() {
     let seen = tag(&bench.shared(&id).await);
     let act = |tag: &str| Act::Resolve {
         id: id.clone(),
-        keep: Keep::Winner,
+        keep: Resolution::Winner,
         conflicts: None,
         expected: Some(tag.to_owned()),
     };
@@ -107,7 +107,7 @@ async fn a_page_that_is_old_resolves_nothing() {
     assert!(matches!(refused, Err(ActError::Stale { .. })), "{refused:?}");
     let seen = tag(&bench.shared(&id).await);
     bench.act(act(&seen)).await.unwrap();
-    let wrong = bench.act(resolve(&bench.contested().await, Keep::Conflict(9))).await;
+    let wrong = bench.act(resolve(&bench.contested().await, Resolution::Conflict(9))).await;
     assert!(matches!(wrong, Err(ActError::Sync(SyncError::NoSuchConflict { .. }))));
 }
 
@@ -123,7 +123,7 @@ async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
     bench.merge(fork).await;
     let before = bench.shared(&id).await;
     assert!(!before.winner.deleted && before.conflicts[0].deleted);
-    let done = bench.act(resolve(&id, Keep::Conflict(0))).await.unwrap();
+    let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
     assert!(done.deleted);
     assert!(bench.titles().await.is_empty());
     assert_eq!(bench.item(&id).await.shared.winner.data.card.title, "ours", "the last bytes stay");
@@ -137,7 +137,7 @@ async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
     bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
     bench.merge(fork).await;
     assert!(bench.titles().await.is_empty());
-    let done = bench.act(resolve(&id, Keep::Conflict(0))).await.unwrap();
+    let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
     assert!(!done.deleted);
     assert_eq!(bench.titles().await, ["of one"]);
     let events = bench.store.events(&bench.feed, 1).await.unwrap();
@@ -175,7 +175,8 @@ async fn conflicts_of_every_feed_can_be_resolved() {
     let mut snapshot = bench.snapshot().await.unwrap();
     snapshot.known[0].origin = Origin::Upstream;
     let (verdict, _) =
-        super::super::act(&bench.round(Some(&snapshot)), &resolve(&id, Keep::Winner)).unwrap();
+        super::super::act(&bench.round(Some(&snapshot)), &resolve(&id, Resolution::Winner))
+            .unwrap();
     bench.store.commit(&bench.claim, verdict.change.unwrap()).await.unwrap();
     is_settled(&bench, &id, &before).await;
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const ATOM: &str = "http://www.w3.org/2005/Atom";
 
-fn kept(entry: &Written) -> Markup {
+fn kept(entry: &CheckedEntry) -> Markup {
     entry.read(Time::from_unix(NOW), crate::parse::own).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn an_entry_is_kept_as_it_is_written() {
          <a:id>tag:x,2026:1</a:id><a:title type='html'>A &lt;i&gt;b&lt;/i&gt;</a:title>\
          <a:updated>2026-01-02T03:04:05Z</a:updated><m:mood>fine</m:mood></a:entry>\n"
     );
-    let markup = kept(&Written::atom(&body).unwrap());
+    let markup = kept(&CheckedEntry::atom(&body).unwrap());
     assert_eq!(markup.card.title, "A b");
     assert_eq!(markup.card.updated, Some(Time::parse_rfc3339("2026-01-02T03:04:05Z").unwrap()));
     assert!(markup.xml.starts_with("<a:entry xmlns:a=") && markup.xml.contains("<m:mood>"));
@@ -34,7 +34,7 @@ fn what_bears_no_date_is_dated_in_its_own_terms() {
             "<a:updated>2026-",
         ),
     ] {
-        let markup = kept(&Written::atom(&body).unwrap());
+        let markup = kept(&CheckedEntry::atom(&body).unwrap());
         assert!(markup.xml.contains(dated), "{}", markup.xml);
         assert_eq!(markup.card.updated, Some(Time::from_unix(NOW)));
     }
@@ -42,7 +42,7 @@ fn what_bears_no_date_is_dated_in_its_own_terms() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    let said = |body: &str| Written::atom(body).unwrap_err();
+    let said = |body: &str| CheckedEntry::atom(body).unwrap_err();
     for (body, line, words) in [
         ("", Some(1), "root must be an Atom entry"),
         ("hello", Some(1), "root must be an Atom entry"),
@@ -147,7 +147,7 @@ fn what_rfc_4287_forbids_is_refused_at_its_line() {
             "leave sx:sync out: it is made here",
         ),
     ] {
-        match (Written::atom(&holding(&inner)), line) {
+        match (CheckedEntry::atom(&holding(&inner)), line) {
             (Ok(entry), 0) => assert!(kept(&entry).xml.matches("<updated>").count() == 1),
             (Ok(_), _) => panic!("{inner} is taken"),
             (Err(error), _) => {
@@ -171,7 +171,7 @@ fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
         ("<m:mood>fine</m:mood>", "declare it with xmlns"),
         ("<summary>A</summary></p>", ""),
     ] {
-        let error = Written::atom(&holding(inner)).unwrap_err();
+        let error = CheckedEntry::atom(&holding(inner)).unwrap_err();
         assert!(error.message.contains(words), "{inner}: {error}");
         let said = error.to_string();
         assert!(said.matches("line ").count() <= 1, "{said}");
@@ -184,7 +184,7 @@ fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
 
 #[test]
 fn fields_become_an_entry_whatever_stands_in_them() {
-    let fields = Fields {
+    let fields = EntryFields {
         title: "A <b> & \"c\" ]]>".to_owned(),
         content_html: Some("<p>One &amp; two</p><script>x</script>".to_owned()),
         link: Some("https://example.org/?a=1&b=\"2\"".to_owned()),
@@ -193,9 +193,9 @@ fn fields_become_an_entry_whatever_stands_in_them() {
         categories: vec!["a\" scheme=\"b".to_owned()],
         published: Some(Time::from_unix(0)),
         updated: Some(Time::from_unix(60)),
-        ..Fields::default()
+        ..EntryFields::default()
     };
-    let markup = kept(&Written::fields(&fields).unwrap());
+    let markup = kept(&CheckedEntry::fields(&fields).unwrap());
     assert_eq!(markup.card.title, fields.title);
     assert_eq!(markup.card.author, fields.author);
     assert_eq!(markup.card.published, fields.published);
@@ -204,30 +204,41 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     let find = |path: &str| said.iter().find(|f| f.path == path).map(|f| f.value.to_string());
     assert_eq!(find("content").as_deref(), fields.content_html.as_deref());
     assert_eq!(find("category@term").as_deref(), Some("a\" scheme=\"b"));
-    let wrong = |fields: Fields| Written::fields(&fields).unwrap_err().message;
+    let wrong = |fields: EntryFields| CheckedEntry::fields(&fields).unwrap_err().message;
     let title = || "A".to_owned();
     let both = Some("x".to_owned());
-    assert!(wrong(Fields::default()).contains("no title"));
+    assert!(wrong(EntryFields::default()).contains("no title"));
     assert!(
-        wrong(Fields { title: title(), link: Some("javascript:x".into()), ..Fields::default() })
-            .contains("no http")
+        wrong(EntryFields {
+            title: title(),
+            link: Some("javascript:x".into()),
+            ..EntryFields::default()
+        })
+        .contains("no http")
     );
     assert!(
-        wrong(Fields { title: title(), id: Some("seven".into()), ..Fields::default() })
+        wrong(EntryFields { title: title(), id: Some("seven".into()), ..EntryFields::default() })
             .contains("no absolute")
     );
-    let two =
-        Fields { title: title(), content: both.clone(), content_html: both, ..Fields::default() };
+    let two = EntryFields {
+        title: title(),
+        content: both.clone(),
+        content_html: both,
+        ..EntryFields::default()
+    };
     assert!(wrong(two).contains("not both"));
-    let control = Fields { title: "A\u{0}b".to_owned(), ..Fields::default() };
-    assert!(Written::fields(&control).is_err(), "what XML cannot hold is not dropped in silence");
+    let control = EntryFields { title: "A\u{0}b".to_owned(), ..EntryFields::default() };
+    assert!(
+        CheckedEntry::fields(&control).is_err(),
+        "what XML cannot hold is not dropped in silence"
+    );
 }
 
 proptest! {
     /// Whatever is sent: what is taken can be read, is one entry, and says what was sent.
     #[test]
     fn no_body_is_too_strange(body in "(<|>|entry|/|title|id|=|'|\\PC| |\n|&|;){0,60}") {
-        if let Ok(entry) = Written::atom(&body) {
+        if let Ok(entry) = CheckedEntry::atom(&body) {
             prop_assert!(!kept(&entry).card.title.trim().is_empty());
         }
     }
@@ -235,8 +246,8 @@ proptest! {
     #[test]
     fn no_text_leaves_its_field(title in "\\PC{1,40}", text in "\\PC{0,60}") {
         let fields =
-            Fields { title: title.clone(), content: Some(text.clone()), ..Fields::default() };
-        if let Ok(entry) = Written::fields(&fields) {
+            EntryFields { title: title.clone(), content: Some(text.clone()), ..EntryFields::default() };
+        if let Ok(entry) = CheckedEntry::fields(&fields) {
             let said = crate::parse::again(&kept(&entry)).unwrap();
             let names: Vec<&str> = said.iter().map(|field| field.path.as_ref()).collect();
             prop_assert!(names.iter().all(|n| ["title", "content", "content@type", "updated"].contains(n)), "{:?}", names);

@@ -20,7 +20,7 @@ const ECHO: usize = 60;
 
 /// What is wrong, and where.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct EntryFault {
     /// The offset into the text.
     pub(super) at: usize,
     /// What the author must do.
@@ -36,14 +36,17 @@ pub(super) struct Facts {
 
 /// Checks the one entry in the element around it, whose content is `inner`. `Err(None)`: its XML
 /// cannot be walked, which whoever reads it as a document can say better.
-pub(super) fn entry(around: &str, inner: std::ops::Range<usize>) -> Result<Facts, Option<Fault>> {
+pub(super) fn entry(
+    around: &str,
+    inner: std::ops::Range<usize>,
+) -> Result<Facts, Option<EntryFault>> {
     let body = around.get(inner.clone()).unwrap_or_default();
     if !body.trim_start().starts_with('<') {
         let found = if body.trim().is_empty() { "the body is empty" } else { "the body is no XML" };
-        return Err(Some(Fault { at: inner.start, message: rooted(found) }));
+        return Err(Some(EntryFault { at: inner.start, message: rooted(found) }));
     }
     let mut reader = NsReader::from_str(around);
-    let mut walk = Walk::default();
+    let mut walk = EntryCheck::default();
     loop {
         let at = usize::try_from(reader.buffer_position()).map_err(|_| None)?;
         let Ok((resolved, event)) = reader.read_resolved_event() else { return Err(None) };
@@ -64,7 +67,7 @@ pub(super) fn entry(around: &str, inner: std::ops::Range<usize>) -> Result<Facts
                 let message = || rooted("the body holds no element");
                 return match walk.seen {
                     true => Ok(walk.facts),
-                    false => Err(Some(Fault { at: inner.start, message: message() })),
+                    false => Err(Some(EntryFault { at: inner.start, message: message() })),
                 };
             }
             Event::End(_) => walk.close()?,
@@ -137,7 +140,7 @@ impl Space {
 
 /// What a text is, by its `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     /// Text or HTML: no elements in it.
     Plain,
     /// One `div`.
@@ -150,10 +153,10 @@ enum Kind {
 
 /// An element of the entry.
 #[derive(Debug)]
-struct Child {
+struct EntryChild {
     name: String,
     at: usize,
-    kind: Option<Kind>,
+    kind: Option<TextKind>,
     /// The beginning of its own text.
     text: String,
     /// Its elements: all, those that are XHTML's `div`, and the names of a person.
@@ -167,25 +170,25 @@ struct Child {
 
 /// The walk.
 #[derive(Debug, Default)]
-struct Walk {
+struct EntryCheck {
     /// How many elements are open, the one around the entry included.
     depth: usize,
     seen: bool,
     facts: Facts,
     once: Vec<&'static str>,
-    child: Option<Child>,
+    child: Option<EntryChild>,
 }
 
-impl Walk {
+impl EntryCheck {
     fn open(
         &mut self,
         tag: &BytesStart<'_>,
         space: &Space,
         at: usize,
-    ) -> Result<(), Option<Fault>> {
+    ) -> Result<(), Option<EntryFault>> {
         let local = tag.local_name();
         let local = local.as_ref();
-        let fault = |message: String| Some(Fault { at, message });
+        let fault = |message: String| Some(EntryFault { at, message });
         match self.depth {
             1 if self.seen => Err(None),
             1 if *space != Space::Atom || local != "entry" => {
@@ -216,8 +219,13 @@ impl Walk {
     }
 
     /// A child of Atom's opens.
-    fn child(&mut self, tag: &BytesStart<'_>, name: &str, at: usize) -> Result<(), Option<Fault>> {
-        let fault = |message: String| Err(Some(Fault { at, message }));
+    fn child(
+        &mut self,
+        tag: &BytesStart<'_>,
+        name: &str,
+        at: usize,
+    ) -> Result<(), Option<EntryFault>> {
+        let fault = |message: String| Err(Some(EntryFault { at, message }));
         if let Some(once) = ONCE.iter().find(|once| **once == name) {
             if self.once.contains(once) {
                 return fault(format!("an entry has one <{name}>; leave this second one out"));
@@ -252,12 +260,12 @@ impl Walk {
                         return fault(unled("the src of <content>", src));
                     }
                     _ => typed(name, said("type"), source.is_some())
-                        .map_err(|message| Some(Fault { at, message }))?,
+                        .map_err(|message| Some(EntryFault { at, message }))?,
                 });
             }
             _ => {}
         }
-        self.child = Some(Child {
+        self.child = Some(EntryChild {
             name: name.to_owned(),
             at,
             kind,
@@ -271,7 +279,7 @@ impl Walk {
         Ok(())
     }
 
-    fn text(&mut self, text: &str, at: usize) -> Result<(), Option<Fault>> {
+    fn text(&mut self, text: &str, at: usize) -> Result<(), Option<EntryFault>> {
         if text.trim().is_empty() && self.depth < 3 {
             return Ok(());
         }
@@ -281,7 +289,7 @@ impl Walk {
                 let message = "text stands between the elements of the entry; put it into \
                                <content>, or take it out";
                 let at = at + (text.len() - text.trim_start().len());
-                return Err(Some(Fault { at, message: message.to_owned() }));
+                return Err(Some(EntryFault { at, message: message.to_owned() }));
             }
             _ => {}
         }
@@ -297,20 +305,20 @@ impl Walk {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Option<Fault>> {
+    fn close(&mut self) -> Result<(), Option<EntryFault>> {
         self.depth = self.depth.saturating_sub(1);
         if self.depth != 2 {
             return Ok(());
         }
         let Some(child) = self.child.take() else { return Ok(()) };
         match child.wrong() {
-            Some(message) => Err(Some(Fault { at: child.at, message })),
+            Some(message) => Err(Some(EntryFault { at: child.at, message })),
             None => Ok(()),
         }
     }
 }
 
-impl Child {
+impl EntryChild {
     /// What is wrong with it as a whole.
     fn wrong(&self) -> Option<String> {
         let name = &self.name;
@@ -326,17 +334,19 @@ impl Child {
             ("author" | "contributor", _) if self.names != 1 || !self.is_named => {
                 Some(format!("<{name}> has one <name>, with a text; write it"))
             }
-            (_, Some(Kind::Plain)) if self.elements > 0 => Some(format!(
+            (_, Some(TextKind::Plain)) if self.elements > 0 => Some(format!(
                 "elements stand in <{name}>, which is no xhtml; write their < as &lt; and \
                  type=\"html\", or type=\"xhtml\" and a <div> around them"
             )),
-            (_, Some(Kind::Xhtml)) if self.elements != 1 || self.divs != 1 || !text.is_empty() => {
+            (_, Some(TextKind::Xhtml))
+                if self.elements != 1 || self.divs != 1 || !text.is_empty() =>
+            {
                 Some(format!(
                     "<{name}> of the type xhtml holds one <div \
                      xmlns=\"http://www.w3.org/1999/xhtml\"> and nothing else; put all of it in one"
                 ))
             }
-            (_, Some(Kind::Elsewhere)) if self.elements > 0 || !text.is_empty() => {
+            (_, Some(TextKind::Elsewhere)) if self.elements > 0 || !text.is_empty() => {
                 Some("<content> with src is empty; leave out its text, or src".to_owned())
             }
             _ => None,
@@ -355,20 +365,20 @@ fn unled(what: &str, address: &str) -> String {
 }
 
 /// What the type of a text makes of it (RFC 4287 sections 3.1.1 and 4.1.3.1).
-fn typed(name: &str, said: Option<&str>, is_elsewhere: bool) -> Result<Kind, String> {
+fn typed(name: &str, said: Option<&str>, is_elsewhere: bool) -> Result<TextKind, String> {
     let wrong = |said: &str| {
         let said: String = said.chars().take(ECHO).collect();
         let media = if name == "content" { ", or a media type such as image/png" } else { "" };
         format!("the type of <{name}> is {said:?}; it must be text, html or xhtml{media}")
     };
     match said {
-        None if is_elsewhere => Ok(Kind::Elsewhere),
-        None | Some("text" | "html") if !is_elsewhere => Ok(Kind::Plain),
-        Some("xhtml") if !is_elsewhere => Ok(Kind::Xhtml),
+        None if is_elsewhere => Ok(TextKind::Elsewhere),
+        None | Some("text" | "html") if !is_elsewhere => Ok(TextKind::Plain),
+        Some("xhtml") if !is_elsewhere => Ok(TextKind::Xhtml),
         Some(media) if name == "content" && is_media(media) => Ok(match is_elsewhere {
-            true => Kind::Elsewhere,
-            false if is_xml(media) => Kind::Xml,
-            false => Kind::Plain,
+            true => TextKind::Elsewhere,
+            false if is_xml(media) => TextKind::Xml,
+            false => TextKind::Plain,
         }),
         Some(_) if is_elsewhere => {
             Err("<content> with src has a media type such as image/png; write that".to_owned())

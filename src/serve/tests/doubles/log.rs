@@ -2,14 +2,14 @@
 
 use super::{at, name, tick};
 use crate::model::Revision;
-use crate::store::{Announced, Epoch, Sealed};
+use crate::store::{ClosedEpoch, Epoch, LoggedChange};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 #[derive(Default)]
 pub(in crate::serve::tests) struct TestLog {
-    epochs: Mutex<Vec<Sealed>>,
+    epochs: Mutex<Vec<ClosedEpoch>>,
     sealed: watch::Sender<Epoch>,
     /// How often it was read.
     pub(in crate::serve::tests) reads: AtomicUsize,
@@ -20,14 +20,14 @@ impl TestLog {
     pub(in crate::serve::tests) fn close(&self, seconds: i64, feeds: &[&str]) -> u64 {
         let mut epochs = self.epochs.lock().unwrap();
         let epoch = Epoch(self.sealed.borrow().0 + 1);
-        let changed = |feed: &&str| Announced {
+        let changed = |feed: &&str| LoggedChange {
             feed: name(feed),
             tick: tick(seconds),
             revision: Revision(epoch.0),
             versions: 1,
         };
         let changes = feeds.iter().map(changed).collect();
-        epochs.push(Sealed { epoch, at: at(seconds), changes });
+        epochs.push(ClosedEpoch { epoch, at: at(seconds), changes });
         drop(epochs);
         self.sealed.send_replace(epoch);
         epoch.0
@@ -38,7 +38,7 @@ impl TestLog {
         self.epochs.lock().unwrap().drain(..count);
     }
 
-    pub(super) fn tail(&self, after: Epoch, limit: usize) -> Vec<Sealed> {
+    pub(super) fn tail(&self, after: Epoch, limit: usize) -> Vec<ClosedEpoch> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let epochs = self.epochs.lock().unwrap();
         epochs.iter().filter(|sealed| sealed.epoch > after).take(limit).cloned().collect()

@@ -76,7 +76,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
         }),
         same: 2,
-        pending: vec![Pending {
+        pending: vec![PendingAbsence {
             id: id("a"),
             native_id: "urn:<s>a</s>".to_owned(),
             title: "<u>A</u>".to_owned(),
@@ -90,14 +90,14 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             probe: Some(Probe {
                 asked: 2,
                 last: at(-30),
-                heard: Some(Heard { gone: true, status: 404, first: at(-60), last: at(-60) }),
+                heard: Some(ProbeAnswer { gone: true, status: 404, first: at(-60), last: at(-60) }),
                 silence: Some("it answered <var>503</var>".to_owned()),
             }),
             answered: Some("its own address answered <samp>404</samp>".to_owned()),
         }],
         pending_absences: 1,
         backfill: Some(Backfill {
-            trail: Some(Trail::Pages),
+            trail: Some(ArchiveLayout::Pages),
             next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
             documents: 2,
             items: 17,
@@ -133,8 +133,8 @@ impl Operator for TestOperator {
             Ok(())
         }
     }
-    fn totals(&self) -> Totals {
-        Totals { failed: 11, commits: 12, ..Totals::default() }
+    fn totals(&self) -> OperatorTotals {
+        OperatorTotals { failed: 11, commits: 12, ..OperatorTotals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let now = self.listing.fetch_add(1, Ordering::SeqCst) + 1;

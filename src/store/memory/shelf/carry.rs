@@ -1,21 +1,21 @@
 //! A feed in memory, handed over and taken in.
 
-use super::{Kept, Shelf};
+use super::{FeedTable, StoredItem};
 use crate::model::{FeedName, FeedState};
-use crate::store::portable::{CarriedItem, Piece};
+use crate::store::portable::{CarriedItem, ExportRecord};
 use std::collections::{BTreeMap, VecDeque};
 
-impl Shelf {
+impl FeedTable {
     /// Adds all pieces of the feed, its state last.
-    pub(in crate::store::memory) fn pieces(&self, feed: &FeedName, to: &mut Vec<Piece>) {
+    pub(in crate::store::memory) fn pieces(&self, feed: &FeedName, to: &mut Vec<ExportRecord>) {
         for (since, skeleton) in &self.skeletons {
-            to.push(Piece::Skeleton(feed.clone(), *since, Box::new(skeleton.clone())));
+            to.push(ExportRecord::Skeleton(feed.clone(), *since, Box::new(skeleton.clone())));
         }
         for (since, order) in &self.orders {
-            to.push(Piece::Order(feed.clone(), *since, order.clone()));
+            to.push(ExportRecord::Order(feed.clone(), *since, order.clone()));
         }
         if !self.kept.is_empty() {
-            to.push(Piece::Held(feed.clone(), self.kept.clone()));
+            to.push(ExportRecord::Held(feed.clone(), self.kept.clone()));
         }
         for kept in self.items.values() {
             let item = CarriedItem {
@@ -24,16 +24,16 @@ impl Shelf {
                 conflicts: kept.conflicts.clone(),
                 versions: kept.versions.iter().cloned().collect(),
             };
-            to.push(Piece::Item(feed.clone(), Box::new(item)));
+            to.push(ExportRecord::Item(feed.clone(), Box::new(item)));
         }
         for event in self.events.iter().rev() {
-            to.push(Piece::Event(feed.clone(), Box::new(event.clone())));
+            to.push(ExportRecord::Event(feed.clone(), Box::new(event.clone())));
         }
         for (note, archive) in self.archives.values() {
             let archive = archive.clone().map(Box::new);
-            to.push(Piece::Archive(feed.clone(), Box::new(note.clone()), archive));
+            to.push(ExportRecord::Archive(feed.clone(), Box::new(note.clone()), archive));
         }
-        to.push(Piece::State(feed.clone(), Box::new(self.state.clone())));
+        to.push(ExportRecord::State(feed.clone(), Box::new(self.state.clone())));
     }
 
     /// A feed of whose pieces the last came.
@@ -58,7 +58,7 @@ impl Shelf {
 /// A feed whose state has not come yet.
 #[derive(Debug, Default)]
 pub(in crate::store::memory) struct Unfinished {
-    items: BTreeMap<super::SyncId, Kept>,
+    items: BTreeMap<super::SyncId, StoredItem>,
     kept: Vec<super::KeptEntry>,
     orders: VecDeque<(super::Time, Vec<super::SyncId>)>,
     skeletons: VecDeque<(super::Time, super::Skeleton)>,
@@ -68,18 +68,21 @@ pub(in crate::store::memory) struct Unfinished {
 
 impl Unfinished {
     /// Takes a piece of the feed; what is none changes nothing.
-    pub(in crate::store::memory) fn take(&mut self, piece: Piece) {
+    pub(in crate::store::memory) fn take(&mut self, piece: ExportRecord) {
         match piece {
-            Piece::Skeleton(_, since, skeleton) => self.skeletons.push_back((since, *skeleton)),
-            Piece::Order(_, since, order) => self.orders.push_back((since, order)),
-            Piece::Held(_, kept) => self.kept = kept,
-            Piece::Item(_, item) => {
+            ExportRecord::Skeleton(_, since, skeleton) => {
+                self.skeletons.push_back((since, *skeleton))
+            }
+            ExportRecord::Order(_, since, order) => self.orders.push_back((since, order)),
+            ExportRecord::Held(_, kept) => self.kept = kept,
+            ExportRecord::Item(_, item) => {
                 let CarriedItem { known, newest, conflicts, versions } = *item;
                 let id = known.id.clone();
-                self.items.insert(id, Kept { known, newest, conflicts, versions: versions.into() });
+                self.items
+                    .insert(id, StoredItem { known, newest, conflicts, versions: versions.into() });
             }
-            Piece::Event(_, event) => self.events.push_front(*event),
-            Piece::Archive(_, note, archive) => {
+            ExportRecord::Event(_, event) => self.events.push_front(*event),
+            ExportRecord::Archive(_, note, archive) => {
                 self.archives.insert(note.number, (*note, archive.map(|archive| *archive)));
             }
             _ => {}

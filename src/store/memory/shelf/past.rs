@@ -1,14 +1,14 @@
 //! What a feed in memory said at some time, and how much of that is kept.
 
-use super::Shelf;
+use super::FeedTable;
 use crate::model::{Count, FeedState, Markup, SyncId, Tick, Time};
 use crate::store::assemble::{assemble_past, is_told};
-use crate::store::retention::{Line, Thing, surplus};
+use crate::store::retention::{Succession, Thing, surplus};
 use crate::store::{Holdings, Past, PastSelect, Pruned, Retention, VersionNote, View};
 use std::collections::{HashSet, VecDeque};
 
 /// Something that can go.
-enum Gone {
+enum Removable {
     Version(SyncId),
     Order,
     Skeleton,
@@ -19,7 +19,7 @@ fn in_force<T>(things: &VecDeque<(Time, T)>, at: Time) -> Option<&(Time, T)> {
     things.iter().rev().find(|(from, _)| *from <= at)
 }
 
-impl Shelf {
+impl FeedTable {
     /// What a view showed at `at`.
     pub(in crate::store::memory) fn past(&self, select: PastSelect, at: Time) -> Past {
         let oldest = self.orders.front().map(|(from, _)| *from);
@@ -98,39 +98,39 @@ impl Shelf {
     }
 
     /// Orders and skeletons that are not in force any more.
-    fn lines_of_documents(&self) -> [Line<Gone>; 2] {
+    fn lines_of_documents(&self) -> [Succession<Removable>; 2] {
         let orders = self.orders.iter().map(|(from, order)| {
             let bytes = order.iter().map(|id| id.as_str().len()).sum();
             (*from, bytes)
         });
         let skeletons = self.skeletons.iter().map(|(from, skeleton)| (*from, skeleton.text.len()));
-        [line(orders, || Gone::Order), line(skeletons, || Gone::Skeleton)]
+        [line(orders, || Removable::Order), line(skeletons, || Removable::Skeleton)]
     }
 
     /// Takes out what is not to be kept.
     pub(in crate::store::memory) fn prune(&mut self, retention: &Retention, now: Time) -> Pruned {
-        let mut lines: Vec<Line<Gone>> = Vec::from(self.lines_of_documents());
+        let mut lines: Vec<Succession<Removable>> = Vec::from(self.lines_of_documents());
         for (id, kept) in &self.items {
             let things = kept.versions.iter().rev().map(|version| Thing {
-                key: Gone::Version(id.clone()),
+                key: Removable::Version(id.clone()),
                 from: version.note.shown,
                 size: size(&version.note),
             });
-            lines.push(Line::of_versions(things.collect(), retention));
+            lines.push(Succession::of_versions(things.collect(), retention));
         }
         let (gone, more) = surplus(lines, retention, now);
         let mut pruned = Pruned { more, ..Pruned::default() };
         for gone in gone {
             match gone {
-                Gone::Version(id) => {
+                Removable::Version(id) => {
                     pruned.versions += 1;
                     self.items.get_mut(&id).and_then(|kept| kept.versions.pop_back());
                 }
-                Gone::Order => {
+                Removable::Order => {
                     pruned.documents += 1;
                     self.orders.pop_front();
                 }
-                Gone::Skeleton => {
+                Removable::Skeleton => {
                     pruned.documents += 1;
                     self.skeletons.pop_front();
                 }
@@ -147,9 +147,9 @@ fn size(note: &VersionNote) -> u64 {
 /// A line of documents without the one in force.
 fn line(
     documents: impl DoubleEndedIterator<Item = (Time, usize)> + ExactSizeIterator,
-    key: impl Fn() -> Gone,
-) -> Line<Gone> {
-    let mut things: Vec<Thing<Gone>> = documents
+    key: impl Fn() -> Removable,
+) -> Succession<Removable> {
+    let mut things: Vec<Thing<Removable>> = documents
         .map(|(from, bytes)| Thing {
             key: key(),
             from,
@@ -157,5 +157,5 @@ fn line(
         })
         .collect();
     let ended = things.pop().map(|present| present.from);
-    Line { things, ended, most: usize::MAX }
+    Succession { things, ended, most: usize::MAX }
 }

@@ -2,7 +2,7 @@
 
 use super::files::{URL, at};
 use super::*;
-use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 
 fn schedule() -> PollSchedule {
     let span = |seconds| Some(std::time::Duration::from_secs(seconds));
@@ -48,7 +48,7 @@ pub(super) fn poll() -> PollState {
 fn walk() -> Backfill {
     Backfill {
         standing: WalkStanding::Stopped,
-        trail: Some(Trail::Numbered),
+        trail: Some(ArchiveLayout::Numbered),
         next: Some("https://example.org/?paged=7".to_owned()),
         documents: 6,
         items: 50,
@@ -170,8 +170,8 @@ pub(super) fn subscription() -> SubscriptionRecord {
             gone: Some(at(90)),
             trouble: Some("the callback answered 500".to_owned()),
         }),
-        pending: Some(Pending {
-            wanted: Wanted::Subscribe { lease: 600, secret: None, told: tick(29) },
+        pending: Some(PendingRequest {
+            wanted: CallbackPurpose::Subscribe { lease: 600, secret: None, told: tick(29) },
             asked: at(40),
             attempts: 1,
             not_before: Some(at(70)),

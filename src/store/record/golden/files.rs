@@ -6,8 +6,8 @@
 use super::admin::feed as feed_record;
 use super::admin::{history_record, identity, poll, subscription};
 use super::*;
-use crate::store::floor::Floor;
-use crate::store::{Announced, VersionNote};
+use crate::store::floor::PurgeMark;
+use crate::store::{LoggedChange, VersionNote};
 use std::path::Path;
 
 pub(super) const URL: &str = "https://example.org/";
@@ -72,12 +72,12 @@ fn skeleton() -> Skeleton {
     }
 }
 
-fn known() -> Known {
+fn known() -> LedgerEntry {
     let by = EndpointId::new("JEO2000").unwrap();
     let attributes = vec![(Some("urn:x".to_owned()), "a".to_owned(), "1".to_owned())];
     let extra = Extra { attributes, elements: "<x xmlns=\"urn:x\"/>".to_owned() };
     let update = Update { sequence: Count::ONE, stamp: Stamp::By(by) };
-    Known {
+    LedgerEntry {
         id: id("gate.example.abc"),
         native: "urn:1#2".to_owned(),
         native_shown: "urn:1".to_owned(),
@@ -96,7 +96,7 @@ fn known() -> Known {
         origin: Origin::Feed(FeedName::new("news").unwrap()),
         first_seen: at(-31),
         came: at(18),
-        standing: Standing::Deleted { since: at(30) },
+        standing: ItemStatus::Deleted { since: at(30) },
         absence: Some(Absence {
             evidence: Evidence::Hole,
             since: at(20),
@@ -119,7 +119,7 @@ fn probe() -> Probe {
     Probe {
         asked: 3,
         last: at(29),
-        heard: Some(Heard { gone: true, status: 410, first: at(21), last: at(25) }),
+        heard: Some(ProbeAnswer { gone: true, status: 410, first: at(21), last: at(25) }),
         silence: Some("it answered 503".to_owned()),
     }
 }
@@ -146,8 +146,8 @@ fn noise() -> Noise {
             masked: Some(at(33)),
         }],
         held: true,
-        made: Some(Made { since: at(30), versions: 24 }),
-        waiting: Some(Waiting {
+        made: Some(DayVersions { since: at(30), versions: 24 }),
+        waiting: Some(WaitingChange {
             cause: WaitCause::Cap,
             since: at(31),
             due: at(90),
@@ -252,7 +252,7 @@ fn state() -> StateRecord {
             shape: 9,
             row: 1,
             last: Some(at(91)),
-            made: Some(Made { since: at(90), versions: 2 }),
+            made: Some(DayVersions { since: at(90), versions: 2 }),
         },
         lineage: Lineage::new([
             Stretch { mark: 7, after: 0 },
@@ -263,10 +263,10 @@ fn state() -> StateRecord {
 }
 
 fn floor() -> FloorRecord {
-    FloorRecord { floor: Floor::under(&state().state, 6, None), sweeping: true }
+    FloorRecord { floor: PurgeMark::under(&state().state, 6, None), sweeping: true }
 }
 
-fn kept() -> Vec<Kept> {
+fn kept() -> Vec<HeldEntry> {
     let entry = Entry {
         span: 0..0,
         markup: "<entry><id>urn:x</id></entry>".into(),
@@ -283,7 +283,7 @@ fn kept() -> Vec<Kept> {
         fields: vec![Field { path: "title".into(), value: "Über".into() }],
         sync: None,
     };
-    vec![Kept { entry, format: Format::Atom03, since: at(31), foreign: true }]
+    vec![HeldEntry { entry, format: Format::Atom03, since: at(31), foreign: true }]
 }
 
 fn event() -> Event {
@@ -313,8 +313,8 @@ fn note() -> VersionNote {
     }
 }
 
-fn log() -> (Time, Announced) {
-    let announced = Announced {
+fn log() -> (Time, LoggedChange) {
+    let announced = LoggedChange {
         feed: FeedName::new("news").unwrap(),
         tick: Tick::at(at(30)),
         revision: Revision(12),
@@ -361,8 +361,8 @@ specimens! {
     markup_packed_1: "markup-packed-1.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), Markup;
     skeleton_1: "skeleton-1.hex", skeleton(), Skeleton;
-    known_1: "known-1.hex", known(), Known;
-    kept_1: "kept-1.hex", kept(), Vec<Kept>;
+    known_1: "known-1.hex", known(), LedgerEntry;
+    kept_1: "kept-1.hex", kept(), Vec<HeldEntry>;
     conflicts_1: "conflicts-1.hex", conflicts(), Vec<Version<Markup>>;
     archive_1: "archive-1.hex", ArchiveRecord { note: archive_note(), blocks: 2 }, ArchiveRecord;
     archive_number_1: "archive-number-1.hex", ArchiveNumber(7), ArchiveNumber;
@@ -373,7 +373,7 @@ specimens! {
     poll_1: "poll-1.hex", poll(), PollState;
     feed_1: "feed-1.hex", feed_record(), FeedRecord;
     subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
-    log_1: "log-1.hex", log(), (Time, Announced);
+    log_1: "log-1.hex", log(), (Time, LoggedChange);
     order_1: "order-1.hex", vec![id("b"), id("a")], Vec<SyncId>;
     floor_1: "floor-1.hex", floor(), FloorRecord;
     head_1: "head-1.hex", head(), HeadRecord;
@@ -392,11 +392,11 @@ fn variants_keep_their_numbers() {
     }
     let since = at(0);
     numbers(&[
-        Standing::Current,
-        Standing::Retired { since },
-        Standing::Deleted { since },
-        Standing::Redacted { since },
-        Standing::Discarded { since },
+        ItemStatus::Current,
+        ItemStatus::Retired { since },
+        ItemStatus::Deleted { since },
+        ItemStatus::Redacted { since },
+        ItemStatus::Discarded { since },
     ]);
     let feed = Origin::Feed(FeedName::new("news").unwrap());
     numbers(&[Origin::Observed, Origin::Upstream, Origin::Local, feed]);
@@ -474,7 +474,7 @@ fn segment(xml: &str) -> SegmentRecord {
         shared: Shared { winner: version(3, false), conflicts: vec![version(2, true)] },
         published_id: "urn:0".to_owned(),
         tick: Tick::at(at(30)),
-        standing: Standing::Retired { since: at(31) },
+        standing: ItemStatus::Retired { since: at(31) },
         sse091: None,
         extras: None,
         touched: 0,

@@ -31,13 +31,9 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
     let unseen = (classes, any::<u32>(), time(), time())
         .prop_map(|(classes, count, since, last)| Unseen { classes, count, since, last });
     let cause = select(vec![WaitCause::Cap, WaitCause::Mask]);
-    let waiting = (cause, time(), time(), text()).prop_map(|(cause, since, due, fields)| Waiting {
-        cause,
-        since,
-        due,
-        fields,
-    });
-    let made = (time(), any::<u32>()).prop_map(|(since, versions)| Made { since, versions });
+    let waiting = (cause, time(), time(), text())
+        .prop_map(|(cause, since, due, fields)| WaitingChange { cause, since, due, fields });
+    let made = (time(), any::<u32>()).prop_map(|(since, versions)| DayVersions { since, versions });
     let left = vec(any::<(u64, u64)>(), 0..2);
     let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<[bool; 2]>());
     (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(

@@ -36,7 +36,8 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
 fn any_backfill() -> impl Strategy<Value = Backfill> {
     use WalkStanding::*;
     let standing = select(vec![Walking, Done, Stopped]);
-    let trail = of(select(vec![Trail::Archives, Trail::Pages, Trail::Numbered]));
+    let trail =
+        of(select(vec![ArchiveLayout::Archives, ArchiveLayout::Pages, ArchiveLayout::Numbered]));
     let counts =
         (any::<[u32; 4]>(), any::<[u64; 2]>(), vec(any::<u64>(), 0..9), vec(any::<u64>(), 0..9));
     (standing, trail, of(text()), counts, time(), of(time()), of(text())).prop_map(

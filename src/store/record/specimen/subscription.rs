@@ -1,7 +1,7 @@
 //! Random subscriptions of the hub.
 
 use super::*;
-use crate::websub::{Active, Manner, Pending, Secret, Subscription, Wanted};
+use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 use url::Url;
 
 fn secret() -> impl Strategy<Value = Option<Secret>> {
@@ -38,18 +38,15 @@ fn any_active() -> impl Strategy<Value = Active> {
     )
 }
 
-fn any_pending() -> impl Strategy<Value = Pending> {
+fn any_pending() -> impl Strategy<Value = PendingRequest> {
     let wanted = prop_oneof![
-        (any::<u64>(), secret(), tick()).prop_map(|(lease, secret, told)| Wanted::Subscribe {
-            lease,
-            secret,
-            told
-        }),
-        Just(Wanted::Unsubscribe),
-        text().prop_map(|reason| Wanted::Denial { reason }),
+        (any::<u64>(), secret(), tick())
+            .prop_map(|(lease, secret, told)| CallbackPurpose::Subscribe { lease, secret, told }),
+        Just(CallbackPurpose::Unsubscribe),
+        text().prop_map(|reason| CallbackPurpose::Denial { reason }),
     ];
     (wanted, time(), any::<u32>(), of(time()), of(text())).prop_map(
-        |(wanted, asked, attempts, not_before, trouble)| Pending {
+        |(wanted, asked, attempts, not_before, trouble)| PendingRequest {
             wanted,
             asked,
             attempts,

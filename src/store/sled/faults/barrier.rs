@@ -166,7 +166,7 @@ async fn wide(store: &SledStore, items: usize, text: &str) -> Change {
     let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
     for number in 0..items {
         let id = SyncId::new(&format!("a{number:05}")).unwrap();
-        wide.known.push(Known { id: id.clone(), ..known.clone() });
+        wide.known.push(LedgerEntry { id: id.clone(), ..known.clone() });
         wide.versions.push(NewVersion { id, ..version.clone() });
     }
     wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());

@@ -86,7 +86,7 @@ async fn a_closed_store_needs_no_rehearsal() {
         assert_eq!(taken.mark().unwrap().unwrap().digest, None, "open files prove nothing");
         drop(taken);
         store.close().await.unwrap();
-        let taken = crate::store::sled::folder::Folder::take(folder.path()).unwrap();
+        let taken = crate::store::sled::folder::StoreFolder::take(folder.path()).unwrap();
         let noted = taken.mark().unwrap().unwrap().digest;
         assert_eq!(noted, Some(crate::store::sled::rehearsal::digest(folder.path()).unwrap()));
     }

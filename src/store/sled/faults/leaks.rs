@@ -50,7 +50,7 @@ async fn bytes_of_dropped_versions_are_removed() {
     let version = small.versions.remove(0);
     small.tick = None;
     let ledger = store.snapshot(&news()).await.unwrap().unwrap().known;
-    small.known = vec![Known { touched: small.state.render, ..ledger[0].clone() }];
+    small.known = vec![LedgerEntry { touched: small.state.render, ..ledger[0].clone() }];
     small.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
     let mut big = version.markup.clone().unwrap();
     big.xml = large;
@@ -98,7 +98,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     store.commit(&claim, change).await.unwrap();
     let state = store.state(&news()).await.unwrap().unwrap();
     let trees = store.opened().unwrap().trees;
-    let floor = crate::store::floor::Floor::under(&state, 0, None);
+    let floor = crate::store::floor::PurgeMark::under(&state, 0, None);
     trees.apply(&purge::forget(&trees, &news(), Some(&floor)).unwrap()).unwrap();
     drop(trees);
     store.close().await.unwrap();

@@ -32,7 +32,7 @@ fn open(path: &Path) -> Trees {
 }
 
 /// Everything that stands in a store but the redo log.
-type Content = BTreeMap<Place, Vec<u8>>;
+type Content = BTreeMap<RecordKey, Vec<u8>>;
 
 fn content(trees: &Trees) -> Content {
     let classes = Class::ALL.iter().filter(|class| **class != Class::Redo);

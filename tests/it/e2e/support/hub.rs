@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::StatusCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::websub::{Intent, Request, Verification};
+use tidegate::websub::{HubRequest, Intent, Verification};
 use tokio::task::JoinHandle;
 use url::Url;
 
 #[derive(Default)]
 struct Script {
     status: u16,
-    asked: Vec<Request>,
+    asked: Vec<HubRequest>,
 }
 
 /// The hub. It ends with the value.
@@ -49,7 +49,7 @@ impl Hub {
     }
 
     /// Waits until it was asked for the `n`th time, and tells for what.
-    pub async fn asked(&self, n: usize) -> Request {
+    pub async fn asked(&self, n: usize) -> HubRequest {
         for _ in 0..1000 {
             if let Some(asked) = self.script.lock().unwrap().asked.get(n - 1) {
                 return asked.clone();
@@ -60,11 +60,11 @@ impl Hub {
     }
 
     /// Asks back whether a request was meant: the status, and what was answered.
-    pub async fn verifies(&self, net: &Net, request: &Request, lease: u64) -> (u16, String) {
+    pub async fn verifies(&self, net: &Net, request: &HubRequest, lease: u64) -> (u16, String) {
         let (intent, topic) = match request {
-            Request::Subscribe { topic, .. } => (Intent::Subscribe, topic),
-            Request::Unsubscribe { topic, .. } => (Intent::Unsubscribe, topic),
-            Request::Publish => panic!("nobody publishes here"),
+            HubRequest::Subscribe { topic, .. } => (Intent::Subscribe, topic),
+            HubRequest::Unsubscribe { topic, .. } => (Intent::Unsubscribe, topic),
+            HubRequest::Publish => panic!("nobody publishes here"),
         };
         let challenge = "a challenge & more".to_owned();
         let said =
@@ -80,10 +80,12 @@ impl Drop for Hub {
 }
 
 /// The callback of a request.
-pub fn callback(request: &Request) -> &Url {
+pub fn callback(request: &HubRequest) -> &Url {
     match request {
-        Request::Subscribe { callback, .. } | Request::Unsubscribe { callback, .. } => callback,
-        Request::Publish => panic!("nobody publishes here"),
+        HubRequest::Subscribe { callback, .. } | HubRequest::Unsubscribe { callback, .. } => {
+            callback
+        }
+        HubRequest::Publish => panic!("nobody publishes here"),
     }
 }
 
@@ -94,7 +96,7 @@ pub async fn calls(net: &Net, callback: &Url, said: &Verification) -> (u16, Stri
 }
 
 /// Pushes a body, with its signature under the secret of the request, or another one.
-pub async fn pushes(net: &Net, request: &Request, signature: Option<String>, body: &str) -> u16 {
+pub async fn pushes(net: &Net, request: &HubRequest, signature: Option<String>, body: &str) -> u16 {
     let path = callback(request).as_str();
     assert!(path.starts_with(PUBLIC), "{path}");
     let mut push = net.request(reqwest::Method::POST, path).body(body.to_owned());
@@ -106,6 +108,6 @@ pub async fn pushes(net: &Net, request: &Request, signature: Option<String>, bod
 
 async fn answer(State(script): State<Arc<Mutex<Script>>>, body: Bytes) -> StatusCode {
     let mut script = script.lock().unwrap();
-    script.asked.push(Request::read(&body).unwrap());
+    script.asked.push(HubRequest::read(&body).unwrap());
     StatusCode::from_u16(script.status).unwrap()
 }
