@@ -304,20 +304,6 @@ fn pairs<'b, 'a: 'b>(bindings: impl Iterator<Item = &'b Binding<'a>>) -> Vec<(St
     out.into_iter().filter(|(_, uri)| !uri.is_empty()).collect()
 }
 
-/// The namespace declaration that an attribute name makes, if it is one: the prefix.
-pub(super) fn declared_prefix(name: &str) -> Option<&str> {
-    match name.strip_prefix("xmlns") {
-        Some("") => Some(""),
-        Some(rest) => rest.strip_prefix(':'),
-        None => None,
-    }
-}
-
-/// A spelled name as (prefix, local name).
-pub(super) fn split(name: &str) -> (&str, &str) {
-    name.split_once(':').unwrap_or(("", name))
-}
-
 /// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
 /// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
 pub(super) fn is_reserved(prefix: &str, uri: &str) -> bool {

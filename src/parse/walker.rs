@@ -9,10 +9,11 @@ mod recover;
 mod tokens;
 
 use super::edits::Edit;
-use super::names::{Ns, Scope, split};
+use super::names::{Ns, Scope};
 use super::{Limits, ParseError};
 use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::attributes::Written;
+use crate::xml::split_name;
 use quick_xml::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -233,10 +234,10 @@ impl<'a> Walker<'a> {
         self.scope.enter_entry(outer);
         // Its own tag was read before it was known to be an entry.
         if let Some(frame) = self.open.last() {
-            self.scope.resolve(split(frame.name).0);
+            self.scope.resolve(split_name(frame.name).0);
         }
         for attribute in &self.attributes {
-            let (prefix, _) = split(attribute.name);
+            let (prefix, _) = split_name(attribute.name);
             if !prefix.is_empty() {
                 self.scope.resolve(prefix);
             }

@@ -7,7 +7,7 @@
 use super::references::{HTML_ATTRIBUTES, Kind};
 use crate::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 use crate::xml::tag;
-use crate::xml::{self, cut, reference};
+use crate::xml::{self, cut, reference, split_name};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::ops::Range;
@@ -98,7 +98,7 @@ impl References {
                 }
                 (Event::Start(tag) | Event::Empty(tag), None) => {
                     let place = before + 1 + tag.name().0.len();
-                    let name = local(tag.name().0);
+                    let name = split_name(tag.name().0).1;
                     let before = found.structural.len();
                     let has_base = based.is_some() || found.take_base(xml, place..after);
                     if !has_base {
@@ -166,7 +166,7 @@ impl References {
     fn take_attributes(&mut self, xml: &str, range: Range<usize>) {
         let text = xml.get(range.clone()).unwrap_or_default();
         for written in tag::attributes(text) {
-            if STRUCTURAL.contains(&local(written.name))
+            if STRUCTURAL.contains(&split_name(written.name).1)
                 && Kind::of(&xml::plain_value(written.value)) == Kind::Relative
             {
                 let value = range.start + written.range.start..range.start + written.range.end;
@@ -254,10 +254,6 @@ fn push<T>(list: &mut Vec<T>, one: T) {
     if list.len() < REFERENCE_LIMIT {
         list.push(one);
     }
-}
-
-fn local(name: &str) -> &str {
-    name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
 /// Whether an element is a `guid` that counts as an address: one that does not say that it is none

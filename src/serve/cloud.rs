@@ -4,12 +4,12 @@ use super::SharedState;
 use super::hub::is_form;
 use super::problem::Problem;
 use crate::websub::{FORM_TYPE, Registration};
+use crate::xml::push_attribute;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
-use quick_xml::escape::escape;
 
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(
@@ -54,9 +54,9 @@ async fn taken(
 }
 
 fn answer(success: bool, said: &str) -> Response {
-    let said = escape(said);
-    let text =
-        format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\" msg=\"{said}\"/>\n");
+    let mut text = format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\"");
+    push_attribute(&mut text, "msg", said);
+    text.push_str("/>\n");
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

@@ -1,7 +1,7 @@
 //! What kind of text a version has, and how it was written. Pure.
 
 use crate::model::{Field, Format, Item, Markup, Version};
-use quick_xml::escape::unescape;
+use crate::xml::reference;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use serde_json::Value;
@@ -74,7 +74,11 @@ fn element(xml: &str, path: &str) -> Option<String> {
             }
             Event::Text(piece) => push(&mut text, piece),
             Event::CData(piece) => push(&mut text, piece),
-            Event::GeneralRef(name) => push(&mut text, &unescape(&format!("&{};", &**name)).ok()?),
+            Event::GeneralRef(name) => {
+                if let Some(text) = &mut text {
+                    reference::push(text, name);
+                }
+            }
             Event::Eof => return None,
             _ => {}
         }

@@ -68,6 +68,21 @@ pub fn cut(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }
 
+/// The namespace declaration that an attribute name makes, if it is one: the prefix.
+pub fn declared_prefix(name: &str) -> Option<&str> {
+    match name.strip_prefix("xmlns") {
+        Some("") => Some(""),
+        Some(rest) => rest.strip_prefix(':'),
+        None => None,
+    }
+}
+
+/// A spelled name as prefix and local name (Namespaces in XML 1.0 section 4); the prefix is empty where
+/// there is none.
+pub fn split_name(name: &str) -> (&str, &str) {
+    name.split_once(':').unwrap_or(("", name))
+}
+
 /// Whether a spelled name may stand in XML with namespaces: at most one colon, with something on
 /// both sides, and no character that names exclude.
 pub fn is_name(name: &str) -> bool {

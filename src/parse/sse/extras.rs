@@ -5,10 +5,11 @@
 //! come along.
 
 use super::sync::{is_sync_markup, update};
-use super::tree::{Content, Id, Tree, split};
+use super::tree::{Content, Id, Tree};
 use crate::model::{Extra, SyncExtras, XML_NAMESPACE};
 use crate::parse::names::is_reserved;
 use crate::xml;
+use crate::xml::split_name;
 
 /// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than
 /// [`SyncExtras::LIMIT`].
@@ -53,7 +54,7 @@ fn extra(
     let mut extra = Extra::default();
     let written = tree.element(id).map(|element| &element.attributes[..]).unwrap_or_default();
     for attribute in written {
-        let (prefix, local) = split(&attribute.name);
+        let (prefix, local) = split_name(&attribute.name);
         if prefix.is_empty() && attributes.contains(&local) {
             continue;
         }
@@ -108,7 +109,7 @@ impl<'t> Writer<'_, 't, '_> {
     fn element(&mut self, id: Id) -> Option<()> {
         let tree = self.tree;
         let Some(element) = tree.element(id) else { return Some(()) };
-        let (prefix, local) = split(element.name);
+        let (prefix, local) = split_name(element.name);
         let namespace = tree.binding(id, prefix).unwrap_or_default();
         let Some((prefix, namespace)) = written(prefix, namespace) else { return Some(()) };
         let outside = self.scope.len();
@@ -117,7 +118,7 @@ impl<'t> Writer<'_, 't, '_> {
         self.declare(prefix, namespace)?;
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for attribute in &element.attributes {
-            let (prefix, local) = split(&attribute.name);
+            let (prefix, local) = split_name(&attribute.name);
             let Some((prefix, namespace)) = attribute_name(tree, id, prefix) else { continue };
             if seen.contains(&(namespace, local)) {
                 continue;

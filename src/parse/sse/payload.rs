@@ -1,10 +1,11 @@
 //! What a version of an item says: its markup without the sync markup, able to stand elsewhere.
 
-use super::tree::{Content, Id, Tree, split};
+use super::tree::{Content, Id, Tree};
 use super::values::{self, Values};
 use crate::model::{Family, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Canonical;
+use crate::xml::split_name;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -245,7 +246,7 @@ fn print(namespace: &str) -> u64 {
 fn attributes<'t>(tree: &'t Tree<'_>, id: Id) -> Vec<(String, &'t str)> {
     let mut attributes: Vec<(String, &str)> = Vec::new();
     for attribute in tree.element(id).map_or(&[][..], |element| &element.attributes) {
-        let (prefix, local) = split(&attribute.name);
+        let (prefix, local) = split_name(&attribute.name);
         let namespace = match prefix {
             "" => "",
             prefix => tree.binding(id, prefix).unwrap_or_default(),

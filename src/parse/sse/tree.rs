@@ -5,7 +5,7 @@ use super::{
 };
 pub use crate::model::ATOM_NAMESPACE as ATOM;
 use crate::model::XML_NAMESPACE as XML;
-use crate::xml::{is_char, is_name};
+use crate::xml::{declared_prefix, is_char, is_name, split_name};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -144,7 +144,7 @@ impl<'a> Tree<'a> {
 
     /// The namespace and local name of an element; no namespace is `""`.
     pub fn name(&self, id: Id) -> (&str, &'a str) {
-        let (prefix, local) = split(self.element(id).map_or("", |element| element.name));
+        let (prefix, local) = split_name(self.element(id).map_or("", |element| element.name));
         (self.binding(id, prefix).unwrap_or_default(), local)
     }
 
@@ -318,23 +318,10 @@ impl<'a> Element<'a> {
     /// The prefixes that the element's tag uses; `""` is that of a name without one. Attributes
     /// without prefix are in no namespace.
     pub fn prefixes(&self) -> impl Iterator<Item = &str> {
-        let attributes = self.attributes.iter().map(|a| split(&a.name).0);
-        std::iter::once(split(self.name).0).chain(attributes.filter(|prefix| !prefix.is_empty()))
+        let attributes = self.attributes.iter().map(|a| split_name(&a.name).0);
+        std::iter::once(split_name(self.name).0)
+            .chain(attributes.filter(|prefix| !prefix.is_empty()))
     }
-}
-
-/// The prefix that an attribute of this name declares.
-fn declares(name: &str) -> Option<&str> {
-    match name.strip_prefix("xmlns") {
-        Some("") => Some(""),
-        Some(rest) => rest.strip_prefix(':'),
-        None => None,
-    }
-}
-
-/// A name's prefix, `""` where there is none, and its local part.
-pub fn split(name: &str) -> (&str, &str) {
-    name.split_once(':').unwrap_or(("", name))
 }
 
 fn impossible(c: char) -> SseFault {
@@ -374,7 +361,7 @@ fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), 
         };
         possible(&value)?;
         let name = attribute.key.as_ref();
-        match declares(name) {
+        match declared_prefix(name) {
             Some(prefix) => declarations.push(Attribute { name: prefix.to_owned(), value }),
             None => attributes.push(Attribute { name: name.to_owned(), value }),
         }

@@ -3,10 +3,10 @@
 use super::{Attribute, Closing, Frame, Step, Walker};
 use crate::model::Flaw;
 use crate::parse::ParseError;
-use crate::parse::names::{Ns, declared_prefix, is_reserved, split};
+use crate::parse::names::{Ns, is_reserved};
 use crate::xml::attributes::{Broken, Form, Written, lex};
 use crate::xml::cut;
-use crate::xml::{self, is_name, reference, trim};
+use crate::xml::{self, declared_prefix, is_name, reference, split_name, trim};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -76,7 +76,7 @@ impl<'a> Walker<'a> {
             }
             self.scope.declare(prefix, uri);
         }
-        let (prefix, local) = split(name);
+        let (prefix, local) = split_name(name);
         let ns = self.meaning(prefix, span.start);
         let content = span.end;
         let frame =
@@ -97,7 +97,7 @@ impl<'a> Walker<'a> {
         if written.form == Form::Absent && self.open.len() == 1 {
             return self.take_out(written, "an attribute of the root without value is taken out");
         }
-        let (prefix, local) = split(written.name);
+        let (prefix, local) = split_name(written.name);
         let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
         if self.attributes.iter().any(|other| other.local == local && other.ns == ns) {
             return self.take_out(written, "an attribute that is there already is taken out");

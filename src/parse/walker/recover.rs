@@ -2,8 +2,7 @@
 
 use super::{Closing, Ns, Pending, Step, Token, Walker, tokens};
 use crate::parse::ParseError;
-use crate::parse::names::split;
-use crate::xml::cut;
+use crate::xml::{cut, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -104,8 +103,8 @@ impl<'a> Walker<'a> {
         empty: bool,
     ) -> Result<Option<Option<Step<'a>>>, ParseError> {
         let Some(parent) = self.open.last() else { return Ok(None) };
-        let (around, (prefix, local)) = (parent.name, split(name));
-        let in_leaf = || split(parent.name).0 == prefix && LEAVES.contains(&parent.local);
+        let (around, (prefix, local)) = (parent.name, split_name(name));
+        let in_leaf = || split_name(parent.name).0 == prefix && LEAVES.contains(&parent.local);
         let pending = || Pending { span: span.clone(), token: Token::Start { name, empty } };
         if self.fence > 0 {
             let entry = self.open.get(self.fence - 1).map_or("", |frame| frame.name);
