@@ -1,4 +1,5 @@
-//! XML and HTML as text: characters, names, references, escaping, tags, and HTML in pieces.
+//! XML and HTML as text: characters, names, references, escaping, tags, trees, HTML in pieces, and the
+//! dates and addresses in them.
 //!
 //! What is written here knows nothing of feeds and nothing of the rest of the program. Each byte of a
 //! text is looked at a bounded number of times, whatever the text is.
@@ -9,6 +10,7 @@ mod date;
 mod escape;
 pub mod html;
 pub mod reference;
+pub mod strict;
 pub mod tag;
 mod text;
 pub mod tree;

@@ -52,7 +52,7 @@ pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, Pars
 }
 
 /// The fault of a document that is no XML.
-fn broken(text: &str, error: &super::sse::SseError) -> ParseError {
+fn broken(text: &str, error: &crate::xml::strict::TreeError) -> ParseError {
     let before = text.split_inclusive('\n').take(error.line.saturating_sub(1));
     let at = before.map(str::len).sum();
     ParseError::NothingWhole { reason: error.to_string(), at }

@@ -8,32 +8,25 @@ mod payload;
 mod sharing;
 mod sync;
 mod sync091;
-mod tree;
 pub(super) mod values;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::ATOM_NAMESPACE as ATOM;
+pub use crate::xml::strict::{
+    ATTRIBUTE_LIMIT, BYTES_LIMIT, Content, DEPTH_LIMIT, ELEMENT_LIMIT, Element, Id,
+    NAMESPACE_LIMIT, Tree,
+};
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
 pub use sharing::{SseSharing, bare};
 pub use sync091::{Kept, converted};
-pub use tree::{ATOM, Content, Element, Id, Tree};
 pub use values::Values;
 
 pub(super) use payload::needs;
 
-/// The most bytes of a document.
-pub const BYTES_LIMIT: usize = 32 << 20;
-/// How deep elements may stand in each other.
-pub const DEPTH_LIMIT: usize = 256;
-/// The most elements of a document.
-pub const ELEMENT_LIMIT: usize = 1_000_000;
-/// The most attributes of an element, namespace declarations included.
-pub const ATTRIBUTE_LIMIT: usize = 256;
-/// The most namespace declarations in scope of an element.
-pub const NAMESPACE_LIMIT: usize = 256;
 /// The most items of a document.
 pub const ITEM_LIMIT: usize = 100_000;
 /// The most bytes that the items of a document take with what they inherit.

@@ -1,13 +1,20 @@
 //! What can be wrong with an SSE feed file, and where.
 
+use crate::xml::strict::{Located, TreeFault};
+
 /// A fault with its place.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {fault}")]
-pub struct SseError {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub fault: SseFault,
+pub type SseError = Located<SseFault>;
+
+impl From<Located<TreeFault>> for SseError {
+    fn from(error: Located<TreeFault>) -> Self {
+        let fault = match error.fault {
+            TreeFault::Malformed(what) => SseFault::Malformed(what),
+            TreeFault::NoElement => SseFault::NotAFeed(TreeFault::NoElement.to_string()),
+            TreeFault::TooMany { what, limit } => SseFault::TooMany { what, limit },
+            TreeFault::Undeclared(prefix) => SseFault::Undeclared(prefix),
+        };
+        Self { line: error.line, fault }
+    }
 }
 
 /// What is wrong with a document or an item.

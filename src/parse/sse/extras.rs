@@ -5,7 +5,7 @@
 //! come along.
 
 use super::sync::{is_sync_markup, update};
-use super::tree::{Content, Id, Tree};
+use super::{Content, Id, Tree};
 use crate::model::{Extra, SyncExtras, XML_NAMESPACE};
 use crate::parse::names::is_reserved;
 use crate::xml;

@@ -3,7 +3,7 @@
 use super::extras::extras;
 use super::sync::{family_of, shared, sync_of};
 use super::sync091::{self, Kept, converted};
-use super::tree::{ATOM, Id, Tree};
+use super::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
 use crate::model::{Family, Shared, SyncExtras};
 use crate::parse::names::is_rss;

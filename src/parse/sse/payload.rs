@@ -1,7 +1,7 @@
 //! What a version of an item says: its markup without the sync markup, able to stand elsewhere.
 
-use super::tree::{Content, Id, Tree};
 use super::values::{self, Values};
+use super::{Content, Id, Tree};
 use crate::model::{Family, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Canonical;

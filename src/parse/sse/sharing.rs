@@ -1,6 +1,6 @@
 //! The `sx:sharing` of a feed (SSE 1.0 section 2.2).
 
-use super::tree::Id;
+use super::Id;
 use super::{SseDialect, SseFeed};
 use url::Url;
 

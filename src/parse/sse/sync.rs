@@ -1,6 +1,6 @@
 //! What an `sx:sync` element says (SSE 1.0 sections 2.4 to 2.6).
 
-use super::tree::{ATOM, Element, Id, Tree};
+use super::{ATOM, Element, Id, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
 use crate::model::{
     Count, EndpointId, Family, History, Shared, Stamp, SyncId, Time, Update, Version,

@@ -2,7 +2,7 @@
 
 use super::payload::needs;
 use super::sync::{invalid, number, required};
-use super::tree::{ATOM, Element, Id, Tree};
+use super::{ATOM, Element, Id, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
 use crate::model::{EndpointId, Family, Shared, Stamp, SyncId, Time};
 use crate::sync::{Conflict091, Item091, from_091};

@@ -1,6 +1,6 @@
 //! The values of an item that survive a move between Atom and RSS.
 
-use super::tree::{ATOM, Id, Tree};
+use super::{ATOM, Id, Tree};
 use crate::model::{Family, Time};
 use crate::xml::address::{ADDRESS_LIMIT, has_scheme, resolve};
 use url::Url;

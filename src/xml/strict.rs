@@ -1,9 +1,5 @@
 //! A document as a light tree of elements, each with its exact place in the text.
 
-use super::{
-    ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, NAMESPACE_LIMIT, SseError, SseFault,
-};
-pub use crate::model::ATOM_NAMESPACE as ATOM;
 use crate::model::XML_NAMESPACE as XML;
 use crate::xml::{declared_prefix, is_char, is_name, split_name};
 use quick_xml::XmlVersion;
@@ -11,6 +7,51 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
+
+/// The most bytes of a document.
+pub const BYTES_LIMIT: usize = 32 << 20;
+/// How deep elements may stand in each other.
+pub const DEPTH_LIMIT: usize = 256;
+/// The most elements of a document.
+pub const ELEMENT_LIMIT: usize = 1_000_000;
+/// The most attributes of an element, namespace declarations included.
+pub const ATTRIBUTE_LIMIT: usize = 256;
+/// The most namespace declarations in scope of an element.
+pub const NAMESPACE_LIMIT: usize = 256;
+/// A fault with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct Located<F> {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub fault: F,
+}
+
+/// Why a text is no document, with its place.
+pub type TreeError = Located<TreeFault>;
+
+/// Why a text is no document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TreeFault {
+    /// It is not well-formed.
+    #[error("the document is not well-formed: {0}")]
+    Malformed(String),
+    /// It has no root.
+    #[error("there is no element in it")]
+    NoElement,
+    /// There is more of something than is taken.
+    #[error("there are more than {limit} {what}, which is the limit")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The named limit.
+        limit: usize,
+    },
+    /// A prefix is used that nothing declares.
+    #[error("the prefix {0:?} is not declared")]
+    Undeclared(String),
+}
 
 /// The number of an element in its [`Tree`]; the root is 0.
 pub type Id = usize;
@@ -54,7 +95,7 @@ pub struct Element<'a> {
     pub content: Vec<Content>,
 }
 
-/// A well-formed document within the limits of this room. Every prefix in it is declared.
+/// A well-formed document within the limits of this module. Every prefix in it is declared.
 #[derive(Debug)]
 pub struct Tree<'a> {
     text: &'a str,
@@ -64,10 +105,10 @@ pub struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Reads a document. No DTD is processed, and no entity of one is expanded.
-    pub fn read(text: &'a str) -> Result<Self, SseError> {
+    pub fn read(text: &'a str) -> Result<Self, TreeError> {
         if text.len() > BYTES_LIMIT {
-            let fault = SseFault::TooMany { what: "bytes", limit: BYTES_LIMIT };
-            return Err(SseError { line: 1, fault });
+            let fault = TreeFault::TooMany { what: "bytes", limit: BYTES_LIMIT };
+            return Err(TreeError { line: 1, fault });
         }
         let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
         let mut tree = Self { text, elements: Vec::new(), newlines };
@@ -84,8 +125,8 @@ impl<'a> Tree<'a> {
     }
 
     /// A fault at a place.
-    pub fn fault(&self, at: usize, fault: SseFault) -> SseError {
-        SseError { line: self.line(at), fault }
+    pub fn fault<F>(&self, at: usize, fault: F) -> Located<F> {
+        Located { line: self.line(at), fault }
     }
 
     /// The whole text.
@@ -166,14 +207,14 @@ impl<'a> Tree<'a> {
         self.element(id).map_or(&[][..], |element| &element.content).iter()
     }
 
-    fn fill(&mut self) -> Result<(), SseError> {
+    fn fill(&mut self) -> Result<(), TreeError> {
         let mut reader = Reader::from_str(self.text);
         let mut open: Vec<Id> = Vec::new();
         loop {
             let start = place(reader.buffer_position());
             let event = reader.read_event().map_err(|error| {
                 let at = place(reader.error_position());
-                self.fault(at, SseFault::Malformed(error.to_string()))
+                self.fault(at, TreeFault::Malformed(error.to_string()))
             })?;
             let end = place(reader.buffer_position());
             match event {
@@ -204,7 +245,7 @@ impl<'a> Tree<'a> {
                             None => format!("&{};", &*name),
                         },
                         Err(error) => {
-                            return Err(self.fault(start, SseFault::Malformed(error.to_string())));
+                            return Err(self.fault(start, TreeFault::Malformed(error.to_string())));
                         }
                     };
                     possible(&value).map_err(|fault| self.fault(start, fault))?;
@@ -217,10 +258,10 @@ impl<'a> Tree<'a> {
         let unclosed = open.last().and_then(|id| self.elements.get(*id));
         if let Some(element) = unclosed {
             let what = format!("the element {:?} is not closed", element.name);
-            return Err(self.fault(element.span.start, SseFault::Malformed(what)));
+            return Err(self.fault(element.span.start, TreeFault::Malformed(what)));
         }
         if self.elements.is_empty() {
-            return Err(self.fault(0, SseFault::NotAFeed("there is no element in it".to_owned())));
+            return Err(self.fault(0, TreeFault::NoElement));
         }
         Ok(())
     }
@@ -231,14 +272,14 @@ impl<'a> Tree<'a> {
         span: Range<usize>,
         parent: Option<Id>,
         depth: usize,
-    ) -> Result<Id, SseError> {
-        let too_many = |what, limit| Err(SseFault::TooMany { what, limit });
+    ) -> Result<Id, TreeError> {
+        let too_many = |what, limit| Err(TreeFault::TooMany { what, limit });
         let checked = if depth >= DEPTH_LIMIT {
             too_many("elements in each other", DEPTH_LIMIT)
         } else if self.elements.len() >= ELEMENT_LIMIT {
             too_many("elements", ELEMENT_LIMIT)
         } else if parent.is_none() && !self.elements.is_empty() {
-            Err(SseFault::Malformed("there is a second root element".to_owned()))
+            Err(TreeFault::Malformed("there is a second root element".to_owned()))
         } else {
             attributes(tag)
         };
@@ -247,7 +288,7 @@ impl<'a> Tree<'a> {
         let declared = around.map_or(0, |element| element.declared) + declarations.len();
         if declared > NAMESPACE_LIMIT {
             let what = "namespace declarations in scope";
-            let fault = SseFault::TooMany { what, limit: NAMESPACE_LIMIT };
+            let fault = TreeFault::TooMany { what, limit: NAMESPACE_LIMIT };
             return Err(self.fault(span.start, fault));
         }
         let named = span.start + 1..span.start + 1 + tag.name().as_ref().len();
@@ -270,7 +311,7 @@ impl<'a> Tree<'a> {
             parent.content.push(Content::Element(id));
         }
         match self.undeclared(id) {
-            Some(prefix) => Err(self.fault(at, SseFault::Undeclared(prefix))),
+            Some(prefix) => Err(self.fault(at, TreeFault::Undeclared(prefix))),
             None => Ok(id),
         }
     }
@@ -288,7 +329,7 @@ impl<'a> Tree<'a> {
         into: Option<&Id>,
         at: usize,
         text: Cow<'_, str>,
-    ) -> Result<(), SseError> {
+    ) -> Result<(), TreeError> {
         match into.and_then(|id| self.elements.get_mut(*id)) {
             Some(element) => match element.content.last_mut() {
                 Some(Content::Text(before)) => before.push_str(&text),
@@ -297,7 +338,7 @@ impl<'a> Tree<'a> {
             None if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() => {}
             None => {
                 let what = "there is text outside of the root element".to_owned();
-                return Err(self.fault(at, SseFault::Malformed(what)));
+                return Err(self.fault(at, TreeFault::Malformed(what)));
             }
         }
         Ok(())
@@ -324,34 +365,34 @@ impl<'a> Element<'a> {
     }
 }
 
-fn impossible(c: char) -> SseFault {
-    SseFault::Malformed(format!("the character U+{:04X} may not stand in XML", u32::from(c)))
+fn impossible(c: char) -> TreeFault {
+    TreeFault::Malformed(format!("the character U+{:04X} may not stand in XML", u32::from(c)))
 }
 
 /// Refuses characters that only a reference could bring in.
-fn possible(value: &str) -> Result<(), SseFault> {
+fn possible(value: &str) -> Result<(), TreeFault> {
     value.chars().find(|c| !is_char(*c)).map_or(Ok(()), |c| Err(impossible(c)))
 }
 
 /// Refuses what is no name in XML with namespaces: what is spelled with such a prefix could not be
 /// read again.
-fn named(name: &str) -> Result<(), SseFault> {
+fn named(name: &str) -> Result<(), TreeFault> {
     if is_name(name) {
         return Ok(());
     }
-    Err(SseFault::Malformed(format!("{name:?} is no name in XML with namespaces")))
+    Err(TreeFault::Malformed(format!("{name:?} is no name in XML with namespaces")))
 }
 
 /// The namespace declarations and the attributes of a tag.
-fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), SseFault> {
+fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), TreeFault> {
     named(tag.name().as_ref())?;
     let (mut declarations, mut attributes) = (Vec::new(), Vec::new());
     for attribute in tag.attributes() {
         if attributes.len() + declarations.len() >= ATTRIBUTE_LIMIT {
             let what = "attributes on one element";
-            return Err(SseFault::TooMany { what, limit: ATTRIBUTE_LIMIT });
+            return Err(TreeFault::TooMany { what, limit: ATTRIBUTE_LIMIT });
         }
-        let attribute = attribute.map_err(|error| SseFault::Malformed(error.to_string()))?;
+        let attribute = attribute.map_err(|error| TreeFault::Malformed(error.to_string()))?;
         named(attribute.key.as_ref())?;
         // A reference that nobody knows stays as it is written; where the value matters it
         // will not do there.
