@@ -93,7 +93,7 @@ impl References {
                 (Event::End(_), Some(open)) if open.depth > 0 => open.depth -= 1,
                 (Event::End(_), Some(_)) => {
                     if let Some(content) = content.take() {
-                        found.take_content(content);
+                        found.take_content(&content);
                     }
                 }
                 (Event::Start(tag) | Event::Empty(tag), None) => {
@@ -197,7 +197,7 @@ impl References {
     }
 
     /// Takes the markup in the text of an element that has ended.
-    fn take_content(&mut self, content: Content) {
+    fn take_content(&mut self, content: &Content) {
         // What has a base of its own needs none.
         if content.has_base {
             return;
