@@ -6,8 +6,8 @@
 
 mod mask;
 mod noise;
-mod portrait;
-mod prints;
+mod fingerprint;
+mod field_hashes;
 mod spans;
 mod visible;
 
@@ -16,8 +16,8 @@ pub use mask::{
     vote, watch,
 };
 pub use noise::{FieldWeight, MEMBER, address, is_of_shape};
-pub use portrait::{Fingerprint, portrait, portrait_by, settle_left};
-pub use prints::{
+pub use fingerprint::{Fingerprint, portrait, portrait_by, settle_left};
+pub use field_hashes::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
 pub use spans::text_shape;

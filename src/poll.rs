@@ -9,7 +9,7 @@ mod announced;
 mod attempts;
 mod backfill;
 mod callbacks;
-mod desk;
+mod scheduler;
 mod error;
 mod judge;
 mod memory;
@@ -19,7 +19,7 @@ mod poller;
 mod probe;
 mod report;
 mod resume;
-mod round;
+mod polling;
 mod schedule;
 mod sharing;
 mod skip;
@@ -32,7 +32,7 @@ pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
 pub use callbacks::{Reach, RejectedPush};
-pub use desk::hub::{MAX_LEAVING, PUSH_PAUSE};
+pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{
     Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument, SharingContext,

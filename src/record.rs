@@ -1,7 +1,7 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
-mod absent;
-mod answered;
+mod confirm_absence;
+mod probe_results;
 mod backfill;
 mod character;
 mod compare;
@@ -11,26 +11,26 @@ mod draft;
 mod gather;
 mod head;
 mod held;
-mod kept;
-mod kept_out;
+mod held_entries;
+mod redacted_filter;
 pub mod local;
 mod mint;
-mod moved;
+mod outline_moves;
 mod newcomer;
-mod next;
+mod ingest;
 mod redact;
 mod seal;
 mod shared;
-mod shown;
-mod waiting;
+mod last_changed;
+mod rate_limited;
 mod window;
 
-pub use answered::answered;
+pub use probe_results::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use doubt::read_before;
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
-pub use next::{look_again, take_in, take_in_shared};
+pub use ingest::{look_again, take_in, take_in_shared};
 pub use redact::{Redaction, redact};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;

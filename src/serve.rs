@@ -20,11 +20,11 @@ mod dashboard;
 mod delta;
 mod directory;
 mod discarded;
-mod doors;
+mod event_streams;
 mod edit;
 mod explain;
 mod feeds;
-mod flight;
+mod shared_work;
 mod html;
 mod hub;
 mod ignore;
@@ -42,7 +42,7 @@ mod past;
 mod plain;
 mod plan;
 mod prefix;
-mod press;
+mod single_flight;
 mod probes;
 mod problem;
 mod put;
@@ -50,14 +50,14 @@ mod query;
 mod rendition;
 mod request_rules;
 mod shares;
-mod shelf;
+mod rendition_cache;
 mod stall;
 mod sup;
 #[cfg(test)]
 mod tests;
 mod topics;
 mod unnamed_proxies;
-mod unsent;
+mod unsent_bodies;
 
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
@@ -88,21 +88,21 @@ use axum::routing::{get, post};
 use client::Proxies;
 use conflicts::Contested;
 use directory::{DIRECTORY_AGE, Directory};
-use doors::EventStreams;
+use event_streams::EventStreams;
 use ipnet::IpNet;
 use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
 use past::Pasts;
 use problem::Problem;
-use shelf::{Renderer, RenditionCache};
+use rendition_cache::{Renderer, RenditionCache};
 use std::sync::Arc;
 use std::time::Duration;
 use sup::SupDocuments;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use unnamed_proxies::UnnamedProxies;
-use unsent::Bodies;
+use unsent_bodies::Bodies;
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
@@ -312,8 +312,8 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(sup::document))
-        .route("/events", get(doors::events))
-        .route("/changes", get(doors::changes))
+        .route("/events", get(event_streams::events))
+        .route("/changes", get(event_streams::changes))
         .method_not_allowed_fallback(wrong_method)
         .route_layer(from_fn(request_rules::readable_anywhere));
     Router::new()
@@ -344,7 +344,7 @@ fn routes(room: SharedState) -> Router {
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
-        .layer(from_fn_with_state(Arc::clone(&room), unsent::count))
+        .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
         .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
         .layer(from_fn_with_state(Arc::clone(&room), client::identify))
         .with_state(room)

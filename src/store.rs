@@ -8,7 +8,7 @@ mod check;
 #[cfg(test)]
 mod conformance;
 pub mod endpoint;
-mod floor;
+mod purge_mark;
 mod limits;
 mod lineage;
 mod memory;

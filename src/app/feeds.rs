@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::operator::AdminService;
-use super::{AppError, keep, names, titles};
+use super::{AppError, retention, names, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
@@ -77,7 +77,7 @@ async fn age(
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
-    let mut running = keep::SteadyClock::since(store, clock.now()).await;
+    let mut running = retention::SteadyClock::since(store, clock.now()).await;
     let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
@@ -89,7 +89,7 @@ async fn age(
             tracing::warn!(%error, "changes could not leave the window");
         }
         let now = running.advance(clock.now());
-        let kept = keep::keep(store, &desk.claim(), &desk.retention(), now).await;
+        let kept = retention::keep(store, &desk.claim(), &desk.retention(), now).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }

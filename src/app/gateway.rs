@@ -2,7 +2,7 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, feeds, gather, token, translate};
+use super::{AppError, feeds, aggregates, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
@@ -140,7 +140,7 @@ impl Gateway {
             polling.clone(),
         ));
         let gather_task =
-            tokio::spawn(gather::gather(Arc::clone(&store), Arc::clone(&desk), polling.clone()));
+            tokio::spawn(aggregates::gather(Arc::clone(&store), Arc::clone(&desk), polling.clone()));
         Ok(Self {
             address,
             gather_task,

@@ -3,7 +3,7 @@
 
 use super::error::RoundError;
 use super::judge::{Judge, ReceivedDocument};
-use super::round::{PollContext, settle};
+use super::polling::{PollContext, settle};
 use super::walk;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};

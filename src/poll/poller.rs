@@ -2,11 +2,11 @@
 
 use super::attempts::Attempts;
 use super::callbacks::{Callbacks, RejectedPush};
-use super::desk::PollScheduler;
+use super::scheduler::PollScheduler;
 use super::error::PollError;
 use super::judge::Judge;
 use super::report::{PollResponse, PollStatus, PollTotals};
-use super::round::PollContext;
+use super::polling::PollContext;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
@@ -124,7 +124,7 @@ impl Poller {
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
-        let claim = super::desk::claim(&parts.store, parts.settings.node).await?;
+        let claim = super::scheduler::claim(&parts.store, parts.settings.node).await?;
         let claim = Arc::new(RwLock::new(claim));
         let bench = PollContext {
             store: Arc::clone(&parts.store),

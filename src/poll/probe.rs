@@ -5,7 +5,7 @@
 
 use super::error::RoundError;
 use super::memory::UnchangedCount;
-use super::round::{PollContext, settle};
+use super::polling::{PollContext, settle};
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Revision, Time};

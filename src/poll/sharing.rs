@@ -4,7 +4,7 @@
 use super::backfill::with_credentials;
 use super::error::RoundError;
 use super::judge::{Judge, ReceivedDocument, SharingContext, Wants};
-use super::round::{self, CommitProgress, PollContext};
+use super::polling::{self, CommitProgress, PollContext};
 use super::schedule::words;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time, Update};
@@ -63,7 +63,7 @@ async fn judged(
     }
     let decide =
         move |judge: &dyn Judge, round: &Observation<'_>| judge.take_in(round, &seen, &beside);
-    round::settle(bench, feed, now, document, decide).await
+    polling::settle(bench, feed, now, document, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.

@@ -8,7 +8,7 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::newcomer::newcomer;
-use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, kept_out, mint};
+use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, redacted_filter, mint};
 use crate::identity::{self, hostless, plain_link};
 use crate::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry, SyncId};
 use std::collections::{HashMap, HashSet};
@@ -33,7 +33,7 @@ pub fn backfill(
 ) -> Result<Backfilled, ObservationError> {
     let Some(snapshot) = round.snapshot else { return Ok(Backfilled::default()) };
     // What was redacted stands in older documents as well.
-    let rest = kept_out::without(snapshot, document);
+    let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
     let known = Index::of(&snapshot.known);

@@ -1,7 +1,7 @@
 //! A document's entries beside the items that they are.
 
 use super::Observation;
-use super::moved::PARENT;
+use super::outline_moves::PARENT;
 use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, ReferenceRules, Swept, Varied};
 use crate::identity::MatchedEntry;
 use crate::model::{

@@ -1,6 +1,6 @@
 //! A commit while it is being made.
 
-use super::{Observation, Verdict, head, shown, waiting, window};
+use super::{Observation, Verdict, head, last_changed, rate_limited, window};
 use crate::model::{
     Change, Conflicting, Count, Entry, Event, EventKind, FeedState, HeldEntry, History, ItemStatus,
     LedgerEntry, Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Update,
@@ -212,7 +212,7 @@ impl<'a> ChangeDraft<'a> {
         known.tick = tick;
         // SSE 0.91 section 4.2 step 4.
         known.sse091 = known.sse091.map(|_| false);
-        waiting::made(&mut known.noise, self.round.now);
+        rate_limited::made(&mut known.noise, self.round.now);
         how(&mut known);
         let id = known.id.clone();
         self.known.insert(index, known);
@@ -247,7 +247,7 @@ impl<'a> ChangeDraft<'a> {
             known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
             self.conflicts.insert(id.clone(), conflicts);
         }
-        waiting::made(&mut known.noise, self.round.now);
+        rate_limited::made(&mut known.noise, self.round.now);
         self.known.insert(index, known);
         self.version(id, winner.data, &said.reason);
         self.event(index, said);
@@ -415,7 +415,7 @@ impl<'a> ChangeDraft<'a> {
             let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
             let later = self.state.shown.plus(Duration::from_secs(seconds));
             self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
-            shown::note(&mut self);
+            last_changed::note(&mut self);
         }
         let (mut living, mut tombstones) = (0_u32, 0_u32);
         for known in self.ledger().filter(|known| !known.is_discarded()) {

@@ -1,7 +1,7 @@
 //! What a feed's head says to a reader, and when a change of that is told to those who follow changes.
 
 use super::draft::ChangeDraft;
-use super::waiting::{DAY, admits, count};
+use super::rate_limited::{DAY, admits, count};
 use crate::diff;
 use crate::model::{Head, Time};
 use std::time::Duration;

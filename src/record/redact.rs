@@ -1,7 +1,7 @@
 //! The operator's word that an item's text must go: a tombstone without a text, and no way back.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::kept_out::{KeptOut, veiled};
+use super::redacted_filter::{KeptOut, veiled};
 use super::{Observation, Verdict};
 use crate::model::{
     Card, Context, EventKind, Family, Format, ItemStatus, LedgerEntry, Markup, Slots, SyncId,

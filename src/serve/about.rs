@@ -10,7 +10,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::metrics::Metrics;
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
-use super::press::{SingleFlightCache, WorkRequest};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::{SharedState, discarded, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};

@@ -9,11 +9,11 @@ use super::admission::{Admission, Overloaded, Work, WorkKind};
 use super::client::Client;
 use super::feeds::{Resource, answer, unreadable};
 use super::metrics::Metrics;
-use super::press::{SingleFlightCache, WorkRequest};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::ViewQuery;
 use super::rendition::{About, Rendition, made};
-use super::shelf::Renderer;
+use super::rendition_cache::Renderer;
 use crate::model::{
     Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, ShownAddress, Time,
 };

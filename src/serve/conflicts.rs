@@ -13,7 +13,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
-use super::press::{SingleFlightCache, WorkRequest};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::Problem;
 use super::{AppState, SharedState, html};
 use crate::model::{FeedName, Item, Revision, SyncId};

@@ -5,7 +5,7 @@ use super::address::shown;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::explain::{self, SOURCES_SHOWN};
-use super::flight::{SingleFlight, WorkRequest};
+use super::shared_work::{SingleFlight, WorkRequest};
 use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;

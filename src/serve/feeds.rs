@@ -8,7 +8,7 @@ use super::negotiate::{Encoding, container, encoding};
 use super::problem::Problem;
 use super::query::ViewQuery;
 use super::rendition::Rendition;
-use super::shelf::{Delta, RenditionCache, ViewRequest};
+use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};

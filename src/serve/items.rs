@@ -1,29 +1,29 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod asked;
+mod query;
 mod bytes;
 mod compare;
 mod described;
 mod difference;
-mod kept;
+mod answer_cache;
 mod page;
-mod words;
+mod text_diff;
 
 pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
-pub(super) use self::kept::Answers;
+pub(super) use self::answer_cache::Answers;
 pub(super) use self::page::fields as differing;
-pub(super) use self::words::CompareBudget;
+pub(super) use self::text_diff::CompareBudget;
 
-use self::asked::{ItemQuery, VersionChoice};
+use self::query::{ItemQuery, VersionChoice};
 use self::bytes::Whole;
-use self::kept::{CachedAnswer, ItemAnswerKey};
+use self::answer_cache::{CachedAnswer, ItemAnswerKey};
 use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
-use super::press::WorkRequest;
+use super::single_flight::WorkRequest;
 use super::problem::Problem;
 use super::{AppState, SharedState, html};
 use crate::model::{

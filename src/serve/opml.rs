@@ -19,7 +19,7 @@ use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::conditional::{http_date, not_modified};
 use super::directory::Listing;
-use super::flight::{SingleFlight, WorkRequest};
+use super::shared_work::{SingleFlight, WorkRequest};
 use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};

@@ -5,7 +5,7 @@ use super::feeds::{Resource, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
-use super::shelf::ViewRequest;
+use super::rendition_cache::ViewRequest;
 use super::{AppState, SharedState};
 use crate::model::FeedRecord;
 use crate::render::ViewKind;

@@ -1,10 +1,10 @@
 //! A store that keeps everything in memory: for tests and for `replay`.
 
-mod carry;
-mod shelf;
+mod transfer;
+mod feed_table;
 
-use self::shelf::FeedTable;
-use super::floor::PurgeMark;
+use self::feed_table::FeedTable;
+use super::purge_mark::PurgeMark;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
 use super::portable::ExportRecord;
 use super::{
@@ -373,7 +373,7 @@ impl Store for MemoryStore {
         mut from: mpsc::Receiver<ExportRecord>,
     ) -> Result<(), CommitError> {
         drop(self.claimed(claim)?);
-        let mut arrived = carry::Arrived::default();
+        let mut arrived = transfer::Arrived::default();
         while let Some(piece) = from.recv().await {
             arrived.take(piece)?;
         }

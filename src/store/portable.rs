@@ -17,7 +17,7 @@ pub use frame::{MAGIC, PortableError};
 pub use reader::ExportReader;
 pub use writer::{ExportTotals, ExportWriter};
 
-pub use super::floor::PurgeMark;
+pub use super::purge_mark::PurgeMark;
 use super::{ClosedEpoch, KeptVersion, lineage};
 use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,

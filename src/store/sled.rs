@@ -6,7 +6,7 @@
 
 mod archives;
 mod barrier;
-mod carry;
+mod transfer;
 mod chain;
 mod closing;
 mod committer;
@@ -24,7 +24,7 @@ mod purge;
 mod read;
 mod redact;
 mod redo;
-mod rehearsal;
+mod recovery_check;
 mod request;
 mod shared;
 mod supersede;
@@ -116,7 +116,7 @@ impl SledStore {
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
         if let Some(mark) = &mark {
-            rehearsal::rehearse(&folder, mark, noted)?;
+            recovery_check::rehearse(&folder, mark, noted)?;
         }
         let trees = Arc::new(open::engine(folder.path(), folder.path())?);
         folder.restrict();
@@ -462,7 +462,7 @@ impl Store for SledStore {
     }
 
     async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        self.read(move |trees, shared| carry::carry(trees, shared, &to)).await
+        self.read(move |trees, shared| transfer::carry(trees, shared, &to)).await
     }
 
     async fn bring(
@@ -472,7 +472,7 @@ impl Store for SledStore {
     ) -> Result<(), CommitError> {
         loop {
             let mut pieces = Vec::new();
-            let taken = from.recv_many(&mut pieces, carry::AT_ONCE).await;
+            let taken = from.recv_many(&mut pieces, transfer::AT_ONCE).await;
             let (claim, end) = (claim.clone(), taken == 0);
             self.ask(|reply| CommitRequest::Bring { claim, pieces, end, reply }).await??;
             if end {

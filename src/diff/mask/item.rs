@@ -5,7 +5,7 @@ use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
 use crate::diff::path_print;
-use crate::diff::portrait::{FieldView, Fingerprint};
+use crate::diff::fingerprint::{FieldView, Fingerprint};
 use crate::diff::spans::{self, PlacedSpan};
 use crate::model::{FeedNoise, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
 use std::collections::{BTreeSet, HashMap};

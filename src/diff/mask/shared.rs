@@ -3,7 +3,7 @@
 use super::{MOST_REST, ROW_GAP};
 use crate::diff::noise::{is_core_text, local_name};
 use crate::diff::path_print;
-use crate::diff::portrait::Fingerprint;
+use crate::diff::fingerprint::Fingerprint;
 use crate::diff::spans::PlacedSpan;
 use crate::model::{FeedNoise, SharedField, SharedSpan, Time};
 use std::collections::{BTreeMap, BTreeSet};

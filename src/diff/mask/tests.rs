@@ -1,5 +1,5 @@
 use super::*;
-use crate::diff::{changed, path_print, portrait};
+use crate::diff::{changed, path_print, fingerprint};
 use crate::model::*;
 use crate::parse::{self, Limits};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::super::draft::ChangeDraft;
 use super::super::head;
-use super::super::next::head_print;
+use super::super::ingest::head_print;
 use super::super::{Observation, Verdict};
 use crate::model::{Format, Snapshot, Time};
 use crate::parse::{self, Limits};

@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::SharedDoubt;
-use crate::record::kept_out::KeptOut;
+use crate::record::redacted_filter::KeptOut;
 use crate::record::local::{self, PolicyResult};
 use crate::sync;
 use std::collections::{HashMap, HashSet};

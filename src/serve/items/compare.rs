@@ -1,6 +1,6 @@
 //! Two versions of an item field by field. Pure.
 
-use super::words::{CompareBudget, TextComparison, compare};
+use super::text_diff::{CompareBudget, TextComparison, compare};
 use crate::diff::visible;
 use crate::model::{Field, Markup};
 use crate::serve::plain::is_html;
@@ -158,7 +158,7 @@ fn field(
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Fate;
+    use super::super::text_diff::Fate;
     use super::*;
     use crate::parse::{self, Limits};
 

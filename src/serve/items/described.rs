@@ -2,7 +2,7 @@
 
 use super::compare::Differences;
 use super::difference::{VersionDifference, name};
-use super::words::Fate;
+use super::text_diff::Fate;
 use super::{Subject, standing};
 use crate::model::{Absence, EndpointId};
 use crate::serve::json;

@@ -1,8 +1,8 @@
 //! What differs between two versions of an item.
 
-use super::asked::VersionChoice;
+use super::query::VersionChoice;
 use super::compare::{self, Differences};
-use super::words::CompareBudget;
+use super::text_diff::CompareBudget;
 use super::{Subject, aside, bytes_of, turn};
 use crate::serve::AppState;
 use crate::serve::problem::Problem;

@@ -3,7 +3,7 @@
 
 use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
-use super::words::{Fate, TextPiece};
+use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, standing};
 use crate::model::Evidence;
 use crate::model::counted;

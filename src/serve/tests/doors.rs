@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::serve::client::Client;
-use crate::serve::doors::STREAMS_AT_ONCE;
+use crate::serve::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
 
 /// A site with the feeds `news` and `other`, and three epochs.

@@ -5,7 +5,7 @@ use super::*;
 use crate::model::FeedStanding;
 use crate::serve::admission::{Work, WorkKind};
 use crate::serve::client::Client;
-use crate::serve::doors::STREAMS_AT_ONCE;
+use crate::serve::event_streams::STREAMS_AT_ONCE;
 use http_body_util::BodyExt as _;
 use std::sync::atomic::Ordering;
 

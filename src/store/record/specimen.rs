@@ -1,7 +1,7 @@
 //! Values of every kind for tests: one fixed specimen with every field set, and random ones.
 
 use crate::model::*;
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::{LoggedChange, VersionNote};
 use proptest::collection::vec;
 use proptest::option::of;

@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::model::FeedState;
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use serde::{Deserialize, Serialize};
 
 /// A [`FeedState`], and which events are kept.

@@ -2,7 +2,7 @@
 
 use super::folder::Mark;
 use super::shared::StoreShared;
-use super::{OpenFolder, SledStore, rehearsal};
+use super::{OpenFolder, SledStore, recovery_check};
 use crate::store::Epoch;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ fn settle(
         return;
     }
     mark.epoch = *shared.sealed.borrow();
-    mark.digest = if last { rehearsal::digest(folder.path()).ok() } else { None };
+    mark.digest = if last { recovery_check::digest(folder.path()).ok() } else { None };
     if let Err(error) = folder.set_mark(&mark) {
         // The mark of the start still stands; the next start tries its recovery on a copy.
         tracing::warn!(error = %error, "the store could not note where it ended");

@@ -3,7 +3,7 @@
 
 use super::archives;
 use super::barrier::Barrier;
-use super::carry;
+use super::transfer;
 use super::folder::Reached;
 use super::keys;
 use super::plan::{ChangeTarget, encoded, plan};
@@ -15,7 +15,7 @@ use super::shared::{Gate, StoreShared};
 use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
 use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::portable::ExportRecord;
 use crate::store::record::SubscriptionRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
@@ -55,7 +55,7 @@ pub(super) struct Committer {
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
     /// What is being taken in from another store.
-    pub(super) bringing: Option<carry::Bringing>,
+    pub(super) bringing: Option<transfer::Bringing>,
 }
 
 /// What one group has done so far.
@@ -308,8 +308,8 @@ impl Committer {
         self.claimed(claim)?;
         let mut bringing = match self.bringing.take() {
             Some(bringing) => bringing,
-            None if self.held.is_empty() && carry::is_empty(&self.trees) => {
-                carry::Bringing::default()
+            None if self.held.is_empty() && transfer::is_empty(&self.trees) => {
+                transfer::Bringing::default()
             }
             None => {
                 let path = self.trees.path().to_owned();
@@ -321,13 +321,13 @@ impl Committer {
             let came = bringing.piece(&self.trees, piece, &mut writes)?;
             self.write(&writes, round)?;
             match came {
-                carry::ImportedRecord::Part => {}
-                carry::ImportedRecord::Feed(feed, held) => {
+                transfer::ImportedRecord::Part => {}
+                transfer::ImportedRecord::Feed(feed, held) => {
                     self.held.insert(feed.clone(), *held);
                     round.feeds.insert(feed);
                 }
-                carry::ImportedRecord::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
-                carry::ImportedRecord::Epoch(epoch, at) => {
+                transfer::ImportedRecord::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
+                transfer::ImportedRecord::Epoch(epoch, at) => {
                     self.sealed = (epoch, at);
                     round.reached = true;
                 }

@@ -9,7 +9,7 @@ use super::read::last_logged;
 use super::redo;
 use super::trees::{Class, Trees, failed};
 use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord, decode, encode};
 use crate::store::{Epoch, StoreError, endpoint};
 use std::collections::HashMap;

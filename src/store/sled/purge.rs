@@ -6,7 +6,7 @@ use super::plan::encoded;
 use super::trees::{Class, Trees, Writes};
 use crate::model::FeedName;
 use crate::store::StoreError;
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::record::FloorRecord;
 
 /// Where the rest of a feed stands.

@@ -8,7 +8,7 @@ use crate::model::{
     Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
     Markup, PollState, Skeleton, Snapshot, SyncId, Time,
 };
-use crate::store::floor;
+use crate::store::purge_mark;
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord, decode};
 use crate::store::{
@@ -50,11 +50,11 @@ pub(super) fn subscriptions(trees: &Trees) -> Result<Vec<Subscription>, StoreErr
     subscriptions.collect()
 }
 
-/// The updates of the item that was updated most often, as [`floor::most_updates`] counts them. What
+/// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What
 /// cannot be read does not count: it is about to go.
 pub(super) fn most_updates(trees: &Trees, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
     let known = values::<LedgerEntry>(trees, Class::Ledger, keys::feed(feed)).flatten();
-    known.map(|known| floor::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
+    known.map(|known| purge_mark::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
 }
 
 /// What the purged feed of a name noted of them.

@@ -6,7 +6,7 @@
 use super::admin::feed as feed_record;
 use super::admin::{history_record, identity, poll, subscription};
 use super::*;
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::{LoggedChange, VersionNote};
 use std::path::Path;
 

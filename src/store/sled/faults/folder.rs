@@ -88,7 +88,7 @@ async fn a_closed_store_needs_no_rehearsal() {
         store.close().await.unwrap();
         let taken = crate::store::sled::folder::StoreFolder::take(folder.path()).unwrap();
         let noted = taken.mark().unwrap().unwrap().digest;
-        assert_eq!(noted, Some(crate::store::sled::rehearsal::digest(folder.path()).unwrap()));
+        assert_eq!(noted, Some(crate::store::sled::recovery_check::digest(folder.path()).unwrap()));
     }
 }
 

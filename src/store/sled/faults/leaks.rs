@@ -98,7 +98,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     store.commit(&claim, change).await.unwrap();
     let state = store.state(&news()).await.unwrap().unwrap();
     let trees = store.opened().unwrap().trees;
-    let floor = crate::store::floor::PurgeMark::under(&state, 0, None);
+    let floor = crate::store::purge_mark::PurgeMark::under(&state, 0, None);
     trees.apply(&purge::forget(&trees, &news(), Some(&floor)).unwrap()).unwrap();
     drop(trees);
     store.close().await.unwrap();

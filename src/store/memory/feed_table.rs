@@ -1,9 +1,9 @@
 //! One feed in memory.
 
-mod carry;
+mod transfer;
 mod past;
 
-pub(super) use carry::Unfinished;
+pub(super) use transfer::Unfinished;
 
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, Conflicting, Count, EndpointId, Event,
@@ -11,7 +11,7 @@ use crate::model::{
     Snapshot, SyncId, Tick, Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
-use crate::store::floor;
+use crate::store::purge_mark;
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note, seals};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -76,7 +76,7 @@ impl FeedTable {
 
     /// The updates of the item that was updated most often, of those made here.
     pub(super) fn most_updates(&self, own: &EndpointId) -> u32 {
-        floor::most_updates(self.items.values().map(|kept| &kept.known), Some(own))
+        purge_mark::most_updates(self.items.values().map(|kept| &kept.known), Some(own))
     }
 
     /// Whether an item is known.

@@ -7,7 +7,7 @@ use super::shared::StoreShared;
 use super::trees::{Class, Trees, Writes};
 use super::{archives, keys, past, read};
 use crate::model::{FeedName, FeedState, LedgerEntry, Tick, Time};
-use crate::store::floor::PurgeMark;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, ExportRecord, Fit};
 use crate::store::record::{

@@ -1,7 +1,7 @@
 //! What missing items' own addresses answered, to one commit.
 
 use super::draft::ChangeDraft;
-use super::{Observation, Verdict, absent};
+use super::{Observation, Verdict, confirm_absence};
 use crate::judge::probe::{ProbeVerdict, Replies, answers, taken};
 use crate::model::{Absence, ItemStatus};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub fn answered(round: &Observation<'_>, replies: &Replies, same: u32) -> Verdic
         absence.observations = absence.observations.saturating_add(same);
         let observations = absence.observations;
         if snapshot.state.hold.is_some()
-            || !absent::conclude(&mut draft, at, &absence, observations)
+            || !confirm_absence::conclude(&mut draft, at, &absence, observations)
         {
             draft.change(at, |item| item.absence = Some(absence));
         }

@@ -27,7 +27,7 @@ use super::poller::{FeedBoard, PollCommand};
 use super::probe::ProbeResult;
 use super::report::PollResponse;
 use super::resume::NOTE_EVERY;
-use super::round::{PollContext, PollResult};
+use super::polling::{PollContext, PollResult};
 use super::schedule::ScheduledPoll;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;

@@ -1,7 +1,7 @@
 //! Everything that a store in memory keeps, handed over and taken in.
 
 use super::MemoryContent;
-use super::shelf::{FeedTable, Unfinished};
+use super::feed_table::{FeedTable, Unfinished};
 use crate::model::FeedName;
 use crate::store::portable::{ExportRecord, Fit};
 use crate::store::{Epoch, StoreError};

@@ -9,7 +9,7 @@ use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::probe;
 use crate::poll::report::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
-use crate::poll::round::{PollResult, round};
+use crate::poll::polling::{PollResult, round};
 use crate::poll::schedule::{LastResult, ScheduledPoll};
 use std::sync::Arc;
 use tokio::task::{Id, JoinError};

@@ -4,13 +4,13 @@ use super::compare::{self, ChangedEntry, Comparison};
 use super::doubt::{self, DoubtfulChanges, SharedDoubt};
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
-use super::kept::{self, ReleasedEntry};
-use super::moved::is_list;
+use super::held_entries::{self, ReleasedEntry};
+use super::outline_moves::is_list;
 use super::newcomer::{describe, newcomer};
 use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
 use super::{
-    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, absent, character, head, held,
-    kept_out, mint, waiting,
+    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, confirm_absence, character, head, held,
+    redacted_filter, mint, rate_limited,
 };
 use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::judge::{self, JudgeInput, WindowShift};
@@ -38,9 +38,9 @@ pub fn take_in_shared(
 ) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
-    let rest = kept_out::without(snapshot, document);
+    let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
-    let rest = peers.complete.and_then(|complete| kept_out::without(snapshot, complete));
+    let rest = peers.complete.and_then(|complete| redacted_filter::without(snapshot, complete));
     let peers = &Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
     if let Some(verdict) = held_whole(round, snapshot, document, prints) {
         return Ok(verdict);
@@ -176,7 +176,7 @@ fn judge_plain<'a>(
         HoldDecision::Held { reason, keep } => {
             held::learn(&mut draft, &matching.pairs, &compared);
             if let Some(keep) = keep {
-                kept::keep(&scene, &mut draft, keep);
+                held_entries::keep(&scene, &mut draft, keep);
             }
             if !discard.is_nothing() {
                 // The next look reads the complete feed again.
@@ -189,7 +189,7 @@ fn judge_plain<'a>(
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
-        HoldDecision::Ends { theirs } => kept::left(snapshot, document, &names, &draft, theirs),
+        HoldDecision::Ends { theirs } => held_entries::left(snapshot, document, &names, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
@@ -209,14 +209,14 @@ fn judge_plain<'a>(
         keys: None,
         left_ids: HashSet::new(),
         shared,
-        moved: super::moved::moved(snapshot, document, &rest.pairs, &compared),
+        moved: super::outline_moves::moved(snapshot, document, &rest.pairs, &compared),
     };
     taken.pairs(&rest.pairs, compared);
     taken.fresh(&rest, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
         taken.missing(&window);
     }
-    waiting::come_out(&mut taken.draft, snapshot);
+    rate_limited::come_out(&mut taken.draft, snapshot);
     taken.document(&window, prints);
     let mut verdict = taken.draft.into_verdict(None);
     if let Some(doubt) = doubt {
@@ -235,10 +235,10 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
     for (at, known) in snapshot.known.iter().enumerate() {
         if let (ItemStatus::Current, Some(absence)) = (&known.standing, &known.absence) {
             let observations = absence.observations.saturating_add(same);
-            absent::conclude(&mut draft, at, absence, observations);
+            confirm_absence::conclude(&mut draft, at, absence, observations);
         }
     }
-    waiting::come_out(&mut draft, snapshot);
+    rate_limited::come_out(&mut draft, snapshot);
     head::tell(&mut draft);
     if draft.advance_window() {
         draft.shown_changed = true;
@@ -310,8 +310,8 @@ impl DocumentIntake<'_> {
                 EventKind::Undeleted,
                 "it is in the document again after it was discarded",
             )),
-            (_, false) => waiting::admit(&mut self.draft, pair.known, changes),
-            (_, true) => waiting::due(&self.draft, pair.known),
+            (_, false) => rate_limited::admit(&mut self.draft, pair.known, changes),
+            (_, true) => rate_limited::due(&self.draft, pair.known),
         };
         if let Some(said) = said {
             let markup = crate::parse::own(document, entry);
@@ -388,7 +388,7 @@ impl DocumentIntake<'_> {
             let Some(known) = self.new_item(&kept.entry, &native, &mut used) else { continue };
             let markup = crate::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
-            absent::seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
+            confirm_absence::seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
         }
     }
 
@@ -410,7 +410,7 @@ impl DocumentIntake<'_> {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
-            let waits = !absent::conclude(&mut self.draft, missing.known, absence, observations);
+            let waits = !confirm_absence::conclude(&mut self.draft, missing.known, absence, observations);
             if waits {
                 self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
             }

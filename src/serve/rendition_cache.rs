@@ -9,7 +9,7 @@ use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
 use super::plan::ReadPlan;
-use super::press::{SingleFlightCache, WorkRequest};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use crate::model::{

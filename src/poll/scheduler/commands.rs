@@ -7,7 +7,7 @@ use crate::poll::PollSettings;
 use crate::poll::error::PollError;
 use crate::poll::memory::Memory;
 use crate::poll::poller::PollCommand;
-use crate::poll::round::PollContext;
+use crate::poll::polling::PollContext;
 use crate::poll::schedule::{ScheduledPoll, phase};
 use std::sync::Arc;
 use std::time::Duration;

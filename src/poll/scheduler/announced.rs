@@ -4,7 +4,7 @@ use super::{PollScheduler, RunningErrand, ScheduledFeed};
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{AnnouncedFeed, Looked};
 use crate::poll::report::PollEnding;
-use crate::poll::round::PollResult;
+use crate::poll::polling::PollResult;
 use crate::poll::schedule::{PushSource, ScheduledPoll, phase};
 use crate::websub::subscriber::Polled;
 use std::time::Duration;

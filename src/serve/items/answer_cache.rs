@@ -1,13 +1,13 @@
 //! What items' addresses answered lately: of many who ask for the same at once, one has it made, and
 //! all of them are sent the same bytes.
 
-use super::asked::ItemQuery;
+use super::query::ItemQuery;
 use super::bytes::Whole;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
 use crate::serve::html::whole_page;
 use crate::serve::metrics::Metrics;
-use crate::serve::press::{SingleFlightCache, WorkRequest};
+use crate::serve::single_flight::{SingleFlightCache, WorkRequest};
 use crate::serve::problem::Problem;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};

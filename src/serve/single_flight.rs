@@ -3,10 +3,10 @@
 
 mod share;
 
-pub(super) use super::flight::WorkRequest;
+pub(super) use super::shared_work::WorkRequest;
 
 use super::admission::{Admission, Overloaded, Work};
-use super::flight::SingleFlight;
+use super::shared_work::SingleFlight;
 use super::metrics::Metrics;
 use crate::store::StoreError;
 use moka::future::Cache;

@@ -1,7 +1,7 @@
 //! What an entry looks like: what a reader would see of it, and a trace of the rest.
 
 use super::noise::{FieldWeight, address, weight};
-use super::prints::path_print;
+use super::field_hashes::path_print;
 use super::spans::{self, SpanContext};
 use super::visible::{ReferenceRules, read};
 use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};

@@ -9,7 +9,7 @@ use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
 use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::report::HubReport;
-use crate::poll::round::PollResult;
+use crate::poll::polling::PollResult;
 use crate::poll::subscribe::{self, Failed};
 use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
 use crate::websub::{Discovery, Intent, Verification};

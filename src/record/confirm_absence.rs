@@ -1,7 +1,7 @@
 //! What becomes of an item that is missing.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::waiting;
+use super::rate_limited;
 use crate::judge::{self, Conclusion, JudgeInput};
 use crate::model::{Absence, Doubts, EventKind, Evidence, ItemStatus, LedgerEntry, Markup, Time};
 
@@ -28,7 +28,7 @@ pub(super) fn conclude(
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
-            if let Some(said) = waiting::last(draft, at) {
+            if let Some(said) = rate_limited::last(draft, at) {
                 draft.come_out(at, said);
             }
             draft.change(at, |item| {
