@@ -1,20 +1,20 @@
 //! The wiring: what the subcommands do, with every room in its place.
 
+mod aggregates;
 mod demo;
 mod error;
 mod export;
 mod feeds;
 mod gateway;
-mod aggregates;
 mod hub;
 mod import;
-mod retention;
 mod names;
 mod operator;
 mod options;
 mod pull;
 mod reach;
 mod replay;
+mod retention;
 mod serve;
 mod sup;
 mod titles;

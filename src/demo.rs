@@ -23,7 +23,6 @@ use std::time::Duration;
 pub struct ScriptedDocument {
     /// Its path on the publisher.
     pub path: &'static str,
-    /// Its media type.
     pub media_type: &'static str,
     /// Its bytes.
     pub body: String,

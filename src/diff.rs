@@ -4,21 +4,21 @@
 //! the operator's own, or counts with the text that a reader would see of it (`visible`). What of
 //! that never rests is learned (`mask`). Pure.
 
+mod field_hashes;
+mod fingerprint;
 mod mask;
 mod noise;
-mod fingerprint;
-mod field_hashes;
 mod spans;
 mod visible;
 
+pub use field_hashes::{
+    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
+};
+pub use fingerprint::{Fingerprint, fingerprint, fingerprint_by, settle_left};
 pub use mask::{
     MaskInput, MaskUpdate, Swept, Varied, has_few_references, learn, sweep, sweep_spans, volatile,
     vote, watch,
 };
 pub use noise::{FieldWeight, MEMBER, address, is_of_shape};
-pub use fingerprint::{Fingerprint, portrait, portrait_by, settle_left};
-pub use field_hashes::{
-    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
-};
 pub use spans::text_shape;
 pub use visible::{ReferenceRules, visible};

@@ -116,6 +116,5 @@ pub struct FetchSettings {
     pub about_url: Option<String>,
     /// Whether upstreams may be private.
     pub allow_private: AllowPrivate,
-    /// The limits.
     pub limits: FetchLimits,
 }

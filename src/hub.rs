@@ -134,8 +134,10 @@ impl Hub {
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
     /// it is answered before the callback is asked).
     pub async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), AskError> {
-        self.take(feed, |ledger, allow, tick, now| ledger.ask(feed, request, allow, tick, now))
-            .await
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.ask(feed, request, allow, tick, now)
+        })
+        .await
     }
 
     /// Registers a callback with the cloud (rssCloud), likewise.
@@ -146,11 +148,13 @@ impl Hub {
         callback: Url,
     ) -> Result<(), AskError> {
         let key = (topic, callback);
-        self.take(feed, |ledger, allow, tick, now| ledger.register(feed, key, allow, tick, now))
-            .await
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.register(feed, key, allow, tick, now)
+        })
+        .await
     }
 
-    async fn take(
+    async fn change_ledger(
         &self,
         feed: &FeedName,
         ask: impl FnOnce(&Ledger, &AllowPrivate, Option<Tick>, Time) -> Result<(), AskError>,
@@ -162,7 +166,7 @@ impl Hub {
         };
         let tick = shared.tick(feed).await?;
         ask(&shared.ledger, &allow, tick, shared.clock.now())?;
-        shared.ledger.settle().await?;
+        shared.ledger.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
         shared.ledger.saw(feed, tick, shared.clock.now());
@@ -181,7 +185,7 @@ impl Hub {
     }
 
     /// Looks whether all topics are still there, soon.
-    pub fn look(&self) {
+    pub fn check_topics(&self) {
         self.0.look.notify_one();
     }
 

@@ -33,7 +33,6 @@ use crate::model::{FeedDocument, FeedOptions, Snapshot, Time};
 pub struct JudgeInput<'a> {
     /// The feed as it was.
     pub snapshot: &'a Snapshot,
-    /// The document.
     pub document: &'a FeedDocument<'a>,
     /// What its entries call themselves.
     pub names: &'a [Native],

@@ -9,18 +9,18 @@ mod announced;
 mod attempts;
 mod backfill;
 mod callbacks;
-mod scheduler;
 mod error;
 mod judge;
 mod memory;
 mod pauses;
 mod politeness;
 mod poller;
+mod polling;
 mod probe;
 mod report;
 mod resume;
-mod polling;
 mod schedule;
+mod scheduler;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -32,7 +32,6 @@ pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
 pub use callbacks::{Reach, RejectedPush};
-pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{
     Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument, SharingContext,
@@ -51,8 +50,9 @@ pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
     PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, ScheduledPoll, UpdateRate,
-    replay_interval, words,
+    describe_duration, replay_interval,
 };
+pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};
@@ -132,7 +132,7 @@ impl PollSettings {
 
     /// The host of an address, and the pause that it is owed.
     fn host(&self, url: &str) -> politeness::PoliteHost {
-        politeness::PoliteHost::of(url, &self.allow_private, self.spacing).with(&self.paces)
+        politeness::PoliteHost::from_url(url, &self.allow_private, self.spacing).with(&self.paces)
     }
 }
 

@@ -1,10 +1,9 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 
-mod confirm_absence;
-mod probe_results;
 mod backfill;
 mod character;
 mod compare;
+mod confirm_absence;
 mod decide;
 mod doubt;
 mod draft;
@@ -12,25 +11,26 @@ mod gather;
 mod head;
 mod held;
 mod held_entries;
-mod redacted_filter;
+mod ingest;
+mod last_changed;
 pub mod local;
 mod mint;
-mod outline_moves;
 mod newcomer;
-mod ingest;
+mod outline_moves;
+mod probe_results;
+mod rate_limited;
 mod redact;
+mod redacted_filter;
 mod seal;
 mod shared;
-mod last_changed;
-mod rate_limited;
 mod window;
 
-pub use probe_results::answered;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use doubt::read_before;
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use ingest::{look_again, take_in, take_in_shared};
+pub use probe_results::answered;
 pub use redact::{Redaction, redact};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
@@ -54,7 +54,6 @@ pub struct BodyPrints {
 /// What a round of one feed knows before it looks at a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
-    /// The feed.
     pub feed: &'a FeedName,
     /// The address that is polled, as configured; empty where there is none.
     pub url: &'a str,
@@ -144,7 +143,6 @@ pub enum ObservationError {
     TooManyItems {
         /// Items there would be.
         found: usize,
-        /// The limit.
         limit: usize,
     },
 }

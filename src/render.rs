@@ -51,17 +51,13 @@ pub enum ViewKind {
 /// The container of a document (`?as=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Container {
-    /// Atom 1.0.
     Atom,
-    /// RSS 2.0.
     Rss,
     /// A collection as plain XML (FeedSync for Collections).
     Pox,
     /// A collection as JSON (FeedSync for Collections).
     Json,
-    /// JSON Feed 1.1.
     JsonFeed,
-    /// OPML 2.0.
     Opml,
 }
 
@@ -142,9 +138,7 @@ pub struct Addresses {
 pub struct Cloud {
     /// The host.
     pub domain: String,
-    /// The port.
     pub port: u16,
-    /// The path.
     pub path: String,
 }
 
@@ -153,7 +147,6 @@ pub struct Cloud {
 pub struct Page<'a> {
     /// The view.
     pub kind: ViewKind,
-    /// The container.
     pub container: Container,
     /// The dialect; JSON has but one, that of FeedSync for Collections, and OPML, SSE 0.91.
     pub dialect: Dialect,

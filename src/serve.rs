@@ -20,11 +20,10 @@ mod dashboard;
 mod delta;
 mod directory;
 mod discarded;
-mod event_streams;
 mod edit;
+mod event_streams;
 mod explain;
 mod feeds;
-mod shared_work;
 mod html;
 mod hub;
 mod ignore;
@@ -42,15 +41,16 @@ mod past;
 mod plain;
 mod plan;
 mod prefix;
-mod single_flight;
 mod probes;
 mod problem;
 mod put;
 mod query;
 mod rendition;
-mod request_rules;
-mod shares;
 mod rendition_cache;
+mod request_rules;
+mod shared_work;
+mod shares;
+mod single_flight;
 mod stall;
 mod sup;
 #[cfg(test)]
@@ -284,7 +284,7 @@ pub fn router(parts: ServerConfig) -> Router {
 }
 
 fn routes(room: SharedState) -> Router {
-    let prefix = prefix::Prefix::of(&room.site.at(""));
+    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
     let items = Router::new()
         .route("/feeds/{name}/items", post(edit::create))
         .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))

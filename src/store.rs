@@ -8,12 +8,12 @@ mod check;
 #[cfg(test)]
 mod conformance;
 pub mod endpoint;
-mod purge_mark;
 mod limits;
 mod lineage;
 mod memory;
 mod past;
 pub mod portable;
+mod purge_mark;
 mod record;
 mod retention;
 mod seals;
@@ -59,9 +59,7 @@ pub struct Claim {
 pub struct LoggedChange {
     /// The feed that changed.
     pub feed: FeedName,
-    /// Its tick.
     pub tick: Tick,
-    /// Its revision.
     pub revision: Revision,
     /// How many versions the change made.
     pub versions: u32,
@@ -110,7 +108,6 @@ pub enum PastSelect {
 /// A feed at one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Its state.
     pub state: FeedState,
     /// The document around its entries.
     pub skeleton: Skeleton,
@@ -127,11 +124,9 @@ pub struct VersionNote {
     pub update: Update,
     /// Whether it is a tombstone.
     pub deleted: bool,
-    /// Its tick.
     pub tick: Tick,
-    /// When it came to be shown ([`FeedState::shown`] of then).
+    /// When it came to be shown ([`FeedState::updated_at`] of then).
     pub shown: Time,
-    /// Its title.
     pub title: String,
     /// Why it was made.
     pub reason: String,
@@ -194,7 +189,6 @@ pub enum StoreError {
     TooLarge {
         /// What it is.
         what: String,
-        /// Its size.
         size: usize,
         /// The named limit.
         limit: usize,
@@ -202,7 +196,6 @@ pub enum StoreError {
     /// A change contradicts itself or what is stored; nothing of it was stored.
     #[error("a change to the feed {feed} cannot be stored: {what}; this is a fault of the program")]
     Invalid {
-        /// The feed.
         feed: FeedName,
         /// What is wrong with it.
         what: String,
@@ -379,17 +372,21 @@ pub trait Store: Send + Sync + 'static {
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
     /// gap: where the first answered does not follow `after`, those between were taken out.
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError>;
+    async fn epochs_after(
+        &self,
+        after: Epoch,
+        limit: usize,
+    ) -> Result<Vec<ClosedEpoch>, StoreError>;
     /// The newest closed epoch, and a wake-up for each new one.
-    fn sealed(&self) -> watch::Receiver<Epoch>;
+    fn watch_epochs(&self) -> watch::Receiver<Epoch>;
 
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
-    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError>;
+    async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError>;
     /// Takes in what another store of the same endpoint handed over, until there is no more. Only
     /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
     /// of no use. Durable on return.
-    async fn bring(
+    async fn import(
         &self,
         claim: &Claim,
         from: mpsc::Receiver<ExportRecord>,

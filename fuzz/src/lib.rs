@@ -40,8 +40,8 @@ pub fn sup(data: &[u8]) {
     let Ok(document) = sup::read(data) else { return };
     assert!(document.updated.since(document.since).as_secs() >= u64::from(document.period));
     let mut follower = sup::Follower::new();
-    follower.take(&document);
-    let again = follower.take(&document);
+    follower.apply_document(&document);
+    let again = follower.apply_document(&document);
     assert_eq!((again.updates.len(), again.standing), (0, sup::FollowerStatus::Complete));
 }
 

@@ -19,10 +19,10 @@ pub(super) async fn gather(
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
-    let mut sealed = store.sealed();
+    let mut sealed = store.watch_epochs();
     let mut known: HashMap<FeedName, Gathered> = HashMap::new();
     loop {
-        match look(store.as_ref(), &desk, &mut known).await {
+        match gather_changed(store.as_ref(), &desk, &mut known).await {
             Ok(()) => {}
             Err(CommitError::Fenced) => return,
             Err(error) => tracing::warn!(%error, "aggregates could not be brought up to date"),
@@ -42,7 +42,7 @@ pub(super) async fn gather(
     }
 }
 
-async fn look(
+async fn gather_changed(
     store: &dyn Store,
     desk: &AdminService,
     known: &mut HashMap<FeedName, Gathered>,

@@ -26,10 +26,7 @@ pub enum AppError {
     OutputClosed,
     /// The command is not part of this build.
     #[error("{command} is not part of this build")]
-    NotBuilt {
-        /// The command.
-        command: &'static str,
-    },
+    NotBuilt { command: &'static str },
 }
 
 impl AppError {

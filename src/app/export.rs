@@ -84,7 +84,7 @@ async fn write(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError
         to.sync_all()?;
         Ok::<_, PortableError>((totals, to.metadata()?.len()))
     });
-    let carried = store.carry(sender).await;
+    let carried = store.export(sender).await;
     let written = writing.await;
     carried.map_err(|error| AppError::run("the state could not be read", error))?;
     let written =

@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::operator::AdminService;
-use super::{AppError, retention, names, titles};
+use super::{AppError, names, retention, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
@@ -59,14 +59,14 @@ pub(super) async fn reconcile(
 }
 
 /// Lets changes leave the sync views in time, also of feeds that never change.
-pub(super) async fn let_age(
+pub(super) async fn run_maintenance(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
     tokio::join!(
-        titles::keep(store.as_ref(), clock.as_ref(), &desk, &cancel),
+        titles::maintain_titles(store.as_ref(), clock.as_ref(), &desk, &cancel),
         age(store.as_ref(), clock.as_ref(), &desk, &cancel),
     );
 }
@@ -89,7 +89,7 @@ async fn age(
             tracing::warn!(%error, "changes could not leave the window");
         }
         let now = running.advance(clock.now());
-        let kept = retention::keep(store, &desk.claim(), &desk.retention(), now).await;
+        let kept = retention::prune_history(store, &desk.claim(), &desk.retention(), now).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }

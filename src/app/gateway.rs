@@ -2,7 +2,7 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, feeds, aggregates, token, translate};
+use super::{AppError, aggregates, feeds, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
@@ -133,14 +133,17 @@ impl Gateway {
         let topics = Arc::new(Served(server.topics()));
         let serve_task = tokio::spawn(server.run(listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
-        let age_task = tokio::spawn(feeds::let_age(
+        let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
             clock,
             Arc::clone(&desk),
             polling.clone(),
         ));
-        let gather_task =
-            tokio::spawn(aggregates::gather(Arc::clone(&store), Arc::clone(&desk), polling.clone()));
+        let gather_task = tokio::spawn(aggregates::gather(
+            Arc::clone(&store),
+            Arc::clone(&desk),
+            polling.clone(),
+        ));
         Ok(Self {
             address,
             gather_task,

@@ -29,8 +29,8 @@ impl serve::Hub for HubAccess {
         self.0.subscriptions(feed, limit)
     }
 
-    fn look(&self) {
-        self.0.look();
+    fn check_topics(&self) {
+        self.0.check_topics();
     }
 
     fn totals(&self) -> HubTotals {

@@ -80,7 +80,7 @@ fn has_moved(record: &FeedRecord) -> bool {
 }
 
 fn sentence(url: &Url, name: &FeedName, record: Option<&FeedRecord>) -> String {
-    let shown = crate::model::ShownAddress::of(url.as_str(), None);
+    let shown = crate::model::ShownAddress::new(url.as_str(), None);
     let other = record.map_or_else(
         || "is taken".to_owned(),
         |record| match record.shown().text() {

@@ -205,7 +205,7 @@ impl AdminService {
 
     /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
     /// of it concerns polling.
-    pub(super) async fn entitle(
+    pub(super) async fn update_titles(
         &self,
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {

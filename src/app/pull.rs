@@ -31,7 +31,7 @@ pub struct Pulled {
 
 /// Brings the replica in a folder up to date, or makes one.
 pub async fn pull(options: PullOptions) -> Result<Pulled, AppError> {
-    let folder = ReplicaFolder::take(&options.into)?;
+    let folder = ReplicaFolder::lock(&options.into)?;
     match pull_into(&folder, options).await {
         Ok(pulled) => Ok(pulled),
         Err(error) => {

@@ -52,7 +52,7 @@ pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
     let last = if options.json {
         serde_json::to_string(&serde_json::json!({ "summary": summary })).unwrap_or_default()
     } else {
-        summary.words()
+        summary.describe()
     };
     writeln!(out, "{last}").and_then(|()| out.flush()).map_err(AppError::output)
 }
@@ -106,10 +106,10 @@ fn print(out: &mut impl Write, line: &DocumentReport, json: bool) -> std::io::Re
     }
     writeln!(out, "{} {}: {}", line.n, line.file, line.outcome.name())?;
     for event in &line.events {
-        writeln!(out, "{}", event.words())?;
+        writeln!(out, "{}", event.describe())?;
     }
     for pending in &line.pending {
-        writeln!(out, "{}", pending.words())?;
+        writeln!(out, "{}", pending.describe())?;
     }
     for note in &line.notes {
         writeln!(out, "  note: {note}")?;

@@ -22,7 +22,7 @@ impl SteadyClock {
         let mut last = None;
         for feed in store.feeds().await.unwrap_or_default() {
             let state = store.state(&feed.name).await.ok().flatten();
-            last = last.max(state.map(|state| state.shown));
+            last = last.max(state.map(|state| state.updated_at));
         }
         Self(last.map_or(now, |last| now.min(last.plus(GAP_LIMIT))))
     }
@@ -35,7 +35,7 @@ impl SteadyClock {
 }
 
 /// Takes out what need not be kept at the running time `now`.
-pub(super) async fn keep(
+pub(super) async fn prune_history(
     store: &dyn Store,
     claim: &Claim,
     retention: &Retention,
@@ -102,9 +102,9 @@ mod tests {
         let store = MemoryStore::new(endpoint, Arc::new(clock));
         assert_eq!(SteadyClock::since(&store, at(7)).await, SteadyClock(at(7)));
         let claim = store.claims(1, GAP_LIMIT).await.unwrap().remove(0);
-        keep(&store, &claim, &Retention::default(), at(9)).await.unwrap();
+        prune_history(&store, &claim, &Retention::default(), at(9)).await.unwrap();
         let strange = Claim { fence: claim.fence + 1, ..claim };
-        let refused = keep(&store, &strange, &Retention::default(), at(9)).await;
+        let refused = prune_history(&store, &strange, &Retention::default(), at(9)).await;
         assert!(matches!(refused, Err(CommitError::Fenced)));
     }
 }

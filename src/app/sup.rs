@@ -30,7 +30,7 @@ const LONGER: usize = 16;
 pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     let fetch = client(&options.url)?;
-    let mut question = Question::of(options.url.as_str());
+    let mut question = Question::new(options.url.as_str());
     let mut follower = Follower::new();
     let mut names = FeedNames::beside(&options.url);
     let shown = fetch::shown(&options.url);
@@ -38,7 +38,7 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let first = question.ask(&fetch, SystemClock.now()).await.map_err(unread)?;
     let mut period = first.as_ref().map_or(60, |document| document.period);
     if let Some(document) = first {
-        take((&mut follower, &mut names), document, &fetch, options.json).await?;
+        print_updates((&mut follower, &mut names), document, &fetch, options.json).await?;
     }
     if options.once {
         return Ok(());
@@ -57,7 +57,8 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
                 failures = 0;
                 if let Some(document) = document {
                     period = document.period;
-                    take((&mut follower, &mut names), document, &fetch, options.json).await?;
+                    print_updates((&mut follower, &mut names), document, &fetch, options.json)
+                        .await?;
                 }
             }
             Err(error) => {
@@ -81,7 +82,7 @@ fn client(url: &Url) -> Result<Fetch, AppError> {
 }
 
 /// Prints what a document tells, and reads those of longer periods where it does not reach back.
-async fn take(
+async fn print_updates(
     (follower, names): (&mut Follower, &mut FeedNames),
     document: SupDocument,
     fetch: &Fetch,
@@ -89,11 +90,11 @@ async fn take(
 ) -> Result<(), AppError> {
     let mut document = document;
     for _ in 0..LONGER {
-        let news = follower.take(&document);
+        let news = follower.apply_document(&document);
         names.learn(news.updates.iter().map(|update| &update.id), fetch).await;
         for update in &news.updates {
             let (id, update, updated) = (&update.id, &*update.update, document.updated);
-            let named = names.of(id);
+            let named = names.by_id(id);
             announce(&if json {
                 json!({
                     "sup_id": id.as_str(),
@@ -112,7 +113,7 @@ async fn take(
             FollowerStatus::Complete => return Ok(()),
             FollowerStatus::Missed { known } => known,
             FollowerStatus::Ask { address, .. } => {
-                match Question::of(address).ask(fetch, SystemClock.now()).await {
+                match Question::new(address).ask(fetch, SystemClock.now()).await {
                     Ok(Some(longer)) => {
                         document = longer;
                         continue;

@@ -16,19 +16,19 @@ const ALL_EVERY: Duration = Duration::from_secs(3600);
 const EPOCHS: usize = 1_000;
 
 /// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
-pub(super) async fn keep(
+pub(super) async fn maintain_titles(
     store: &dyn Store,
     clock: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
-    let mut sealed = store.sealed();
+    let mut sealed = store.watch_epochs();
     let mut seen = *sealed.borrow_and_update();
     let mut all_at = clock.now();
     loop {
         let now = clock.now();
         let all = now >= all_at;
-        match look(store, desk, if all { None } else { Some(seen) }).await {
+        match update_changed(store, desk, if all { None } else { Some(seen) }).await {
             Ok(newest) => seen = newest,
             Err(error) => tracing::warn!(%error, "the titles of feeds could not be looked at"),
         }
@@ -54,16 +54,16 @@ pub(super) async fn keep(
 
 /// Looks at the feeds that changed after the epoch `after`, at all of them where there is none.
 /// Answers the epoch that was reached.
-async fn look(
+async fn update_changed(
     store: &dyn Store,
     desk: &AdminService,
     after: Option<Epoch>,
 ) -> Result<Epoch, StoreError> {
-    let newest = *store.sealed().borrow();
+    let newest = *store.watch_epochs().borrow();
     let mut names = BTreeSet::new();
     let told = match after {
         Some(after) => {
-            let epochs = store.tail(after, EPOCHS).await?;
+            let epochs = store.epochs_after(after, EPOCHS).await?;
             let whole = epochs.len() < EPOCHS
                 && epochs.first().is_none_or(|first| first.epoch.0 == after.0.saturating_add(1));
             names.extend(epochs.into_iter().flat_map(|sealed| sealed.changes).map(|c| c.feed));
@@ -83,7 +83,7 @@ async fn look(
         }
     }
     if !titles.is_empty() {
-        desk.entitle(titles).await?;
+        desk.update_titles(titles).await?;
     }
     Ok(newest)
 }

@@ -10,7 +10,7 @@ const HASH_BYTES: usize = 15;
 /// The id of a segment: a hash of whose it is, what it follows and which versions it lists. Two
 /// segments of equal id list the same, so that a feed that was purged and added anew, or a gateway
 /// that went back to an older copy of its store, never gives an address a second meaning.
-pub(super) fn of(
+pub(super) fn archive_id(
     endpoint: &EndpointId,
     feed: &FeedName,
     previous: Option<&ArchiveId>,

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 /// Everything that has changed since the last seal, as of the commit that is being made.
 #[derive(Debug)]
 pub struct Unsealed<'a> {
-    /// The feed.
     pub feed: &'a FeedName,
     /// This gateway's endpoint id.
     pub endpoint: &'a EndpointId,
@@ -51,7 +50,7 @@ pub fn seal(chain: &mut Chain, policy: &Policy, unsealed: Unsealed<'_>) -> Vec<S
     let mut seals = Vec::new();
     for part in parts(&items, usize::try_from(policy.entries).unwrap_or(usize::MAX).max(1)) {
         let previous = chain.newest.take();
-        let Some(id) = id::of(endpoint, feed, previous.as_ref(), part) else {
+        let Some(id) = id::archive_id(endpoint, feed, previous.as_ref(), part) else {
             // Never: a hash is always long enough and of the right letters.
             chain.newest = previous;
             break;

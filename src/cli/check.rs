@@ -70,25 +70,25 @@ fn summary(name: &str, checked: &Checked) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn describe(text: &str) -> String {
         summary("f.toml", &config::check("f.toml", text).unwrap())
     }
 
     #[test]
     fn a_summary_says_what_will_happen() {
-        insta::assert_snapshot!(said(include_str!("../config/tests/contract.toml")));
+        insta::assert_snapshot!(describe(include_str!("../config/tests/contract.toml")));
     }
 
     #[test]
     fn the_other_ways_to_say_it() {
-        let said = said("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
+        let said = describe("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
         assert!(said.contains("in memory"), "{said}");
         assert!(said.contains("polls 0 feeds, each every 5m to 1d, 2 addresses allowed"), "{said}");
     }
 
     #[test]
     fn local_feeds_and_aggregates_are_counted_apart() {
-        let said = said(
+        let said = describe(
             "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
              [[feed]]\nname=\"b\"\nlocal=true\n\
              [[feed]]\nname=\"c\"\nlocal=true\nurl=\"http://c.example/\"\n\
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_address_under_two_names_is_said() {
-        let said = said(
+        let said = describe(
             "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
              [[feed]]\nname=\"b\"\nurl=\"http://a.example/\"",
         );

@@ -71,7 +71,7 @@ pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, Strin
         return Err((Side::Incoming, said.to_owned()));
     }
     let new = sharing(new, &outlines);
-    let scope = PrefixScope::of(&ours, local);
+    let scope = PrefixScope::new(&ours, local);
     let preserve = |lost: OutlineItem| {
         let needs = lost.data.data.other.needs.clone();
         let mut markup = String::new();
@@ -131,7 +131,7 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
         let place = positions.entry(outline.parent).or_default();
         let position = *place;
         *place = place.saturating_add(1);
-        let data = PlacedOutline { parent, position, data: said(outline, list, text) };
+        let data = PlacedOutline { parent, position, data: outline_text(outline, list, text) };
         let sync = outline.sync.clone();
         let sync = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
         let conflicts = sync.conflicts.into_iter().map(|conflict| crate::sync::Conflict091 {
@@ -153,7 +153,7 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
     Ok(items)
 }
 
-fn said(outline: &Outline, list: &OutlineList, text: &str) -> OutlineText {
+fn outline_text(outline: &Outline, list: &OutlineList, text: &str) -> OutlineText {
     let pieces = outline.other.iter().filter_map(|place| text.get(place.clone()));
     let markup: String = pieces.collect();
     let names = outline.attributes.iter().map(|(name, _)| format!(" {name}"));
@@ -242,7 +242,7 @@ struct PrefixScope {
 }
 
 impl PrefixScope {
-    fn of(list: &OutlineList, text: &str) -> Self {
+    fn new(list: &OutlineList, text: &str) -> Self {
         let head = text.get(..list.body.start).unwrap_or_default();
         // What is declared further inside is not in scope everywhere.
         let outside = |(prefix, _): &&(String, String)| head.contains(&format!("xmlns:{prefix}"));

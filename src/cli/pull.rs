@@ -22,12 +22,12 @@ pub(super) fn print(
         // Nobody is left to be told when standard error itself is gone.
         let _ = writeln!(err, "warning: {}", plain(warning, usize::MAX));
     }
-    out.write_all(words(pulled, into).as_bytes())
+    out.write_all(summary(pulled, into).as_bytes())
         .and_then(|()| out.flush())
         .map_err(AppError::output)
 }
 
-fn words(pulled: &Pulled, into: &Path) -> String {
+fn summary(pulled: &Pulled, into: &Path) -> String {
     let outcome = &pulled.outcome;
     let mut lines = Vec::new();
     if outcome.was_out_of_sync {

@@ -37,7 +37,7 @@ pub struct Faults {
 
 impl Faults {
     /// Sorts the faults by place; `None` where there are none.
-    pub(super) fn of(mut faults: Vec<Fault>) -> Option<Self> {
+    pub(super) fn from_list(mut faults: Vec<Fault>) -> Option<Self> {
         if faults.is_empty() {
             return None;
         }
@@ -82,7 +82,6 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("the configuration file {file} cannot be read; name another with --config")]
     Read {
-        /// The file.
         file: String,
         /// What the system said.
         #[source]
@@ -91,7 +90,6 @@ pub enum ConfigError {
     /// The file is too large.
     #[error("the configuration file {file} is larger than {limit} bytes, the limit")]
     TooLarge {
-        /// The file.
         file: String,
         /// The limit, in bytes.
         limit: u64,
@@ -99,7 +97,6 @@ pub enum ConfigError {
     /// The file is not UTF-8.
     #[error("{file}:{line}: the configuration is not UTF-8; save it as UTF-8")]
     Encoding {
-        /// The file.
         file: String,
         /// The line of the first byte that does not fit, from 1.
         line: usize,

@@ -45,7 +45,6 @@ pub const SOURCE_LIMIT: usize = 10_000;
 /// A feed of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FeedConfig {
-    /// Its name.
     pub name: FeedName,
     /// The upstream's address; only a local feed may have none.
     pub url: Option<Url>,

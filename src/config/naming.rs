@@ -47,7 +47,7 @@ pub fn is_named_after(name: &FeedName, url: &Url) -> bool {
 }
 
 fn is_secret(url: &Url) -> bool {
-    ShownAddress::of(url.as_str(), None).link().is_none()
+    ShownAddress::new(url.as_str(), None).link().is_none()
 }
 
 /// Letters and digits, in lower case, with one dash for each run of anything else between them.

@@ -74,7 +74,6 @@ pub enum AllowPrivateSetting {
 pub struct HostPort {
     /// The host in its canonical form: lower case, IPv6 in brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
 }
 

@@ -120,7 +120,6 @@ pub enum SyncDialect {
     Sse,
     /// FeedSync.
     FeedSync,
-    /// SSE 0.91.
     Sse091,
 }
 

@@ -79,7 +79,7 @@ impl<'t> Sheet<'t> {
 
     /// The configuration, where no mistake was noted.
     pub(super) fn finish(self, config: Config) -> Result<Checked, Faults> {
-        match Faults::of(self.faults) {
+        match Faults::from_list(self.faults) {
             Some(faults) => Err(faults),
             None => Ok(Checked { config, warnings: self.warnings }),
         }

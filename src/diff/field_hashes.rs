@@ -1,7 +1,7 @@
 //! Fingerprints of an entry's fields, and what differs between two sets of them.
 
-use super::noise::{FieldWeight, is_core_text, local_name, weight};
 use super::fingerprint::Fingerprint;
+use super::noise::{FieldWeight, is_core_text, local_name, weight};
 use super::visible::{ReferenceRules, read};
 use crate::model::{Context, Entry, Markup};
 use std::collections::BTreeSet;

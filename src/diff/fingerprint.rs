@@ -1,7 +1,7 @@
 //! What an entry looks like: what a reader would see of it, and a trace of the rest.
 
-use super::noise::{FieldWeight, address, weight};
 use super::field_hashes::path_print;
+use super::noise::{FieldWeight, address, weight};
 use super::spans::{self, SpanContext};
 use super::visible::{ReferenceRules, read};
 use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
@@ -13,7 +13,6 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 /// A field as a reader would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldView<'e> {
-    /// Its path.
     pub path: &'e str,
     /// What its spans are.
     pub kind: SpanContext,
@@ -45,12 +44,12 @@ pub struct Fingerprint<'e> {
 }
 
 /// Looks at an entry, but for what the operator ignores.
-pub fn portrait<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
-    portrait_by(ReferenceRules::All, entry, ignore)
+pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
+    fingerprint_by(ReferenceRules::All, entry, ignore)
 }
 
 /// The same with these references resolved.
-pub fn portrait_by<'e>(
+pub fn fingerprint_by<'e>(
     references: ReferenceRules,
     entry: &'e Entry<'_>,
     ignore: &[Ignore],
@@ -59,7 +58,7 @@ pub fn portrait_by<'e>(
     let mut seen = Vec::with_capacity(entry.fields.len());
     let mut shapes = Vec::with_capacity(entry.fields.len());
     for field in &entry.fields {
-        let Some(said) = looking.said(field) else { continue };
+        let Some(said) = looking.view_field(field) else { continue };
         shapes.push((said.print.0, spans::shape(&said.text, said.kind)));
         seen.push(said);
     }
@@ -83,7 +82,7 @@ struct Looking<'i> {
 
 impl Looking<'_> {
     /// What a field says to a reader; nothing where it is noise.
-    fn said<'e>(&mut self, field: &'e Field<'_>) -> Option<FieldView<'e>> {
+    fn view_field<'e>(&mut self, field: &'e Field<'_>) -> Option<FieldView<'e>> {
         let (path, ignore) = (path_print(&field.path), self.ignore);
         let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
         if covering().any(|ignore| ignore.regex().is_none()) {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     fn traced(old: &str, new: &str) -> Vec<NoiseClass> {
-        let of = |fields: &str| with(fields, |entry| portrait(entry, &[]).traces);
+        let of = |fields: &str| with(fields, |entry| fingerprint(entry, &[]).traces);
         let (old, new) = (of(old), of(new));
         let pairs = NoiseClass::TRACED.into_iter().zip(old.iter().zip(&new));
         pairs.filter(|(_, (old, new))| old != new).map(|(class, _)| class).collect()
@@ -214,7 +213,7 @@ mod tests {
         ];
         let of = |fields: &str| {
             with(fields, |entry| {
-                let portrait = portrait(entry, &list);
+                let portrait = fingerprint(entry, &list);
                 (portrait.left, portrait.shape, portrait.traces)
             })
         };
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn fields_that_say_nothing_are_not_there() {
-        let count = |fields: &str| with(fields, |entry| portrait(entry, &[]).seen.len());
+        let count = |fields: &str| with(fields, |entry| fingerprint(entry, &[]).seen.len());
         assert_eq!(count("<title>a</title><description>&lt;p> &lt;/p></description>"), 1);
         assert_eq!(count("<pubDate>x</pubDate>"), 0);
     }

@@ -18,7 +18,6 @@ const CONTEXT_LIMIT: usize = 40;
 pub enum SpanContext {
     /// Text to read; links stand in it as `→` and their address.
     Text,
-    /// An address.
     Address,
 }
 

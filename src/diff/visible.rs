@@ -22,7 +22,7 @@ pub(super) fn read(value: &str, references: ReferenceRules) -> Visible {
     let mut pieces = Pieces::new(value, TagRule::All);
     while let Some(piece) = pieces.next() {
         match piece {
-            Piece::Text(text) => out.words(text),
+            Piece::Text(text) => out.push_text(text),
             Piece::Reference(name) => reference(&mut out, name),
             Piece::Tag(inside) => tag(&mut out, inside, &mut pieces),
             Piece::Comment => {}
@@ -64,7 +64,7 @@ struct VisibleText {
 }
 
 impl VisibleText {
-    fn words(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         for c in text.chars() {
             self.character(c);
         }
@@ -88,8 +88,8 @@ fn reference(out: &mut VisibleText, name: &str) {
     let found = html(name);
     out.has_more |= is_more && found.is_some();
     match found.filter(|_| !is_more || out.references == ReferenceRules::All) {
-        Some(text) => out.words(&text),
-        None => ["&", name, ";"].into_iter().for_each(|text| out.words(text)),
+        Some(text) => out.push_text(&text),
+        None => ["&", name, ";"].into_iter().for_each(|text| out.push_text(text)),
     }
 }
 
@@ -113,7 +113,7 @@ fn marked(out: &mut VisibleText, mark: char, target: Option<&str>) {
     out.gap = true;
     out.character(mark);
     if let Some(target) = target {
-        out.words(&address(target));
+        out.push_text(&address(target));
     }
     out.gap = true;
 }

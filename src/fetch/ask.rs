@@ -30,7 +30,6 @@ pub struct AskRequest {
 /// What the page's server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageAnswer {
-    /// The status.
     pub status: u16,
     /// How long it asks to be left alone.
     pub retry_after: Option<Duration>,

@@ -34,14 +34,12 @@ pub struct CallRequest {
 pub struct CallBody {
     /// `Content-Type` and whatever else; they replace the client's own.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
 }
 
 /// What the address answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
-    /// The status.
     pub status: u16,
     /// The beginning of the body.
     pub body: Bytes,

@@ -1,6 +1,6 @@
 //! The client: follows redirects itself, so that every hop passes the guard.
 
-use super::error::{FetchError, told};
+use super::error::{FetchError, root_cause};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
@@ -53,7 +53,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         async move { core.fetch(request).await }
     });
     let fetch = ServiceBuilder::new()
-        .map_err(move |error| settle(error, "send the whole document", limits.total))
+        .map_err(move |error| into_fetch_error(error, "send the whole document", limits.total))
         .concurrency_limit(limits.at_once.max(1))
         .timeout(limits.total)
         .service(fetch);
@@ -62,7 +62,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         async move { core.page(request).await }
     });
     let ask = ServiceBuilder::new()
-        .map_err(move |error| settle(error, "answer", limits.page))
+        .map_err(move |error| into_fetch_error(error, "answer", limits.page))
         .concurrency_limit(limits.pages_at_once.max(1))
         .timeout(limits.page)
         .service(ask);
@@ -71,7 +71,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         async move { core.call(request).await }
     });
     let call = ServiceBuilder::new()
-        .map_err(move |error| settle(error, "answer", limits.call))
+        .map_err(move |error| into_fetch_error(error, "answer", limits.call))
         .concurrency_limit(limits.calls_at_once.max(1))
         .timeout(limits.call)
         .service(call);
@@ -79,7 +79,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
 }
 
 /// The error of the stack, as ours.
-fn settle(error: BoxError, what: &'static str, limit: Duration) -> FetchError {
+fn into_fetch_error(error: BoxError, what: &'static str, limit: Duration) -> FetchError {
     match error.downcast::<FetchError>() {
         Ok(error) => *error,
         Err(_) => FetchError::Timeout { what, limit },
@@ -167,7 +167,7 @@ impl Core {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let final_url = trail.url.to_string();
-        let found = Validators::of(&headers, &final_url);
+        let found = Validators::from_headers(&headers, &final_url);
         let announced = announced(&headers, &final_url);
         let links = hub_links(&headers, &final_url);
         let mut fetched = Fetched {
@@ -303,7 +303,7 @@ fn client(
         return Ok((client, true));
     }
     let without = builder().tls_certs_only([]).build();
-    let failed = |error| FetchError::Client { what: "be set up", why: told(&error) };
+    let failed = |error| FetchError::Client { what: "be set up", why: root_cause(&error) };
     Ok((without.map_err(failed)?, false))
 }
 
@@ -335,7 +335,7 @@ pub(super) fn unreached(
             return FetchError::Headers { what: "fields", limit: MAX_HEADERS };
         }
         Some(error) if error.is_parse() => {
-            let why = format!("{} does not speak HTTP: {}", shown(url), told(error));
+            let why = format!("{} does not speak HTTP: {}", shown(url), root_cause(error));
             return FetchError::CutOff { why };
         }
         _ => {}
@@ -344,7 +344,7 @@ pub(super) fn unreached(
         return FetchError::Timeout { what: "accept a connection", limit: limits.connect };
     }
     if error.is_connect() {
-        return FetchError::Connect { host, why: told(&error) };
+        return FetchError::Connect { host, why: root_cause(&error) };
     }
     broken(error, limits)
 }
@@ -355,7 +355,7 @@ pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError 
     if error.is_timeout() {
         FetchError::Timeout { what: "send anything", limit: limits.idle }
     } else {
-        FetchError::CutOff { why: told(&error) }
+        FetchError::CutOff { why: root_cause(&error) }
     }
 }
 

@@ -20,7 +20,6 @@ pub enum Coding {
     Deflate,
     /// `br`.
     Brotli,
-    /// `zstd`.
     Zstd,
 }
 
@@ -50,10 +49,7 @@ pub enum DecodeError {
     TooMany,
     /// The decoded body is too large.
     #[error("the document has more than {limit} bytes once decompressed, which is the limit")]
-    TooLarge {
-        /// The limit.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
     /// The data is damaged or cut off.
     #[error("the {coding} data of the publisher is damaged or cut off")]
     Damaged {

@@ -61,7 +61,7 @@ pub struct PauseRequest {
 
 impl PauseRequest {
     /// What an answer of `address` asks for.
-    pub fn of(status: u16, retry_after: Option<Duration>, address: &str) -> Option<Self> {
+    pub fn from_status(status: u16, retry_after: Option<Duration>, address: &str) -> Option<Self> {
         let wait = retry_after.filter(|_| matches!(status, 429 | 503))?;
         Some(Self { address: address.to_owned(), wait })
     }
@@ -81,7 +81,6 @@ pub enum FetchError {
     /// No connection came about.
     #[error("could not connect to {host}: {why}")]
     Connect {
-        /// The host.
         host: String,
         /// What was said.
         why: String,
@@ -89,7 +88,6 @@ pub enum FetchError {
     /// The host's name leads to no address.
     #[error("the name {host} leads to no address: {why}")]
     Name {
-        /// The host.
         host: String,
         /// What the resolver said.
         why: String,
@@ -97,7 +95,6 @@ pub enum FetchError {
     /// The publisher's certificate is not good.
     #[error("the certificate of {host} was not accepted: {why}")]
     Certificate {
-        /// The host.
         host: String,
         /// What was said.
         why: String,
@@ -112,7 +109,6 @@ pub enum FetchError {
     Timeout {
         /// What it did not do.
         what: &'static str,
-        /// The limit.
         limit: Duration,
     },
     /// The connection broke.
@@ -153,15 +149,11 @@ pub enum FetchError {
     Headers {
         /// What is limited.
         what: &'static str,
-        /// The limit.
         limit: usize,
     },
     /// The body is too large as it comes over the wire.
     #[error("the document has more than {limit} bytes, which is the limit")]
-    TooLarge {
-        /// The limit.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
     /// The body cannot be decompressed.
     #[error("{why}")]
     Decode {
@@ -207,7 +199,7 @@ impl FetchError {
         match self {
             Self::Status { code, retry_after, redirected_to } => {
                 let address = redirected_to.as_deref().unwrap_or(asked);
-                PauseRequest::of(*code, *retry_after, address)
+                PauseRequest::from_status(*code, *retry_after, address)
             }
             _ => None,
         }
@@ -237,7 +229,7 @@ fn meaning(code: u16) -> &'static str {
 }
 
 /// What lies at the bottom of an error: layers of a client only say that they failed.
-pub(super) fn told(error: &(dyn Error + 'static)) -> String {
+pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
     /// The most layers that are looked through.
     const MAX_DEPTH: usize = 16;
     let mut deepest = error;

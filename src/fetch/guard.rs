@@ -66,15 +66,11 @@ pub enum Refusal {
     Scheme {
         /// The URL without credentials.
         url: String,
-        /// Its scheme.
         scheme: String,
     },
     /// The URL is too long.
     #[error("the URL is {length} bytes long, the limit is {MAX_URL_BYTES}")]
-    TooLong {
-        /// Its length.
-        length: usize,
-    },
+    TooLong { length: usize },
     /// The address is not public.
     #[error(
         "{host} has {what}{}; list it in polling.allow_private as host:port if that is meant",
@@ -83,17 +79,13 @@ pub enum Refusal {
     Address {
         /// The host as written.
         host: String,
-        /// The address.
         address: IpAddr,
         /// What kind of address it is.
         what: &'static str,
     },
     /// An entry of the list is not of the form `host:port`.
     #[error("{entry:?} is not of the form host:port")]
-    Entry {
-        /// The entry.
-        entry: String,
-    },
+    Entry { entry: String },
     /// The list is too long.
     #[error("polling.allow_private lists more than {MAX_ALLOWED_HOSTS} hosts")]
     TooManyEntries,
@@ -191,7 +183,7 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
-    ShownAddress::of(url.as_str(), None).text().to_owned()
+    ShownAddress::new(url.as_str(), None).text().to_owned()
 }
 
 /// The URL that tells a document from others: without credentials and fragment. It may contain keys, so

@@ -16,9 +16,7 @@ pub const MAX_VALIDATOR_BYTES: usize = 1024;
 /// `ETag` and `Last-Modified`, verbatim, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {
-    /// `ETag`.
     pub etag: Option<String>,
-    /// `Last-Modified`.
     pub last_modified: Option<String>,
     /// The address that gave them; they are sent to no other one.
     pub answered_by: Option<String>,
@@ -27,7 +25,7 @@ pub struct Validators {
 impl Validators {
     /// Reads the validators of a response. One that is too long or not UTF-8 is not kept, since it
     /// could not be sent back as it came.
-    pub fn of(headers: &HeaderMap, answered_by: &str) -> Self {
+    pub fn from_headers(headers: &HeaderMap, answered_by: &str) -> Self {
         let kept = |name: &HeaderName| {
             let value = headers.get(name)?.as_bytes();
             let text = std::str::from_utf8(value).ok()?;
@@ -117,16 +115,13 @@ pub enum FetchAnswer {
     NotModified,
     /// The same bytes over the wire as last time.
     Same,
-    /// A document.
     Document(FetchedDocument),
 }
 
 /// An answer, with what stood around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The answer.
     pub answer: FetchAnswer,
-    /// The status.
     pub status: u16,
     /// The validators to send next time.
     pub validators: Validators,
@@ -174,13 +169,13 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, "W/\"a b\"".parse().unwrap());
         headers.insert(LAST_MODIFIED, "yesterday, or so".parse().unwrap());
-        let kept = Validators::of(&headers, "http://e.org/");
+        let kept = Validators::from_headers(&headers, "http://e.org/");
         assert_eq!(kept.etag.as_deref(), Some("W/\"a b\""));
         assert_eq!(kept.last_modified.as_deref(), Some("yesterday, or so"));
 
         headers.insert(ETAG, "x".repeat(MAX_VALIDATOR_BYTES + 1).parse().unwrap());
         headers.insert(LAST_MODIFIED, http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
-        assert!(Validators::of(&headers, "http://e.org/").is_empty());
+        assert!(Validators::from_headers(&headers, "http://e.org/").is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// The credentials in a URL.
-    pub(super) fn of(url: &Url) -> Option<Self> {
+    pub(super) fn from_url(url: &Url) -> Option<Self> {
         let (user, password) = (url.username().to_owned(), url.password().map(str::to_owned));
         let some = !user.is_empty() || password.is_some();
         some.then(|| Self { origin: url.origin(), user, password })
@@ -105,7 +105,7 @@ pub(super) fn begin(
 ) -> Result<(Option<Credentials>, RedirectChain), FetchError> {
     let refused = |refusal| FetchError::Refused { hop: 0, refusal };
     let url = read_url(configured).map_err(refused)?;
-    let credentials = Credentials::of(&url);
+    let credentials = Credentials::from_url(&url);
     match start {
         None => Ok((credentials, RedirectChain::new(&url, false))),
         Some(start) => {

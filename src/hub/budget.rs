@@ -49,7 +49,7 @@ struct Spent {
 
 impl Spent {
     /// Takes a call; whether there is room for it.
-    fn take(&mut self, purpose: Purpose) -> bool {
+    fn try_spend(&mut self, purpose: Purpose) -> bool {
         let of_subscribers = self.other + self.delivered;
         let is_free = of_subscribers < REQUESTS - FIRST_VERIFICATIONS;
         let (room, count) = match purpose {
@@ -70,7 +70,7 @@ pub(super) struct Budgets(HashMap<Arc<str>, Spent>);
 
 impl Budgets {
     /// Takes one call of a host; whether there is room for it.
-    pub(super) fn take(&mut self, host: &Arc<str>, purpose: Purpose, now: Instant) -> bool {
+    pub(super) fn try_spend(&mut self, host: &Arc<str>, purpose: Purpose, now: Instant) -> bool {
         let is_over = |spent: &Spent| now.saturating_duration_since(spent.since) >= WITHIN;
         if self.0.len() >= HOSTS {
             self.0.retain(|_, spent| !is_over(spent));
@@ -80,7 +80,7 @@ impl Budgets {
         if is_over(spent) {
             *spent = fresh;
         }
-        spent.take(purpose)
+        spent.try_spend(purpose)
     }
 
     /// Notes that so many bytes were sent to a host.
@@ -99,13 +99,14 @@ mod tests {
     fn a_host_is_sent_so_much_within_a_minute() {
         let (mut budgets, start) = (Budgets::default(), Instant::now());
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
-        let taken = (0..10_000).filter(|_| budgets.take(&one, Purpose::Delivery, start)).count();
+        let taken =
+            (0..10_000).filter(|_| budgets.try_spend(&one, Purpose::Delivery, start)).count();
         assert_eq!(taken, 90);
-        assert!(budgets.take(&other, Purpose::Delivery, start), "others have their own");
+        assert!(budgets.try_spend(&other, Purpose::Delivery, start), "others have their own");
         budgets.sent("other", 32 * 1024 * 1024);
-        assert!(!budgets.take(&other, Purpose::Delivery, start + WITHIN / 2));
+        assert!(!budgets.try_spend(&other, Purpose::Delivery, start + WITHIN / 2));
         for host in [&one, &other] {
-            assert!(budgets.take(host, Purpose::Delivery, start + WITHIN));
+            assert!(budgets.try_spend(host, Purpose::Delivery, start + WITHIN));
         }
     }
 
@@ -113,14 +114,16 @@ mod tests {
     fn strangers_take_nothing_from_those_who_have_agreed() {
         let (mut budgets, now) = (Budgets::default(), Instant::now());
         let host: Arc<str> = "one".into();
-        let mut taken = |purpose| (0..10_000).filter(|_| budgets.take(&host, purpose, now)).count();
+        let mut taken =
+            |purpose| (0..10_000).filter(|_| budgets.try_spend(&host, purpose, now)).count();
         assert_eq!(taken(Purpose::FirstVerification), 30);
         // Whoever knows a callback may have it asked about its renewal again and again.
         assert_eq!(taken(Purpose::OtherVerification), 30);
         assert_eq!(taken(Purpose::Delivery), 60);
         // Nor does one who is sent much keep others from subscribing.
         let host: Arc<str> = "other".into();
-        let mut taken = |purpose| (0..10_000).filter(|_| budgets.take(&host, purpose, now)).count();
+        let mut taken =
+            |purpose| (0..10_000).filter(|_| budgets.try_spend(&host, purpose, now)).count();
         assert_eq!(taken(Purpose::Delivery), 90);
         assert_eq!((taken(Purpose::OtherVerification), taken(Purpose::FirstVerification)), (0, 30));
     }
@@ -129,9 +132,9 @@ mod tests {
     fn hosts_are_forgotten() {
         let (mut budgets, start) = (Budgets::default(), Instant::now());
         for n in 0..HOSTS {
-            budgets.take(&format!("host {n}").into(), Purpose::Delivery, start);
+            budgets.try_spend(&format!("host {n}").into(), Purpose::Delivery, start);
         }
-        budgets.take(&"new".into(), Purpose::Delivery, start + WITHIN);
+        budgets.try_spend(&"new".into(), Purpose::Delivery, start + WITHIN);
         assert_eq!(budgets.0.len(), 1);
     }
 }

@@ -73,7 +73,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> Verification
     match ask(shared, url).await {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
-            VerificationResult::of((status, retry_after), &body, whole, &challenge)
+            VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),
     }
@@ -144,8 +144,10 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
         now: shared.clock.now(),
     };
     match shared.call().oneshot(request).await {
-        Ok(called) => CallOutcome::Pushed(Push::of(called.status, called.retry_after), tick),
-        Err(error) => failed(words(&error)),
+        Ok(called) => {
+            CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
+        }
+        Err(error) => failed(describe_error(&error)),
     }
 }
 
@@ -158,13 +160,13 @@ fn notice(topic: &str) -> HubDocument {
 
 fn unheard(error: &FetchError) -> VerificationResult {
     match error {
-        FetchError::Refused { .. } => VerificationResult::Refused(words(error)),
-        _ => VerificationResult::Failed { why: words(error), after: None },
+        FetchError::Refused { .. } => VerificationResult::Refused(describe_error(error)),
+        _ => VerificationResult::Failed { why: describe_error(error), after: None },
     }
 }
 
 /// Why a callback could not be called: a client's errors speak of publishers.
-fn words(error: &FetchError) -> String {
+fn describe_error(error: &FetchError) -> String {
     match error {
         FetchError::Timeout { limit, .. } => {
             format!("the callback did not answer within {} s", limit.as_secs_f32())

@@ -108,7 +108,7 @@ impl Lanes {
             return None;
         }
         self.turned = !self.turned;
-        self.take(self.turned).or_else(|| self.take(!self.turned))
+        self.next_turn(self.turned).or_else(|| self.next_turn(!self.turned))
     }
 
     /// A call has ended.
@@ -144,7 +144,7 @@ impl Lanes {
         }
     }
 
-    fn take(&mut self, troubled: bool) -> Option<LaneTurn> {
+    fn next_turn(&mut self, troubled: bool) -> Option<LaneTurn> {
         if troubled && self.in_trouble >= AT_ONCE_IN_TROUBLE {
             return None;
         }
@@ -174,7 +174,11 @@ mod tests {
     use url::Url;
 
     fn id(number: usize) -> SubscriptionId {
-        SubscriptionId::of(Manner::WebSub, "t", &Url::parse(&format!("http://a/{number}")).unwrap())
+        SubscriptionId::new(
+            Manner::WebSub,
+            "t",
+            &Url::parse(&format!("http://a/{number}")).unwrap(),
+        )
     }
 
     fn turn(host: &Arc<str>, number: usize, troubled: bool) -> LaneTurn {

@@ -105,7 +105,7 @@ impl Ledger {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a request, within the limits; not durable before [`Ledger::settle`]. `tick`: the
+    /// Takes a request, within the limits; not durable before [`Ledger::flush`]. `tick`: the
     /// feed's newest.
     pub(super) fn ask(
         &self,
@@ -129,7 +129,7 @@ impl Ledger {
                 ));
             }
         };
-        self.take(Manner::WebSub, feed, key, allow, tick, now)
+        self.change_subscription(Manner::WebSub, feed, key, allow, tick, now)
     }
 
     /// Takes a registration with the cloud, likewise.
@@ -143,7 +143,14 @@ impl Ledger {
     ) -> Result<(), AskError> {
         let lease = CLOUD_LEASE.as_secs();
         let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
-        self.take(Manner::RssCloud, feed, (topic, callback.clone(), wanted), allow, tick, now)?;
+        self.change_subscription(
+            Manner::RssCloud,
+            feed,
+            (topic, callback.clone(), wanted),
+            allow,
+            tick,
+            now,
+        )?;
         self.inner().wait_for_first(&callback, now);
         Ok(())
     }
@@ -171,7 +178,7 @@ impl Ledger {
         }
     }
 
-    fn take(
+    fn change_subscription(
         &self,
         manner: Manner,
         feed: &FeedName,
@@ -185,7 +192,7 @@ impl Ledger {
                         public";
             return Err(AskError::Callback(said.to_owned()));
         }
-        let id = SubscriptionId::of(manner, &topic, &callback);
+        let id = SubscriptionId::new(manner, &topic, &callback);
         let mut inner = self.inner();
         if !inner.entries.contains_key(&id) {
             if wanted == CallbackPurpose::Unsubscribe {
@@ -210,7 +217,7 @@ impl Ledger {
     }
 
     /// Writes everything that has changed. Whoever calls this may go away; the write goes on.
-    pub(super) async fn settle(&self) -> Result<(), StoreError> {
+    pub(super) async fn flush(&self) -> Result<(), StoreError> {
         let (store, inner) = (Arc::clone(&self.store), Arc::clone(&self.inner));
         let writing = Arc::clone(&self.writing);
         let written = tokio::spawn(async move {
@@ -282,7 +289,7 @@ impl Ledger {
     pub(super) fn due(&self, now: Time) -> Vec<LaneTurn> {
         let mut locked = self.inner();
         let inner = &mut *locked;
-        inner.look(now);
+        inner.set_time(now);
         let mut due = Vec::new();
         while let Some((time, id)) = inner.queue.first().copied() {
             if time > now {

@@ -33,7 +33,7 @@ pub(super) async fn run(
     topics: Arc<dyn Topics>,
     cancel: CancellationToken,
 ) {
-    let sealed = shared.store.sealed();
+    let sealed = shared.store.watch_epochs();
     let at = *sealed.borrow();
     let mut worker = Worker {
         shared,
@@ -54,7 +54,7 @@ pub(super) async fn run(
     if ended.await.is_err() {
         worker.calls.shutdown().await;
     }
-    if let Err(error) = worker.shared.ledger.settle().await {
+    if let Err(error) = worker.shared.ledger.flush().await {
         tracing::warn!(%error, "what the hub did last could not be stored");
     }
 }
@@ -78,7 +78,7 @@ impl Worker {
         let mut look = Instant::now();
         while !cancel.is_cancelled() {
             if Instant::now() >= look {
-                self.look().await;
+                self.end_gone_topics().await;
                 look = Instant::now() + LOOK_EVERY;
             }
             if let Err(error) = self.follow().await {
@@ -87,7 +87,7 @@ impl Worker {
             }
             self.start();
             if self.shared.ledger.is_dirty()
-                && let Err(error) = self.shared.ledger.settle().await
+                && let Err(error) = self.shared.ledger.flush().await
             {
                 tracing::warn!(%error, "what the hub knows could not be stored");
             }
@@ -127,7 +127,7 @@ impl Worker {
         }
         // Each round reads a batch or ends.
         while self.at < newest {
-            let read = self.shared.store.tail(self.at, EPOCHS).await?;
+            let read = self.shared.store.epochs_after(self.at, EPOCHS).await?;
             let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
             if !follows {
                 self.stale = true;
@@ -146,7 +146,7 @@ impl Worker {
     }
 
     /// Ends the subscriptions of topics that are not there any more (section 5.2).
-    async fn look(&self) {
+    async fn end_gone_topics(&self) {
         let mut gone = HashMap::new();
         for topic in self.shared.ledger.topics() {
             if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
@@ -172,7 +172,7 @@ impl Worker {
             // Whom the operator allows by name needs no protection from this hub.
             let public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
             let purpose = purpose(&task);
-            if public && !self.shared.budgets().take(&turn.host, purpose, Instant::now()) {
+            if public && !self.shared.budgets().try_spend(&turn.host, purpose, Instant::now()) {
                 self.shared.ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
                 self.lanes.done(&turn);
                 continue;
@@ -182,7 +182,7 @@ impl Worker {
             let call = self.calls.spawn(async move {
                 let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
                 take_over(&shared, id, &task, outcome, shared.clock.now());
-                if let Err(error) = shared.ledger.settle().await {
+                if let Err(error) = shared.ledger.flush().await {
                     tracing::warn!(%error, "what came of a call could not be stored");
                 }
             });

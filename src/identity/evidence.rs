@@ -15,7 +15,6 @@ pub enum Basis {
     SameAddress,
     /// The same link, borne by no other entry.
     SameLink,
-    /// The same enclosure.
     SameEnclosure,
     /// The same title and the same date.
     SameTitleAndDate,
@@ -40,7 +39,7 @@ impl Basis {
     }
 
     /// The evidence in words.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::SameId => "the same id",
             Self::FormerId => "an id that it had before",

@@ -62,7 +62,7 @@ impl Keys {
 
     /// Takes a key for an entry: its native identity where that is free, else with the link, else
     /// with the title, else with a number.
-    pub fn take(&mut self, entry: &Entry<'_>, native: &Native) -> String {
+    pub fn assign_native_id(&mut self, entry: &Entry<'_>, native: &Native) -> String {
         let with = |suffix: &str| format!("{}##{suffix}", native.shown);
         let mut candidates = vec![native.shown.clone()];
         candidates.extend(entry.link.as_deref().map(with));

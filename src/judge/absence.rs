@@ -31,7 +31,7 @@ pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem>
         shown: scene.names.iter().map(|name| name.shown.as_str()).collect(),
         all_named: !scene.names.is_empty()
             && !scene.names.iter().any(|name| is_made_up(&name.shown)),
-        sources: Sources::of(scene, window),
+        sources: Sources::new(scene, window),
         holes: holes(window),
     };
     let missing = scene.matching.missing.iter().copied().chain(judge.said_of_retired());
@@ -201,14 +201,14 @@ impl Judge<'_> {
         if before.doubts.is_empty() {
             return None;
         }
-        match objections::settle(self, before.doubts) {
+        match objections::reconsider(self, before.doubts) {
             ResolvedDoubts::Deleted(evidence, why) => Some(AbsenceEvidence::plain(evidence, &why)),
             ResolvedDoubts::Explained(why) => {
                 let words = format!("gone from the middle, but {why}");
                 Some(AbsenceEvidence::plain(Evidence::Unplaced, &words))
             }
             ResolvedDoubts::Open(doubts) => {
-                let words = before.words().to_owned();
+                let words = before.describe().to_owned();
                 Some(AbsenceEvidence { evidence: Evidence::Unplaced, doubts, words })
             }
         }

@@ -2,7 +2,7 @@
 
 use super::brake::hold_terms;
 use super::confirm::Conclusion;
-use super::probe::{conclude, ripens, told};
+use super::probe::{conclude, describe_probe, ripens};
 use crate::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, ItemStatus, LedgerEntry, Probe,
     Snapshot, SyncId, Time,
@@ -14,11 +14,8 @@ use std::time::Duration;
 pub struct PendingAbsence {
     /// The item.
     pub id: SyncId,
-    /// Its native id.
     pub native_id: String,
-    /// Its title.
     pub title: String,
-    /// The evidence.
     pub evidence: Evidence,
     /// What was seen and what objects to a deletion, in words.
     pub seen: String,
@@ -47,7 +44,7 @@ const END: Time = Time::from_unix(i64::MAX);
 
 impl PendingAbsence {
     /// An item that waits for a conclusion; `same` full observations agreed since the last commit.
-    pub fn of(known: &LedgerEntry, options: &FeedOptions, same: u32) -> Option<Self> {
+    pub fn new(known: &LedgerEntry, options: &FeedOptions, same: u32) -> Option<Self> {
         let absence = known.absence.as_ref().filter(|_| known.standing == ItemStatus::Current)?;
         let later = |observations| conclude(absence, observations, options.deletions, END);
         let needed = (1..MANY).find(|n| later(*n) != Conclusion::Wait).unwrap_or(MANY);
@@ -56,26 +53,29 @@ impl PendingAbsence {
             native_id: known.native_shown.clone(),
             title: known.title.clone(),
             evidence: absence.evidence,
-            seen: absence.words().to_owned(),
+            seen: absence.describe().to_owned(),
             since: absence.since,
             observations: absence.observations.saturating_add(same),
             needed,
             decides_at: ripens(absence, options.deletions),
             would: later(needed),
-            answered: absence.probe.as_ref().map(|probe| told(probe, known.link.as_deref())),
+            answered: absence
+                .probe
+                .as_ref()
+                .map(|probe| describe_probe(probe, known.link.as_deref())),
             probe: absence.probe.clone(),
         })
     }
 
     /// Why nothing has been concluded yet, and what it takes.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let answered = self.answered.iter().map(|said| format!("; {said}")).collect::<String>();
         format!(
             "{}; seen {} since {}{answered}; {} if it is so at {} and in {} observations",
             self.seen,
             times(self.observations),
             self.since,
-            self.would.words(),
+            self.would.describe(),
             self.decides_at,
             self.needed
         )
@@ -92,7 +92,7 @@ impl Conclusion {
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Wait => "nothing is concluded",
             Self::Retire => "it is retired, not deleted,",
@@ -110,7 +110,7 @@ pub fn pending(
     limit: usize,
 ) -> (Vec<PendingAbsence>, usize) {
     let (waiting, all) = absent(snapshot, options, limit);
-    (waiting.iter().filter_map(|known| PendingAbsence::of(known, options, same)).collect(), all)
+    (waiting.iter().filter_map(|known| PendingAbsence::new(known, options, same)).collect(), all)
 }
 
 /// The items that wait for a conclusion, what is decided first first, at most `limit`; and how many there
@@ -133,9 +133,7 @@ pub fn absent(
 pub struct Quiet {
     /// The item.
     pub id: SyncId,
-    /// Its native id.
     pub native_id: String,
-    /// Its title.
     pub title: String,
     /// What changed, and why that is no news or waits, in sentences without stops.
     pub words: Vec<String>,
@@ -159,7 +157,7 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
         id: known.id.clone(),
         native_id: known.native_shown.clone(),
         title: known.title.clone(),
-        words: known.noise.words(),
+        words: known.noise.describe(),
     });
     shown.collect()
 }

@@ -92,7 +92,7 @@ pub(super) fn all(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Objec
 }
 
 /// Looks at doubts again, now that more is known.
-pub(super) fn settle(judge: &Judge<'_>, doubts: Doubts) -> ResolvedDoubts {
+pub(super) fn reconsider(judge: &Judge<'_>, doubts: Doubts) -> ResolvedDoubts {
     let character = &judge.scene.snapshot.state.character;
     if is_habit(judge) {
         return ResolvedDoubts::Explained("items of this feed often go from there".to_owned());
@@ -383,7 +383,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn of(scene: &JudgeInput<'_>, window: &WindowShift) -> Self {
+    pub(super) fn new(scene: &JudgeInput<'_>, window: &WindowShift) -> Self {
         let entries = &scene.document.entries;
         let of = |entry: &Entry<'_>| host(entry.link.as_deref()?);
         let all: HashSet<String> = entries.iter().filter_map(of).collect();

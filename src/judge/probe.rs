@@ -15,7 +15,7 @@ pub use answer::{
     ProbeEnd, ProbeReply, ProbeVerdict, Replies, answers, heard, is_alive, is_echo, is_refusal,
     wants_get,
 };
-pub use conclude::{conclude, ripens, ripens_from, taken, told};
+pub use conclude::{conclude, describe_probe, ripens, ripens_from, taken};
 pub use scope::{ProbeScope, made_up};
 
 use crate::identity::plain_link;
@@ -64,7 +64,7 @@ pub fn plan(
     if !asks || room == 0 || snapshot.state.hold.is_some() {
         return None;
     }
-    let scope = ProbeScope::of(url)?;
+    let scope = ProbeScope::from_feed_url(url)?;
     let wanted = candidates(snapshot, &scope, now);
     let shown = listed(snapshot, &scope);
     // The first whose host has something to compare it with leads; others of its host follow.

@@ -48,7 +48,7 @@ pub struct ShownAddress {
 impl ShownAddress {
     /// The address as it may be shown. `secret` is what the operator says of it; where that is
     /// nothing, it is secret when a value of its query looks like a key.
-    pub fn of(address: &str, secret: Option<bool>) -> Self {
+    pub fn new(address: &str, secret: Option<bool>) -> Self {
         let unshown = || Self {
             text: UNSHOWN.to_owned(),
             base: None,
@@ -232,7 +232,7 @@ mod tests {
             ),
             ("https://me:hunter2@a.example/feed?a8f3c1d94be27760", "https://a.example/feed?***"),
         ] {
-            assert_eq!(ShownAddress::of(address, None).text(), shown);
+            assert_eq!(ShownAddress::new(address, None).text(), shown);
         }
     }
 
@@ -247,10 +247,10 @@ mod tests {
             "https://a.example/WordsInCamelCaseAreNoKeys/Feed.xml?tag=c%2B%2B",
             "http://a.example/feed?x=1#y",
         ] {
-            let shown = ShownAddress::of(address, None);
+            let shown = ShownAddress::new(address, None);
             assert_eq!((shown.text(), shown.link()), (address, Some(address)), "{address}");
         }
-        let said = ShownAddress::of("https://a.example/feed?token=public", Some(false));
+        let said = ShownAddress::new("https://a.example/feed?token=public", Some(false));
         assert!(!said.is_masked());
     }
 
@@ -258,14 +258,14 @@ mod tests {
     fn a_secret_address_shows_nothing_in_base_and_link() {
         let page = Some("https://a.example/show/");
         for address in [format!("https://a.example/{KEY}/x"), "https://a.example/x?b".to_owned()] {
-            let shown = ShownAddress::of(&address, Some(true));
+            let shown = ShownAddress::new(&address, Some(true));
             assert_eq!(shown.link(), None);
             assert_eq!(shown.base(page), "https://a.example/show/");
             assert_eq!(shown.base(None), "https://a.example/");
             assert!(shown.text().contains(MASK) && !shown.text().contains(KEY));
         }
         assert_eq!(
-            ShownAddress::of("https://a.example/my/x", Some(true)).text(),
+            ShownAddress::new("https://a.example/my/x", Some(true)).text(),
             "https://a.example/***"
         );
     }
@@ -277,28 +277,28 @@ mod tests {
             format!("https://a.example/p/{KEY}/feed?x=1"),
             format!("https://a.example/p/feed?{KEY}#a"),
         ] {
-            let (real, shown) = (Url::parse(&address).unwrap(), ShownAddress::of(&address, None));
+            let (real, shown) = (Url::parse(&address).unwrap(), ShownAddress::new(&address, None));
             let base = Url::parse(&shown.base(Some("https://b.example/"))).unwrap();
             for reference in ["a.html", "../b", "/c", "//d.example/", "?e"] {
                 assert_eq!(base.join(reference), real.join(reference), "{address} {reference}");
             }
         }
         // Both in one: the query is secret, so nothing is shown of the path.
-        let both = ShownAddress::of(&format!("https://a.example/{KEY}/f?token={KEY}"), None);
+        let both = ShownAddress::new(&format!("https://a.example/{KEY}/f?token={KEY}"), None);
         assert_eq!(both.base(None), "https://a.example/");
     }
 
     #[test]
     fn what_cannot_be_read_is_not_shown() {
         for bad in ["https://me:secret@", "me:secret@a.example", "secret", ""] {
-            assert_eq!(ShownAddress::of(bad, None).text(), "about:blank");
+            assert_eq!(ShownAddress::new(bad, None).text(), "about:blank");
         }
     }
 
     #[test]
     fn a_message_does_not_repeat_it() {
         let address = format!("https://a.example/p?token={KEY}");
-        let shown = ShownAddress::of(&address, None);
+        let shown = ShownAddress::new(&address, None);
         let said = shown.hide_in(&address, &format!("{address} answered 404 (/p?token={KEY})"));
         assert_eq!(said, "https://a.example/p?*** answered 404 (/***)");
     }

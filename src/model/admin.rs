@@ -97,7 +97,6 @@ impl Without {
 pub enum FeedSource {
     /// The configuration file, which wins over the others.
     File,
-    /// The command line.
     CommandLine,
     /// The administration API.
     Api,
@@ -117,7 +116,6 @@ pub enum FeedStanding {
 /// A feed of this gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedRecord {
-    /// Its name.
     pub name: FeedName,
     /// The upstream's address, as configured; never rewritten. Empty where it has none: an
     /// aggregate, and a local feed that nobody else shares.
@@ -135,7 +133,7 @@ pub struct FeedRecord {
 impl FeedRecord {
     /// The upstream's address as it may be shown.
     pub fn shown(&self) -> ShownAddress {
-        ShownAddress::of(&self.url, self.options.secret)
+        ShownAddress::new(&self.url, self.options.secret)
     }
 
     /// Whether there is an upstream to poll.
@@ -147,7 +145,6 @@ impl FeedRecord {
 /// What polling must remember over a restart; written only when it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollState {
-    /// The feed.
     pub feed: FeedName,
     /// The configured address that all of this is about; it means nothing for another one.
     pub url: String,

@@ -88,7 +88,6 @@ impl std::fmt::Debug for ArchiveId {
 pub struct Seal {
     /// Its number: that of the archive before it and one.
     pub number: u64,
-    /// Its id.
     pub id: ArchiveId,
     /// The archive before it.
     pub previous: Option<ArchiveId>,
@@ -101,9 +100,7 @@ pub struct Seal {
 /// What is known of an archive without reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ArchiveNote {
-    /// Its number.
     pub number: u64,
-    /// Its id.
     pub id: ArchiveId,
     /// The archive before it, which may have been dropped.
     pub previous: Option<ArchiveId>,
@@ -179,7 +176,7 @@ pub struct Archive {
 
 impl Archive {
     /// What a seal holds: its items as they stand, the tombstones among them as deletions.
-    pub fn of(upstream: String, skeleton: Skeleton, items: Vec<Item>) -> Self {
+    pub fn new(upstream: String, skeleton: Skeleton, items: Vec<Item>) -> Self {
         // Since when it is shown as it is says nothing of an item that does not change any more.
         // Nor is what is in conflict with it told: that is for those who share it.
         let items = items.into_iter().map(|mut item| {

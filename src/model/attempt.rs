@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// after the gateway was killed can tell what it was doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The feed.
     pub feed: FeedName,
     /// About how many entries the document has.
     pub entries: u32,

@@ -111,7 +111,6 @@ impl Conflicting {
 /// One commit to one feed: applied whole or not at all, durable before it is acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The feed.
     pub feed: FeedName,
     /// The revision that the change was computed from. The commit fails if it is not the feed's.
     pub base: Revision,

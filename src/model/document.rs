@@ -12,9 +12,7 @@ use std::time::Duration;
 pub enum Format {
     /// Atom 1.0 (RFC 4287).
     Atom10,
-    /// Atom 0.3.
     Atom03,
-    /// RSS 2.0.
     Rss20,
     /// RSS 0.91 to 0.94, and `rss` elements with another or no version.
     Rss09x,
@@ -31,9 +29,7 @@ pub enum Format {
 /// The family that a format is republished in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// Atom 1.0.
     Atom,
-    /// RSS 2.0.
     Rss,
 }
 
@@ -279,7 +275,6 @@ pub struct Head {
 /// A feed document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedDocument<'a> {
-    /// Its format.
     pub format: Format,
     /// The decoded text that everything borrows from.
     pub text: &'a str,

@@ -56,7 +56,7 @@ impl SyncExtras {
     }
 
     /// That of an update.
-    pub fn of(&self, update: &Update) -> Option<&Extra> {
+    pub fn for_update(&self, update: &Update) -> Option<&Extra> {
         self.updates.iter().find(|(known, _)| known == update).map(|(_, extra)| extra)
     }
 }

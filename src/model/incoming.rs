@@ -15,7 +15,6 @@ pub enum EntrySync {
 /// A version of a shared item as a document has it. What it says itself is the entry around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
-    /// The version.
     pub version: Version<()>,
     /// The versions in conflict with it, as a flat list.
     pub conflicts: Vec<Version<Markup>>,

@@ -14,15 +14,11 @@ use url::Url;
 /// What an outline is called, in the reader's own words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct OutlineLabel {
-    /// Its `text`.
     pub text: Option<String>,
-    /// Its `title`.
     pub title: Option<String>,
-    /// Its `description`.
     pub description: Option<String>,
     /// Its `category`: paths with slashes, separated by commas (OPML 2.0).
     pub category: Option<String>,
-    /// Its `language`.
     pub language: Option<String>,
 }
 
@@ -148,7 +144,7 @@ pub fn listed<'a>(
 pub fn shown_text(text: &str, secret: Option<bool>) -> String {
     match Url::parse(text.trim()) {
         Ok(url) if !url.cannot_be_a_base() => {
-            ShownAddress::of(text.trim(), secret).text().to_owned()
+            ShownAddress::new(text.trim(), secret).text().to_owned()
         }
         _ => text.to_owned(),
     }

@@ -100,7 +100,6 @@ pub struct SkeletonSlots {
 pub struct Skeleton {
     /// The format of the document.
     pub format: Format,
-    /// The text.
     pub text: String,
     /// Where to splice.
     pub slots: SkeletonSlots,

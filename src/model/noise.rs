@@ -66,7 +66,7 @@ impl NoiseClass {
     ];
 
     /// What changed, in words.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::Dates => "dates",
             Self::Counters => "counters",
@@ -148,7 +148,7 @@ impl NoiseClasses {
 
 impl fmt::Display for NoiseClasses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> = self.iter().map(NoiseClass::words).collect();
+        let words: Vec<&str> = self.iter().map(NoiseClass::describe).collect();
         match words.as_slice() {
             [] => f.write_str("nothing that is told apart"),
             [one] => f.write_str(one),
@@ -207,7 +207,6 @@ pub struct Span {
 /// A field of one item that changed, and may go on changing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Restless {
-    /// Its path.
     pub path: String,
     /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`].
     pub forms: Vec<u32>,
@@ -309,7 +308,7 @@ impl Noise {
     pub const RESTLESS_LIMIT: usize = 4;
 
     /// What is to be said of changes that made no version, in sentences without stops.
-    pub fn words(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let masked = self.restless.iter().filter_map(|field| {
             let since = field.masked?;
             let Restless { path, .. } = field;
@@ -360,7 +359,6 @@ impl SharedSpan {
 /// A field that changed on most items at once while nothing else of them did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SharedField {
-    /// Its path.
     pub path: String,
     /// Fingerprint of all its values in the last document.
     pub digest: u64,
@@ -394,7 +392,7 @@ impl FeedNoise {
     pub const DOCUMENTS: u32 = 3;
 
     /// What was learned, in sentences without stops.
-    pub fn words(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let spans = self.spans.iter().filter(|span| span.in_force()).map(|span| {
             let place = match (&span.before, &span.after) {
                 (Some(before), Some(after)) => format!("between {before:?} and {after:?}"),

@@ -91,7 +91,6 @@ impl Stamp {
 /// One `sx:history` element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Update {
-    /// Its `sequence`.
     pub sequence: Count,
     /// Its `when` and `by`.
     pub stamp: Stamp,

@@ -51,7 +51,6 @@ impl Evidence {
 /// An item that is missing, and since when it has been seen missing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Absence {
-    /// The evidence.
     pub evidence: Evidence,
     /// When it was first seen missing.
     pub since: Time,
@@ -74,7 +73,7 @@ impl Absence {
     pub const SEEN_LIMIT: usize = 300;
 
     /// What was seen, in words; the evidence's name where there are none.
-    pub fn words(&self) -> &str {
+    pub fn describe(&self) -> &str {
         if self.seen.is_empty() { self.evidence.name() } else { &self.seen }
     }
 }
@@ -148,7 +147,6 @@ pub struct LedgerEntry {
     pub aliases: Vec<String>,
     /// The title, plain text.
     pub title: String,
-    /// The link.
     pub link: Option<String>,
     /// The first enclosure.
     pub enclosure: Option<String>,
@@ -307,10 +305,10 @@ pub struct FeedState {
     /// lower bound.
     pub complete_start: Option<Tick>,
     /// Raised by every stored change to what is shown.
-    pub render: u64,
-    /// When what is shown last changed; strictly increasing with `render`. The feed-level
+    pub render_revision: u64,
+    /// When what is shown last changed; strictly increasing with `render_revision`. The feed-level
     /// `updated` and `Last-Modified`.
-    pub shown: Time,
+    pub updated_at: Time,
     /// The format of the last document taken in.
     pub format: Format,
     /// Whether the last document said that it lists every entry (`fh:complete`).
@@ -337,7 +335,7 @@ pub struct FeedState {
     pub hold: Option<Hold>,
     /// The earliest time at which evidence that is pending can ripen or a change that waits comes
     /// out, so that a poll that finds the document unchanged needs the ledger only then.
-    pub ripens: Option<Time>,
+    pub next_decision_at: Option<Time>,
     /// Items in the last document, in its order.
     pub current: u32,
     /// Items that live, retired ones included.
@@ -345,7 +343,7 @@ pub struct FeedState {
     /// Tombstones kept.
     pub tombstones: u32,
     /// How many sync ids were minted in this feed.
-    pub minted: u64,
+    pub sync_ids_issued: u64,
     /// The archives of its change log.
     pub archives: Chain,
     /// The earliest render revision from which a delta of the reader view tells all that changed
@@ -376,8 +374,8 @@ impl FeedState {
             tick: None,
             window_start: None,
             complete_start: None,
-            render: 0,
-            shown: now,
+            render_revision: 0,
+            updated_at: now,
             format,
             says_complete: false,
             wire: 0,
@@ -389,11 +387,11 @@ impl FeedState {
             character: Character::default(),
             noise: FeedNoise::default(),
             hold: None,
-            ripens: None,
+            next_decision_at: None,
             current: 0,
             living: 0,
             tombstones: 0,
-            minted: 0,
+            sync_ids_issued: 0,
             archives: Chain::default(),
             deltas_from: 0,
             upstream_until: None,

@@ -28,14 +28,14 @@ impl Allowance {
     }
 
     /// Notes that so many are asked about.
-    pub fn take(&mut self, count: usize, now: Time) {
+    pub fn record_requests(&mut self, count: usize, now: Time) {
         self.asked.extend(std::iter::repeat_n(now, count));
     }
 
     /// Leaves no room for an hour.
     pub fn exhaust(&mut self, limit: usize, now: Time) {
         let left = self.room(limit, now);
-        self.take(left, now);
+        self.record_requests(left, now);
     }
 }
 
@@ -55,8 +55,8 @@ impl HostAllowances {
     }
 
     /// Notes that so many are asked about.
-    pub fn take(&mut self, host: &str, count: usize, now: Time) {
-        self.hosts.entry(host.to_owned()).or_default().take(count, now);
+    pub fn record_requests(&mut self, host: &str, count: usize, now: Time) {
+        self.hosts.entry(host.to_owned()).or_default().record_requests(count, now);
     }
 
     /// Leaves a host no room for an hour.
@@ -77,9 +77,9 @@ mod tests {
     fn a_few_within_any_hour() {
         let mut feed = Allowance::default();
         assert_eq!(feed.room(4, at(0)), 4);
-        feed.take(3, at(0));
+        feed.record_requests(3, at(0));
         assert_eq!(feed.room(4, at(1800)), 1);
-        feed.take(1, at(1800));
+        feed.record_requests(1, at(1800));
         assert_eq!(feed.room(4, at(3599)), 0);
         assert_eq!(feed.room(4, at(3600)), 3);
         assert_eq!(feed.room(4, at(5400)), 4);
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_clock_that_goes_back_forbids_for_an_hour_at_most() {
         let mut feed = Allowance::default();
-        feed.take(4, at(1_000_000));
+        feed.record_requests(4, at(1_000_000));
         assert_eq!(feed.room(4, at(0)), 0);
         assert_eq!(feed.room(4, at(3600)), 4);
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn hosts_have_their_own_and_are_forgotten() {
         let mut hosts = HostAllowances::default();
-        hosts.take("a", 10, at(0));
+        hosts.record_requests("a", 10, at(0));
         hosts.exhaust("b", at(10));
         assert_eq!((hosts.room("a", at(20)), hosts.room("b", at(20))), (2, 0));
         assert_eq!(hosts.room("c", at(20)), HOST_ASKS_PER_HOUR);

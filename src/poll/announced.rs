@@ -81,7 +81,6 @@ struct Told {
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedFeed {
-    /// The feed.
     pub feed: FeedName,
     /// Whether the document lists it; otherwise it is merely not covered any more.
     pub listed: bool,
@@ -112,7 +111,7 @@ struct SupSource {
 impl SupSource {
     fn new(address: &str, now: Instant) -> Self {
         Self {
-            look: Some(SupRequest { question: Question::of(address), follower: Follower::new() }),
+            look: Some(SupRequest { question: Question::new(address), follower: Follower::new() }),
             feeds: BTreeMap::new(),
             due: now,
             period: Duration::from_secs(60),
@@ -266,7 +265,7 @@ impl SupPolls {
             source.due = now + source.period;
             if source.good_since.take().is_some() {
                 tracing::warn!(
-                    address = ShownAddress::of(address, None).text(),
+                    address = ShownAddress::new(address, None).text(),
                     "a SUP document stands still: its updated_time is not newer"
                 );
                 return source.all("its SUP document stands still");
@@ -323,7 +322,7 @@ impl SupPolls {
             let feeds = proven.iter();
             feeds.map(|feed| AnnouncedFeed { feed: feed.clone(), listed: false, reason }).collect()
         };
-        let shown = ShownAddress::of(address, None);
+        let shown = ShownAddress::new(address, None);
         for feed in proven {
             tracing::warn!(%feed, address = shown.text(), "a SUP document left out a change of a feed");
             self.feeds.insert(feed, now + DISTRUST);
@@ -416,7 +415,7 @@ impl Begun {
 
     /// Asks for the document, and for those of longer periods where it does not reach back to the
     /// last one that was read.
-    pub async fn look(self, fetch: &Fetch, now: Time) -> Looked {
+    pub async fn read_updates(self, fetch: &Fetch, now: Time) -> Looked {
         let Self(mut look) = self;
         let before = look.follower.clone();
         let result = look.read(fetch, now).await;
@@ -437,7 +436,7 @@ impl SupRequest {
         document.available.clone_from(&available);
         let mut told = Told { updated, listed: BTreeSet::new(), missed: false, period, available };
         for _ in 0..LONGER {
-            match self.take(&document, &mut told) {
+            match self.apply_document(&document, &mut told) {
                 FollowerStatus::Complete => return Ok(Some(told)),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => {
@@ -452,8 +451,8 @@ impl SupRequest {
         Ok(Some(told))
     }
 
-    fn take(&mut self, document: &SupDocument, told: &mut Told) -> FollowerStatus {
-        let news = self.follower.take(document);
+    fn apply_document(&mut self, document: &SupDocument, told: &mut Told) -> FollowerStatus {
+        let news = self.follower.apply_document(document);
         told.listed.extend(news.updates.into_iter().map(|update| update.id));
         news.standing
     }

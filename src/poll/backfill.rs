@@ -3,7 +3,7 @@
 
 use super::error::RoundError;
 use super::judge::{Judge, ReceivedDocument};
-use super::polling::{PollContext, settle};
+use super::polling::{PollContext, decide_and_commit};
 use super::walk;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
@@ -52,7 +52,7 @@ pub(super) async fn step(
             let asked = walk.next.as_deref().unwrap_or(&feed.url);
             let pause = error.pause(asked);
             let now = bench.clock.now();
-            let wait = walk::fail(&mut walk, &error.words(), (status, error.retry()), now);
+            let wait = walk::fail(&mut walk, &error.describe(), (status, error.retry()), now);
             return Stepped { walk, revision: None, wait, pause, is_given_up: false };
         }
     };
@@ -95,13 +95,13 @@ async fn made(
     };
     let bytes = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(bytes);
-    let seen = ReceivedDocument::of(document, fetched.final_url);
+    let seen = ReceivedDocument::new(document, fetched.final_url);
     let now = bench.clock.now();
     let before = walk.clone();
     let bytes = seen.bytes.clone();
     let decide =
         move |judge: &dyn Judge, round: &Observation<'_>| judge.backfill(round, &seen, &before);
-    let settled = settle(bench, feed, now, bytes, decide).await?;
+    let settled = decide_and_commit(bench, feed, now, bytes, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {

@@ -50,7 +50,7 @@ impl Callback {
     }
 
     /// Notes that it was told.
-    pub(super) fn told(&self) {
+    pub(super) fn mark_reported(&self) {
         self.told.store(false, Ordering::Release);
     }
 }
@@ -79,7 +79,7 @@ pub struct Callbacks(RwLock<CallbackTable>);
 
 impl Callbacks {
     /// The callback of a token, where its subscription goes on.
-    pub fn of(&self, token: &str) -> Option<Arc<Callback>> {
+    pub fn by_token(&self, token: &str) -> Option<Arc<Callback>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).open.get(token).cloned()
     }
 
@@ -135,7 +135,7 @@ mod tests {
         };
         callbacks.open(&feed, &keys("plain", ""));
         callbacks.open(&feed, &keys("signed", "hush"));
-        let check = |token| callbacks.of(token).unwrap().check(None, b"x").is_ok();
+        let check = |token| callbacks.by_token(token).unwrap().check(None, b"x").is_ok();
         assert!(check("plain") && !check("signed"));
     }
 }

@@ -65,7 +65,7 @@ impl RoundError {
     }
 
     /// In words, cut to `MAX_ERROR_BYTES`: publishers have a say in it.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut text = self.to_string();
         if text.len() > MAX_ERROR_BYTES {
             let end = (0..=MAX_ERROR_BYTES).rev().find(|at| text.is_char_boundary(*at));
@@ -81,7 +81,7 @@ impl RoundError {
             Self::Fetch(error) => error.status(),
             _ => None,
         };
-        PollFailure { error: self.words(), blame: self.blame(), status }
+        PollFailure { error: self.describe(), blame: self.blame(), status }
     }
 }
 
@@ -93,10 +93,7 @@ pub enum PollError {
     Unknown,
     /// Too many are waiting already.
     #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
+    TooMany { limit: usize },
     /// Polling has stopped, or the feed was removed.
     #[error("polling has stopped")]
     Stopped,
@@ -109,10 +106,10 @@ mod tests {
     #[test]
     fn what_a_publisher_says_is_cut() {
         let long = RoundError::Judge(JudgeError::Unreadable("ä".repeat(MAX_ERROR_BYTES)));
-        let words = long.words();
+        let words = long.describe();
         assert!(words.len() <= MAX_ERROR_BYTES + '…'.len_utf8());
         assert!(words.starts_with("ää") && words.ends_with("ä…"));
         assert_eq!(long.blame(), FetchBlame::Upstream);
-        assert_eq!(RoundError::Fenced.words(), "another node has taken over this feed");
+        assert_eq!(RoundError::Fenced.describe(), "another node has taken over this feed");
     }
 }

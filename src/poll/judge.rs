@@ -17,7 +17,6 @@ pub const MAX_WARNINGS: usize = 20;
 /// A document as it came, decompressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedDocument {
-    /// Its bytes.
     pub bytes: Bytes,
     /// `Content-Type`, as sent.
     pub content_type: Option<String>,
@@ -31,7 +30,7 @@ pub struct ReceivedDocument {
 
 impl ReceivedDocument {
     /// A document that the address `url` answered with.
-    pub fn of(document: FetchedDocument, url: String) -> Self {
+    pub fn new(document: FetchedDocument, url: String) -> Self {
         let FetchedDocument { bytes, content_type, prints, delta } = document;
         Self { bytes, content_type, url, prints, delta }
     }
@@ -233,7 +232,7 @@ impl Judge for ParseAndRecord {
         let url = Url::parse(&seen.url).ok();
         let document =
             parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
-        let signpost = ArchiveLinks::of(&document, &seen.url, walk.trail);
+        let signpost = ArchiveLinks::from_document(&document, &seen.url, walk.trail);
         if walk.next.is_none() {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });

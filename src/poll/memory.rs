@@ -38,7 +38,7 @@ pub struct UnchangedCount {
 
 impl UnchangedCount {
     /// How often since this revision.
-    pub fn of(self, revision: Option<Revision>) -> u32 {
+    pub fn at_revision(self, revision: Option<Revision>) -> u32 {
         if revision == Some(self.since) { self.same } else { 0 }
     }
 }
@@ -103,7 +103,8 @@ impl Memory {
         let schedule = poll.schedule.as_ref();
         let hints = schedule.map(|schedule| schedule.hints.clone()).unwrap_or_default();
         Self {
-            rhythm: schedule.map(|kept| UpdateRate::of(kept.last_change, kept.gap, now)),
+            rhythm: schedule
+                .map(|kept| UpdateRate::from_last_change(kept.last_change, kept.gap, now)),
             freshness: schedule.and_then(|schedule| schedule.freshness),
             hints,
             poll,
@@ -290,7 +291,7 @@ impl Memory {
             Some(rhythm) if changed => rhythm.changed(now),
             Some(_) => {}
             None => {
-                let last = state.map_or(now, |state| state.shown.min(now));
+                let last = state.map_or(now, |state| state.updated_at.min(now));
                 self.rhythm = Some(UpdateRate::since(if changed { now } else { last }));
             }
         }

@@ -70,7 +70,7 @@ mod tests {
     use crate::fetch::AllowPrivate;
 
     fn host(name: &str) -> PoliteHost {
-        PoliteHost::of(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))
+        PoliteHost::from_url(&format!("https://{name}/"), &AllowPrivate::No, Duration::from_secs(1))
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Pace {
 impl PoliteHost {
     /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
     /// URL that cannot be read has a host of its own, since nobody will be asked.
-    pub fn of(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
+    pub fn from_url(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
         let of = |name: String, full: String, spacing: Duration| Self {
             domain: name.clone(),
             name,
@@ -264,7 +264,7 @@ impl Politeness {
         let line = self.line(host);
         let queue = if listed { &mut line.listed } else { &mut line.waiting };
         queue.push_back(waiting);
-        self.settle(&host.name, now);
+        self.requeue(&host.name, now);
     }
 
     /// Takes an errand out of its host's line again.
@@ -320,7 +320,7 @@ impl Politeness {
             // What was owed to the host in its old line still is.
             line.last = line.last.max(last);
             self.stand(errand, &host, listed, now);
-            self.settle(&host.name, now);
+            self.requeue(&host.name, now);
         }
     }
 
@@ -340,7 +340,7 @@ impl Politeness {
             line.place = None;
             // What waited when its place was given may have left since, and another pause may count.
             if line.free_from(now).is_some_and(|at| at > now) {
-                self.settle(&name, now);
+                self.requeue(&name, now);
                 continue;
             }
             match line.pop() {
@@ -348,7 +348,7 @@ impl Politeness {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
-                    self.settle(&name, now);
+                    self.requeue(&name, now);
                     return Some(Dispatch::Begin(errand));
                 }
                 // Nobody waits and its pause is over: it needs not be remembered.
@@ -366,7 +366,7 @@ impl Politeness {
             line.running = line.running.saturating_sub(1);
             line.last = Some(now);
         }
-        self.settle(&host.name, now);
+        self.requeue(&host.name, now);
     }
 
     /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
@@ -382,7 +382,7 @@ impl Politeness {
         let line = self.line(host);
         if line.running == 0 {
             line.last = Some(now);
-            self.settle(&host.name, now);
+            self.requeue(&host.name, now);
         }
     }
 
@@ -401,7 +401,7 @@ impl Politeness {
     }
 
     /// Gives a line its place among those that may go on, from when on it may.
-    fn settle(&mut self, name: &str, now: Instant) {
+    fn requeue(&mut self, name: &str, now: Instant) {
         let Some(line) = self.lines.get_mut(name) else { return };
         let old = line.place.take();
         if let Some(place) = old {

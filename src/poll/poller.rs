@@ -2,11 +2,11 @@
 
 use super::attempts::Attempts;
 use super::callbacks::{Callbacks, RejectedPush};
-use super::scheduler::PollScheduler;
 use super::error::PollError;
 use super::judge::Judge;
-use super::report::{PollResponse, PollStatus, PollTotals};
 use super::polling::PollContext;
+use super::report::{PollResponse, PollStatus, PollTotals};
+use super::scheduler::PollScheduler;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
@@ -27,9 +27,7 @@ pub const MAX_COMMANDS: usize = 256;
 pub struct PollerConfig {
     /// How feeds are polled.
     pub settings: PollSettings,
-    /// The store.
     pub store: Arc<dyn Store>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The client.
     pub services: Services,
@@ -44,7 +42,6 @@ pub struct PollerConfig {
 pub enum WalkOrder {
     /// Begin, or go on with one that stopped.
     Start,
-    /// Stop.
     Stop,
 }
 
@@ -82,7 +79,11 @@ impl FeedBoard {
     }
 
     /// What a feed's status says; `false` where there is none.
-    pub(super) fn look(&self, feed: &FeedName, look: impl FnOnce(&PollStatus) -> bool) -> bool {
+    pub(super) fn status_matches(
+        &self,
+        feed: &FeedName,
+        look: impl FnOnce(&PollStatus) -> bool,
+    ) -> bool {
         self.read(|feeds| feeds.get(feed).is_some_and(look))
     }
 
@@ -197,7 +198,7 @@ impl Poller {
     /// most one such poll of a feed waits, however many pushes there are. Where [`MAX_COMMANDS`] wait
     /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let Some(callback) = self.callbacks.of(token) else { return PushResult::Unknown };
+        let Some(callback) = self.callbacks.by_token(token) else { return PushResult::Unknown };
         let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
         let check = move || checked.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match long {

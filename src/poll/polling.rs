@@ -37,9 +37,7 @@ const WEIGHED_IN_PASSING: usize = 64 * 1024;
 /// What all rounds share.
 #[derive(Clone)]
 pub struct PollContext {
-    /// The store.
     pub store: Arc<dyn Store>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The client.
     pub fetch: Fetch,
@@ -47,7 +45,6 @@ pub struct PollContext {
     pub ask: PageFetch,
     /// The client, for hubs.
     pub call: Call,
-    /// The judge.
     pub judge: Arc<dyn Judge>,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
@@ -70,7 +67,7 @@ pub struct PollContext {
 impl PollContext {
     /// How long the host of an address is still to be left alone.
     pub(super) fn paused(&self, address: &str) -> Option<Duration> {
-        let host = PoliteHost::of(address, &self.allow_private, Duration::ZERO);
+        let host = PoliteHost::from_url(address, &self.allow_private, Duration::ZERO);
         let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.left(&host, Instant::now())
     }
@@ -197,8 +194,8 @@ async fn unchanged(
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
     let mut found = PollResult {
-        held: state.hold.as_ref().map(words),
-        look_again: state.ripens,
+        held: state.hold.as_ref().map(describe_hold),
+        look_again: state.next_decision_at,
         until: state.tick,
         announced: fetched.announced.clone().map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
@@ -208,9 +205,9 @@ async fn unchanged(
         },
         ..PollResult::nothing(quiet, fetched)
     };
-    let ripe = state.ripens.is_some_and(|at| at <= now);
+    let ripe = state.next_decision_at.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
-        let settled = settle(bench, feed, now, Bytes::new(), move |judge, round| {
+        let settled = decide_and_commit(bench, feed, now, Bytes::new(), move |judge, round| {
             let verdict = judge.look_again(round, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         })
@@ -218,7 +215,7 @@ async fn unchanged(
         if settled.committed {
             memory.committed(settled.revision);
         }
-        found.take(settled, quiet);
+        found.apply_commit(settled, quiet);
     }
     memory.observed(found.outcome == PollEnding::Changed, Some(state), now);
     Ok(found)
@@ -235,8 +232,8 @@ async fn judged(
     now: Time,
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let seen = ReceivedDocument::of(document, fetched.final_url.clone());
-    let mut settled = sharing::settle(bench, feed, now, seen).await?;
+    let seen = ReceivedDocument::new(document, fetched.final_url.clone());
+    let mut settled = sharing::judge_and_commit(bench, feed, now, seen).await?;
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
@@ -257,7 +254,7 @@ async fn judged(
         ..PollResult::nothing(PollEnding::Unchanged, fetched)
     };
     found.pause = settled.pause.take();
-    found.take(settled, PollEnding::Unchanged);
+    found.apply_commit(settled, PollEnding::Unchanged);
     memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
 }
@@ -271,11 +268,12 @@ fn is_secret(feed: &FeedRecord) -> bool {
 /// feed that is secret. Its own address is believed within the part of the web that belongs to its
 /// configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
-    let scopes = [ProbeScope::of(&feed.url), ProbeScope::of(&fetched.final_url)];
+    let scopes =
+        [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
-    let found = Discovery::of(&fetched.links, elements, &fetched.final_url, belongs)?;
+    let found = Discovery::from_links(&fetched.links, elements, &fetched.final_url, belongs)?;
     // A topic is told to the hub, which is somebody else's as a rule.
-    let is_masked = ShownAddress::of(&found.topic, feed.options.secret).is_masked();
+    let is_masked = ShownAddress::new(&found.topic, feed.options.secret).is_masked();
     (!is_secret(feed) && !is_masked).then_some(found)
 }
 
@@ -304,7 +302,7 @@ impl PollResult {
         self.look_again.is_some() && self.held.is_none()
     }
 
-    fn take(&mut self, settled: CommitProgress, quiet: PollEnding) {
+    fn apply_commit(&mut self, settled: CommitProgress, quiet: PollEnding) {
         self.outcome = if settled.shown { PollEnding::Changed } else { quiet };
         self.held = settled.judged.verdict.held.or(settled.held);
         self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
@@ -320,7 +318,7 @@ type Decide = dyn Fn(&dyn Judge, &Observation<'_>) -> Result<Judged, JudgeError>
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
 /// `document`: the bytes of what is decided on, where there are such.
-pub(super) async fn settle(
+pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
@@ -333,7 +331,7 @@ pub(super) async fn settle(
     let JudgeCost::Large(entries) = weight else {
         return decided(bench, feed, now, None, decide).await;
     };
-    let turn = bench.turns.take(weight).await.map_err(|_| RoundError::Cancelled)?;
+    let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
     bench.attempts.begin(&feed.name, entries, now).await?;
     let settled = decided(bench, feed, now, Some(turn), decide).await;
     bench.attempts.end(&feed.name).await?;
@@ -343,7 +341,7 @@ pub(super) async fn settle(
 /// What judging takes. Where that takes its time, it is found out aside.
 async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, RoundError> {
     let is_long = document.len() > WEIGHED_IN_PASSING;
-    let weigh = move || JudgeCost::of(state.as_ref(), &document);
+    let weigh = move || JudgeCost::estimate(state.as_ref(), &document);
     if !is_long {
         return Ok(weigh());
     }
@@ -407,8 +405,8 @@ impl CommitProgress {
             judged,
             revision: state.map_or(Revision::default(), |state| state.revision),
             until: state.and_then(|state| state.tick),
-            held: state.and_then(|state| state.hold.as_ref()).map(words),
-            ripens: state.and_then(|state| state.ripens),
+            held: state.and_then(|state| state.hold.as_ref()).map(describe_hold),
+            ripens: state.and_then(|state| state.next_decision_at),
             shown: false,
             committed: false,
             pause: None,
@@ -418,16 +416,16 @@ impl CommitProgress {
     /// A change was committed that leads to `state`.
     fn after(&mut self, state: &FeedState, before: Option<&FeedState>, tick: Option<Tick>) {
         self.until = tick.or(state.tick);
-        self.held = state.hold.as_ref().map(words);
-        self.ripens = state.ripens;
-        let renders = before.is_none_or(|before| before.render != state.render);
+        self.held = state.hold.as_ref().map(describe_hold);
+        self.ripens = state.next_decision_at;
+        let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
         self.shown = renders || !self.counts.is_empty();
         self.committed = true;
     }
 }
 
 /// A hold as it is told: the rule and its evidence.
-fn words(hold: &Hold) -> String {
+fn describe_hold(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
 }
 
@@ -445,7 +443,9 @@ async fn judge(
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
-        None => own.insert(turns.take(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?),
+        None => {
+            own.insert(turns.acquire(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?)
+        }
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let work = move || {

@@ -5,7 +5,7 @@
 
 use super::error::RoundError;
 use super::memory::UnchangedCount;
-use super::polling::{PollContext, settle};
+use super::polling::{PollContext, decide_and_commit};
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Revision, Time};
@@ -84,8 +84,8 @@ pub(super) async fn run(
     };
     let (requests, refused, asked_for) = (asking.requests, asking.refused, asking.asked_for);
     let now = bench.clock.now();
-    let settled = settle(&bench, &feed, now, Bytes::new(), move |judge, round| {
-        let same = sightings.of(round.snapshot.map(|snapshot| snapshot.state.revision));
+    let settled = decide_and_commit(&bench, &feed, now, Bytes::new(), move |judge, round| {
+        let same = sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
         judge.answered(round, &replies, same)
     })
     .await?;
@@ -204,7 +204,7 @@ impl<'a> Asking<'a> {
                 Err(error) => return ProbeEnd::Without(error.to_string()),
             };
             let code = asked.status;
-            self.asked_for = PauseRequest::of(code, asked.retry_after, url.as_str());
+            self.asked_for = PauseRequest::from_status(code, asked.retry_after, url.as_str());
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 return ProbeEnd::Status { code, at: url };
             }

@@ -120,7 +120,7 @@ pub struct FinishedProbe {
 
 impl FinishedProbe {
     /// The note of a round.
-    pub fn of(probed: ProbeResult) -> Self {
+    pub fn from_result(probed: ProbeResult) -> Self {
         let ProbeResult { at, requests, said, counts, .. } = probed;
         Self { at, requests, said, counts }
     }
@@ -227,14 +227,13 @@ pub struct PollStatus {
 /// How the subscription to a hub stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubReport {
-    /// The subscription.
     pub subscription: HubSubscription,
     /// Pushes that were not believed, since the start.
     pub disbelieved: Option<RejectedPush>,
 }
 
 impl HubReport {
-    pub(super) const fn of(subscription: HubSubscription) -> Self {
+    pub(super) const fn from_result(subscription: HubSubscription) -> Self {
         Self { subscription, disbelieved: None }
     }
 

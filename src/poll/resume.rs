@@ -25,9 +25,7 @@ const STRAY_LEAST: Duration = Duration::from_secs(60);
 /// What is written down of a feed's schedule, and what else its next poll depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Saved<'a> {
-    /// The feed.
     pub feed: &'a FeedName,
-    /// Its bounds.
     pub bounds: Bounds,
     /// What is written down.
     pub schedule: &'a PollSchedule,
@@ -73,7 +71,7 @@ impl Saved<'_> {
         let plan = FeedSchedule {
             feed: self.feed,
             bounds: self.bounds,
-            rhythm: UpdateRate::of(schedule.last_change, schedule.gap, now),
+            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now),
             hints: &schedule.hints,
             freshness: schedule.freshness,
         };

@@ -86,7 +86,7 @@ impl UpdateRate {
     }
 
     /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
-    pub fn of(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
+    pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
         Self { last_change: last_change.min(now), gap }
     }
 
@@ -118,7 +118,7 @@ pub enum PushSource {
 }
 
 impl PushSource {
-    const fn words(self) -> &'static str {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Sup => "its SUP document tells of changes",
             Self::Hub => "its hub tells of changes",
@@ -156,11 +156,8 @@ pub struct ScheduledPoll {
 /// What the schedule of a feed is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedSchedule<'a> {
-    /// The feed.
     pub feed: &'a FeedName,
-    /// Its bounds.
     pub bounds: Bounds,
-    /// Its rhythm.
     pub rhythm: UpdateRate,
     /// What its document asks for.
     pub hints: &'a UpdateHints,
@@ -200,22 +197,44 @@ impl FeedSchedule<'_> {
         let (wish, word) = self.wish();
         let asked = wish.min(self.bounds.max);
         let (interval, mut reason) = if asked > own {
-            (asked, format!("the publisher asks for {} between polls ({word})", words(wish)))
+            (
+                asked,
+                format!(
+                    "the publisher asks for {} between polls ({word})",
+                    describe_duration(wish)
+                ),
+            )
         } else if own == self.bounds.min {
             (
                 own,
-                format!("it changes often or is new: every {}, the shortest interval", words(own)),
+                format!(
+                    "it changes often or is new: every {}, the shortest interval",
+                    describe_duration(own)
+                ),
             )
         } else if own == self.bounds.max {
-            (own, format!("it changes seldom: every {}, the longest interval", words(own)))
+            (
+                own,
+                format!(
+                    "it changes seldom: every {}, the longest interval",
+                    describe_duration(own)
+                ),
+            )
         } else {
-            (own, format!("it takes about {} to change: every {}", words(pace), words(own)))
+            (
+                own,
+                format!(
+                    "it takes about {} to change: every {}",
+                    describe_duration(pace),
+                    describe_duration(own)
+                ),
+            )
         };
         let interval = match safety {
             Some((by, safety)) => {
                 let interval = safety.max(interval);
-                let every = words(interval);
-                reason = format!("{}; polled every {every} all the same", by.words());
+                let every = describe_duration(interval);
+                reason = format!("{}; polled every {every} all the same", by.describe());
                 interval
             }
             None => interval,
@@ -286,7 +305,7 @@ impl FeedSchedule<'_> {
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
         ScheduledPoll {
             at: now.plus(interval),
-            reason: format!("it failed {times}; {why}: again in {}", words(interval)),
+            reason: format!("it failed {times}; {why}: again in {}", describe_duration(interval)),
         }
     }
 
@@ -325,7 +344,7 @@ pub fn phase(feed: &FeedName) -> u64 {
 }
 
 /// A duration as people say it, in its two greatest units.
-pub fn words(duration: Duration) -> String {
+pub fn describe_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let mut left = seconds;

@@ -5,7 +5,7 @@ use super::backfill::with_credentials;
 use super::error::RoundError;
 use super::judge::{Judge, ReceivedDocument, SharingContext, Wants};
 use super::polling::{self, CommitProgress, PollContext};
-use super::schedule::words;
+use super::schedule::describe_duration;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, SyncId, Time, Update};
 use crate::record::{Issued, Observation};
@@ -20,7 +20,7 @@ pub const MAX_LOOKS: usize = 50_000;
 const MAX_KEPT: usize = 1000;
 
 /// Judges a document, gets what the judgement waits for, and commits.
-pub(super) async fn settle(
+pub(super) async fn judge_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
@@ -63,7 +63,7 @@ async fn judged(
     }
     let decide =
         move |judge: &dyn Judge, round: &Observation<'_>| judge.take_in(round, &seen, &beside);
-    polling::settle(bench, feed, now, document, decide).await
+    polling::decide_and_commit(bench, feed, now, document, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
@@ -74,7 +74,7 @@ async fn complete(
     pause: &mut Option<PauseRequest>,
 ) -> Result<ReceivedDocument, String> {
     if let Some(left) = bench.paused(url) {
-        let left = words(left);
+        let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
     let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
@@ -86,7 +86,7 @@ async fn complete(
     let FetchAnswer::Document(document) = fetched.answer else {
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
-    Ok(ReceivedDocument::of(document, fetched.final_url))
+    Ok(ReceivedDocument::new(document, fetched.final_url))
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own

@@ -78,8 +78,12 @@ pub async fn ask(call: Call, hub: String, request: HubRequest, now: Time) -> Res
             }
             (status, location) => {
                 let called = Called { status, location, ..called };
-                let pause = PauseRequest::of(status, called.retry_after, url.as_str());
-                return Err(Failed { why: said(&called), wait: called.retry_after, pause });
+                let pause = PauseRequest::from_status(status, called.retry_after, url.as_str());
+                return Err(Failed {
+                    why: describe_answer(&called),
+                    wait: called.retry_after,
+                    pause,
+                });
             }
         }
     }
@@ -88,7 +92,7 @@ pub async fn ask(call: Call, hub: String, request: HubRequest, now: Time) -> Res
 }
 
 /// What a hub answered, in words: its status, and the first line of a plain body.
-fn said(called: &Called) -> String {
+fn describe_answer(called: &Called) -> String {
     let status = called.status;
     let text = String::from_utf8_lossy(&called.body);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

@@ -34,7 +34,7 @@ pub enum SupError {
 
 impl Question {
     /// The first request for a document.
-    pub fn of(address: impl Into<String>) -> Self {
+    pub fn new(address: impl Into<String>) -> Self {
         Self { address: address.into(), ..Self::default() }
     }
 
@@ -42,14 +42,16 @@ impl Question {
     /// before, what was answered before is no reason not to read it.
     pub fn only(&mut self, ids: &Arc<BTreeSet<SupId>>) {
         if self.only.as_ref() != Some(ids) {
-            *self =
-                Self { only: Some(Arc::clone(ids)), ..Self::of(std::mem::take(&mut self.address)) };
+            *self = Self {
+                only: Some(Arc::clone(ids)),
+                ..Self::new(std::mem::take(&mut self.address))
+            };
         }
     }
 
     /// The first request for another document, of which the same matters.
     pub fn of_another(&self, address: impl Into<String>) -> Self {
-        Self { only: self.only.clone(), ..Self::of(address) }
+        Self { only: self.only.clone(), ..Self::new(address) }
     }
 
     /// Asks; `None` where nothing has changed since the last answer.

@@ -37,7 +37,7 @@ pub enum JudgeCost {
 
 impl JudgeCost {
     /// Of a document and of the feed that it is compared with.
-    pub fn of(state: Option<&FeedState>, document: &[u8]) -> Self {
+    pub fn estimate(state: Option<&FeedState>, document: &[u8]) -> Self {
         let entries = entries(document);
         let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
         let is_large = document.len() > LARGE_BYTES
@@ -83,7 +83,7 @@ pub struct JudgeTurn {
 
 impl Turns {
     /// Waits for a turn.
-    pub async fn take(&self, weight: JudgeCost) -> Result<JudgeTurn, AcquireError> {
+    pub async fn acquire(&self, weight: JudgeCost) -> Result<JudgeTurn, AcquireError> {
         let is_large = weight != JudgeCost::Usual;
         let turns = if is_large { &self.large } else { &self.usual };
         Ok(JudgeTurn { place: Arc::clone(turns).acquire_owned().await?, is_large })
@@ -120,13 +120,16 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let large = JudgeCost::of(None, entry.repeat(many).as_bytes());
+            let large = JudgeCost::estimate(None, entry.repeat(many).as_bytes());
             assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(JudgeCost::of(None, entry.repeat(many / 2).as_bytes()), JudgeCost::Usual);
+            assert_eq!(
+                JudgeCost::estimate(None, entry.repeat(many / 2).as_bytes()),
+                JudgeCost::Usual
+            );
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(JudgeCost::of(None, &wide), JudgeCost::Large(_)));
-        assert!(matches!(JudgeCost::of(None, &[b' '; LARGE_BYTES + 1]), JudgeCost::Large(0)));
+        assert!(matches!(JudgeCost::estimate(None, &wide), JudgeCost::Large(_)));
+        assert!(matches!(JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1]), JudgeCost::Large(0)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -135,13 +138,13 @@ mod tests {
         for _ in 0..MAX_OVERDUE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let mut turn = turns.take(JudgeCost::Usual).await.unwrap();
+                let mut turn = turns.acquire(JudgeCost::Usual).await.unwrap();
                 turns.wait(&mut turn, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
         for _ in 0..3 {
-            let turn = timeout(2 * PATIENCE, turns.take(JudgeCost::Usual)).await;
+            let turn = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
             let mut turn = turn.expect("a turn was lent").unwrap();
             turns.wait(&mut turn, async {}).await;
         }
@@ -149,25 +152,25 @@ mod tests {
         for _ in 0..MAX_JUDGED_AT_ONCE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let mut turn = turns.take(JudgeCost::Usual).await.unwrap();
+                let mut turn = turns.acquire(JudgeCost::Usual).await.unwrap();
                 turns.wait(&mut turn, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
-        assert!(timeout(LONG, turns.take(JudgeCost::Usual)).await.is_err());
+        assert!(timeout(LONG, turns.acquire(JudgeCost::Usual)).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_documents_take_one_turn_after_another_and_no_other() {
         let turns = Turns::default();
-        let mut first = turns.take(JudgeCost::Large(20_000)).await.unwrap();
+        let mut first = turns.acquire(JudgeCost::Large(20_000)).await.unwrap();
         assert!(timeout(LONG, turns.wait(&mut first, pending::<()>())).await.is_err());
-        assert!(turns.take(JudgeCost::Large(20_000)).now_or_never().is_none(), "it is not lent");
+        assert!(turns.acquire(JudgeCost::Large(20_000)).now_or_never().is_none(), "it is not lent");
         let usual =
-            |_| turns.take(JudgeCost::Usual).now_or_never().expect("a turn is free").unwrap();
+            |_| turns.acquire(JudgeCost::Usual).now_or_never().expect("a turn is free").unwrap();
         let all: Vec<JudgeTurn> = (0..MAX_JUDGED_AT_ONCE).map(usual).collect();
-        assert!(turns.take(JudgeCost::Usual).now_or_never().is_none());
+        assert!(turns.acquire(JudgeCost::Usual).now_or_never().is_none());
         drop((first, all));
-        assert!(turns.take(JudgeCost::Large(0)).now_or_never().is_some());
+        assert!(turns.acquire(JudgeCost::Large(0)).now_or_never().is_some());
     }
 }

@@ -52,7 +52,11 @@ pub struct ArchiveLinks {
 impl ArchiveLinks {
     /// What a document says. `url`: the address that was asked for it; `trail`: how its neighbours
     /// are laid out, where that is known.
-    pub fn of(document: &FeedDocument<'_>, url: &str, trail: Option<ArchiveLayout>) -> Self {
+    pub fn from_document(
+        document: &FeedDocument<'_>,
+        url: &str,
+        trail: Option<ArchiveLayout>,
+    ) -> Self {
         let mut hash = Xxh3::new();
         for entry in &document.entries {
             let name = entry.native_id.as_deref().or(entry.link.as_deref());

@@ -8,7 +8,7 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::newcomer::newcomer;
-use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, redacted_filter, mint};
+use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, mint, redacted_filter};
 use crate::identity::{self, hostless, plain_link};
 use crate::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry, SyncId};
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub fn backfill(
     let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = identity::natives(document);
-    let known = Index::of(&snapshot.known);
+    let known = Index::new(&snapshot.known);
     let mut seen: HashSet<&str> = HashSet::new();
     let mut fresh = Vec::new();
     let mut found = 0_u32;
@@ -65,7 +65,7 @@ pub fn backfill(
     let mut taken = 0_u32;
     // From the last to the first, so that what stands above, the newer, is made later.
     for (entry, native) in fresh.into_iter().rev() {
-        let key = keys.take(entry, native);
+        let key = keys.assign_native_id(entry, native);
         let Ok(id) = mint::sync_id(round.endpoint, round.feed, &key, &used) else { continue };
         used.insert(id.clone());
         let known = LedgerEntry {
@@ -89,7 +89,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(known: &'a [LedgerEntry]) -> Self {
+    fn new(known: &'a [LedgerEntry]) -> Self {
         let mut index =
             Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
         for item in known {

@@ -67,7 +67,7 @@ impl ChangedEntry {
     }
 
     /// What changed, in words; empty where a reader sees no change.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let names = self.names.join(", ");
         match self.row {
             0 | 1 => names,
@@ -76,7 +76,7 @@ impl ChangedEntry {
     }
 
     /// Makes the item what the entry is now.
-    pub(super) fn settle(self, item: &mut LedgerEntry, now: Time) {
+    pub(super) fn apply_to(self, item: &mut LedgerEntry, now: Time) {
         let is_change = self.is_change();
         item.prints = self.prints;
         item.bytes = self.bytes;
@@ -203,7 +203,7 @@ impl<'a> Ignored<'a> {
 
     /// Leaves out of what changed what the operator ignores, and what only appears because the
     /// operator ignores it no more.
-    fn settle(
+    fn apply_to(
         &self,
         portrait: &Fingerprint<'_>,
         beside: (&Entry<'_>, &LedgerEntry),
@@ -274,14 +274,14 @@ impl<'a> ItemComparison<'a> {
             if bytes == known.bytes {
                 changed.clear();
             }
-            ignore.settle(portrait, (entry, known), &mut changed);
+            ignore.apply_to(portrait, (entry, known), &mut changed);
             changed
         };
-        let portrait = diff::portrait(entry, ignore.list);
+        let portrait = diff::fingerprint(entry, ignore.list);
         let is_old = known.noise.few_references;
         let may_be_few = is_old || diff::has_few_references(&snapshot.state.noise);
         let few = (portrait.has_more && may_be_few)
-            .then(|| diff::portrait_by(ReferenceRules::Few, entry, ignore.list));
+            .then(|| diff::fingerprint_by(ReferenceRules::Few, entry, ignore.list));
         let mut differs = changed(&portrait);
         if let Some(few) = few.as_ref().filter(|_| is_old && !differs.is_empty()) {
             // What is as it was in either way of reading was not changed by its publisher.

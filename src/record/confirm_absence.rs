@@ -15,7 +15,7 @@ pub(super) fn conclude(
     let now = draft.round.now;
     let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
     let stood = now.since(absence.since).as_secs() / 3600;
-    let seen = absence.words();
+    let seen = absence.describe();
     let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
     } else {
@@ -23,7 +23,7 @@ pub(super) fn conclude(
     };
     if let Some(probe) = &absence.probe {
         let link = draft.item(at).and_then(|item| item.link.as_deref());
-        words = format!("{words}; {}", judge::probe::told(probe, link));
+        words = format!("{words}; {}", judge::probe::describe_probe(probe, link));
     }
     match conclusion {
         Conclusion::Wait => return false,

@@ -62,7 +62,7 @@ fn short(prints: BodyPrints) -> u64 {
 
 impl DoubtfulChanges {
     /// What of a document waits; `None` where nothing does.
-    pub(super) fn of(
+    pub(super) fn new(
         round: &Observation<'_>,
         document: &FeedDocument<'_>,
         prints: BodyPrints,
@@ -135,7 +135,7 @@ impl DoubtfulChanges {
     }
 
     /// What is said of it.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let what = if self.is_of_document { "document" } else { "complete feed that it names" };
         let waits = self.prints.len();
         format!(
@@ -160,7 +160,7 @@ fn doubted<'a>(
 
 impl SharedDoubt {
     /// What of the shared entries waits.
-    pub(super) fn of(
+    pub(super) fn new(
         round: &Observation<'_>,
         parts: &SharedSplit<'_>,
         document: &FeedDocument<'_>,

@@ -119,7 +119,7 @@ impl<'a> ChangeDraft<'a> {
         self.next_index += 1;
         let id = known.id.clone();
         self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
-        self.state.minted = self.state.minted.saturating_add(1);
+        self.state.sync_ids_issued = self.state.sync_ids_issued.saturating_add(1);
         self.version(id, Some(markup), &said.reason);
         self.event(index, said);
         index
@@ -386,7 +386,7 @@ impl<'a> ChangeDraft<'a> {
             earlier(ripens, due.map(|at| at.max(now.plus(LEAST_LOOK))))
         };
         let due = earlier(due, head::due(&self));
-        self.state.ripens = earlier(ripens, due);
+        self.state.next_decision_at = earlier(ripens, due);
         let writes = self.shown_changed
             || self.state_changed
             || !self.known.is_empty()
@@ -409,12 +409,13 @@ impl<'a> ChangeDraft<'a> {
         let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
         let seals = self.seal(made);
         if self.shown_changed {
-            self.state.render = self.state.render.saturating_add(1);
+            self.state.render_revision = self.state.render_revision.saturating_add(1);
             // Each archive has a second of its own, and the feed the one after them; the one before
             // was nobody's but the feed's.
             let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
-            let later = self.state.shown.plus(Duration::from_secs(seconds));
-            self.state.shown = if self.state.render == 1 { now } else { now.max(later) };
+            let later = self.state.updated_at.plus(Duration::from_secs(seconds));
+            self.state.updated_at =
+                if self.state.render_revision == 1 { now } else { now.max(later) };
             last_changed::note(&mut self);
         }
         let (mut living, mut tombstones) = (0_u32, 0_u32);

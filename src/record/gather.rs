@@ -18,7 +18,6 @@ pub use credit::Credit;
 /// A feed that an aggregate is made of, as it stands.
 #[derive(Debug)]
 pub struct AggregateSource<'a> {
-    /// Its name.
     pub name: &'a FeedName,
     /// What it is called, and its address: what `atom:source` says of it.
     pub credit: Credit<'a>,
@@ -34,7 +33,6 @@ pub struct AggregateSource<'a> {
     pub discarded: &'a [SyncId],
     /// The feeds whose items it may change.
     pub may_change: &'a [FeedName],
-    /// Its format.
     pub format: Format,
 }
 
@@ -49,7 +47,6 @@ impl AggregateSource<'_> {
 /// An item that an aggregate did not take over as its source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The source.
     pub source: FeedName,
     /// The item.
     pub id: SyncId,
@@ -154,7 +151,7 @@ fn offer(
         extras: item.extras.as_deref().cloned().unwrap_or_default(),
     };
     let markup = credited(&winner.data, &source.credit);
-    merging.take(&Offer {
+    merging.merge_offer(&Offer {
         said: &said,
         body: OfferedBody::Item(&markup),
         published_id: Some(&item.published_id),

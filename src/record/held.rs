@@ -34,7 +34,7 @@ const fn short(print: u128) -> u64 {
 }
 
 /// Why a document is held, as it is told everywhere: the rule and the evidence.
-fn words(hold: &Hold) -> String {
+fn describe_hold(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn hold(
     if let (Some(before), false) = (before, full) {
         let foreign = is_foreign(&before.kind);
         return HoldDecision::Held {
-            reason: words(before),
+            reason: describe_hold(before),
             keep: Some(HeldKnowledge { foreign, moved }),
         };
     }
@@ -78,7 +78,7 @@ pub(super) fn hold(
             return HoldDecision::Ends { theirs: foreign };
         }
         Some((dropped, Decision::Drop)) if dropped.body == body => {
-            let reason = format!("{} (dropped by the operator)", words(dropped));
+            let reason = format!("{} (dropped by the operator)", describe_hold(dropped));
             return HoldDecision::Held { reason, keep: None };
         }
         _ => {}
@@ -106,7 +106,7 @@ pub(super) fn hold(
         draft.state.hold = None;
         return HoldDecision::Ends { theirs: foreign };
     }
-    let reason = words(&hold);
+    let reason = describe_hold(&hold);
     draft.state.hold = Some(hold);
     HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
 }

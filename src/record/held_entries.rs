@@ -79,7 +79,7 @@ fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
 /// What was kept and comes out with `document`: what is neither in it nor a known item by any rule
 /// of identity. `theirs`: what was seen only in documents of another feed comes out as well, since
 /// this is that feed now.
-pub(super) fn left(
+pub(super) fn released(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     names: &[Native],

@@ -1,16 +1,17 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::compare::{self, ChangedEntry, Comparison};
+use super::confirm_absence::{conclude, seen_while_held};
 use super::doubt::{self, DoubtfulChanges, SharedDoubt};
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
-use super::held_entries::{self, ReleasedEntry};
-use super::outline_moves::is_list;
+use super::held_entries::{self, ReleasedEntry, released};
 use super::newcomer::{describe, newcomer};
+use super::outline_moves::is_list;
 use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
 use super::{
-    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, confirm_absence, character, head, held,
-    redacted_filter, mint, rate_limited,
+    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, character, head, held, mint,
+    rate_limited, redacted_filter,
 };
 use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::judge::{self, JudgeInput, WindowShift};
@@ -50,7 +51,7 @@ pub fn take_in_shared(
         return judge_plain(round, (snapshot, snapshot), document, prints, None);
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
-    let doubt = SharedDoubt::of(round, parts, document, peers, prints);
+    let doubt = SharedDoubt::new(round, parts, document, peers, prints);
     let mut merged = shared::merge(&mut draft, parts, document, peers, &doubt);
     if !merged.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
@@ -118,9 +119,7 @@ fn held_whole(
 /// A document that shares items, taken apart.
 struct MergedDocument<'a> {
     parts: &'a SharedSplit<'a>,
-    /// What of it was merged.
     draft: ChangeDraft<'a>,
-    /// The whole of it.
     document: &'a FeedDocument<'a>,
     discard: Discard,
     /// The fingerprints of what waits to be seen again.
@@ -145,7 +144,8 @@ fn judge_plain<'a>(
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
     let waits = merged.as_mut().map(|merged| std::mem::take(&mut merged.waits)).unwrap_or_default();
-    let doubt = DoubtfulChanges::of(round, document, prints, &names, (&matching, &compared), waits);
+    let doubt =
+        DoubtfulChanges::new(round, document, prints, &names, (&matching, &compared), waits);
     let believed = doubt.as_ref().map(|doubt| doubt.believed(document));
     let document = believed.as_ref().unwrap_or(document);
     let is_changed: Vec<bool> =
@@ -183,13 +183,13 @@ fn judge_plain<'a>(
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
             if let Some((parts, _)) = shared {
-                let listed = DocumentOrder::of(parts, &HashMap::new());
+                let listed = DocumentOrder::new(parts, &HashMap::new());
                 let order = shared::order(&mut draft, &listed, false, false);
                 draft.set_order(order);
             }
             return Ok(draft.into_verdict(Some(reason)));
         }
-        HoldDecision::Ends { theirs } => held_entries::left(snapshot, document, &names, &draft, theirs),
+        HoldDecision::Ends { theirs } => released(snapshot, document, &names, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
@@ -222,7 +222,7 @@ fn judge_plain<'a>(
     if let Some(doubt) = doubt {
         let soon = judge::next_look(round.now);
         verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
-        verdict.doubt = Some(doubt.words());
+        verdict.doubt = Some(doubt.describe());
     }
     Ok(verdict)
 }
@@ -235,7 +235,7 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
     for (at, known) in snapshot.known.iter().enumerate() {
         if let (ItemStatus::Current, Some(absence)) = (&known.standing, &known.absence) {
             let observations = absence.observations.saturating_add(same);
-            confirm_absence::conclude(&mut draft, at, absence, observations);
+            conclude(&mut draft, at, absence, observations);
         }
     }
     rate_limited::come_out(&mut draft, snapshot);
@@ -285,14 +285,14 @@ impl DocumentIntake<'_> {
             self.rename(pair, entry, known);
         }
         let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
-        let mut changes = compared.as_ref().map(ChangedEntry::words).unwrap_or_default();
+        let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
             changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });
         }
         if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);
-                compared.settle(item, round.now);
+                compared.apply_to(item, round.now);
             });
         } else if known.noise.held {
             self.draft.change(pair.known, |item| item.noise.held = false);
@@ -347,7 +347,7 @@ impl DocumentIntake<'_> {
             item.native = key;
             item.native_shown = native.shown.clone();
         });
-        let reason = format!("known by {}", pair.basis.words());
+        let reason = format!("known by {}", pair.basis.describe());
         let said = EventDetails {
             old_native_id: Some(old),
             ..EventDetails::new(EventKind::Rekeyed, reason)
@@ -358,7 +358,7 @@ impl DocumentIntake<'_> {
     fn new_key(&mut self, entry: &Entry<'_>, native: &Native) -> String {
         let known = &self.scene.snapshot.known;
         let used = || identity::Keys::new(known.iter().map(|k| k.native.clone()));
-        self.keys.get_or_insert_with(used).take(entry, native)
+        self.keys.get_or_insert_with(used).assign_native_id(entry, native)
     }
 
     /// Makes items of what is new, and of what was seen only while the feed was held.
@@ -388,7 +388,7 @@ impl DocumentIntake<'_> {
             let Some(known) = self.new_item(&kept.entry, &native, &mut used) else { continue };
             let markup = crate::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
-            confirm_absence::seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
+            seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
         }
     }
 
@@ -410,7 +410,7 @@ impl DocumentIntake<'_> {
         for missing in judge::missing(&self.scene, window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
-            let waits = !confirm_absence::conclude(&mut self.draft, missing.known, absence, observations);
+            let waits = !conclude(&mut self.draft, missing.known, absence, observations);
             if waits {
                 self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
             }
@@ -425,7 +425,7 @@ impl DocumentIntake<'_> {
         let full = document.completeness == Completeness::Full;
         let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
         let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
-            let listed = DocumentOrder::of(parts, &self.ids);
+            let listed = DocumentOrder::new(parts, &self.ids);
             if document.lists_changes() && full && !self.draft.round.options.sharing.local {
                 shared::by_changes(&mut self.draft, &listed, is_list(document))
             } else {

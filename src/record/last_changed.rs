@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 /// Notes the render revision of the commit in every item that is shown anew by it, and in the state
 /// where a delta cannot tell of something.
 pub(super) fn note(draft: &mut ChangeDraft<'_>) {
-    let render = draft.state.render;
+    let render = draft.state.render_revision;
     let mut anew = arrivals(draft);
     anew.extend(draft.brought().cloned());
     if is_rearranged(draft, &anew) || (draft.deletes() && has_no_tombstones(draft)) {

@@ -135,7 +135,6 @@ pub enum ActError {
     /// Another item bears that id.
     #[error("the id {id:?} is that of the item {item}; change that one, or give another id")]
     Taken {
-        /// The id.
         id: String,
         /// The item that bears it.
         item: SyncId,
@@ -154,10 +153,8 @@ pub enum ActError {
         /// What it is.
         found: String,
     },
-    /// Nothing is in conflict with it.
     #[error("no version is in conflict with this item any more")]
     NoConflict,
-    /// The algebra refuses.
     #[error(transparent)]
     Sync(#[from] SyncError),
     /// The entry is not as it must be.
@@ -270,7 +267,7 @@ fn create(
         }
         let native = identity::native(entry);
         let keys = snapshot.known.iter().map(|known| known.native.clone());
-        let key = Keys::new(keys).take(entry, &native);
+        let key = Keys::new(keys).assign_native_id(entry, &native);
         let used: HashSet<SyncId> = snapshot.known.iter().map(|known| known.id.clone()).collect();
         let id = mint::sync_id(round.endpoint, round.feed, &key, &used)?;
         let known = newcomer(entry, &native, &key, id, |_| false, &draft);
@@ -330,7 +327,7 @@ impl At<'_> {
     ) -> Result<(Verdict, Acted), ActError> {
         let mut draft = ChangeDraft::new(self.round, self.snapshot);
         let mut item = self.shared();
-        let markup = self.take(&mut draft, entry)?;
+        let markup = self.record_entry(&mut draft, entry)?;
         how(&mut item, markup, draft.stamp())?;
         let (kind, reason) = if self.known.is_deleted() {
             (EventKind::Undeleted, "restored here with a new text")
@@ -342,7 +339,11 @@ impl At<'_> {
     }
 
     /// Notes in the ledger what an entry says, and answers its bytes.
-    fn take(&self, draft: &mut ChangeDraft<'_>, entry: &CheckedEntry) -> Result<Markup, ActError> {
+    fn record_entry(
+        &self,
+        draft: &mut ChangeDraft<'_>,
+        entry: &CheckedEntry,
+    ) -> Result<Markup, ActError> {
         let ignore = &self.round.options.ignore;
         let markup = entry.read(self.round.now, |document, entry| {
             // What a publisher's document is compared with stays what that document said.
@@ -350,7 +351,7 @@ impl At<'_> {
             draft.change(self.index, |item| {
                 describe(item, entry);
                 if is_ours {
-                    item.prints = diff::portrait(entry, ignore).prints;
+                    item.prints = diff::fingerprint(entry, ignore).prints;
                     item.bytes = diff::bytes_print(entry);
                 }
             });
@@ -380,7 +381,7 @@ impl At<'_> {
         let choice = match keep {
             Resolution::Winner => Choice::Winner,
             Resolution::Conflict(number) => Choice::Conflict(*number),
-            Resolution::New(entry) => Choice::New(Some(self.take(&mut draft, entry)?)),
+            Resolution::New(entry) => Choice::New(Some(self.record_entry(&mut draft, entry)?)),
         };
         sync::resolve(&mut item, choice, meant, draft.stamp())?;
         if let Resolution::Conflict(number) = keep

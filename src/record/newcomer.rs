@@ -17,7 +17,7 @@ pub(super) fn newcomer(
 ) -> LedgerEntry {
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let now = draft.round.now;
-    let portrait = diff::portrait(entry, &draft.round.options.ignore);
+    let portrait = diff::fingerprint(entry, &draft.round.options.ignore);
     let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);
     let noise = Noise {
         restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, now)),

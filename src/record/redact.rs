@@ -69,7 +69,7 @@ fn forget_in_conflicts(draft: &mut ChangeDraft<'_>, redacted: &LedgerEntry) {
     }
     let others: Vec<&LedgerEntry> = draft.ledger().filter(|k| k.id != redacted.id).collect();
     let all = others.into_iter().chain([redacted]);
-    let kept_out = KeptOut::of(all, |known| known.id == redacted.id);
+    let kept_out = KeptOut::new(all, |known| known.id == redacted.id);
     for at in contested {
         let Some(id) = draft.item(at).map(|known| known.id.clone()) else { continue };
         let mut versions = draft.conflicts_of(&id);

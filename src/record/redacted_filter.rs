@@ -77,7 +77,7 @@ pub(super) struct KeptOut {
 
 impl KeptOut {
     /// The items of a ledger for which `wanted` holds.
-    pub(super) fn of<'a>(
+    pub(super) fn new<'a>(
         ledger: impl Iterator<Item = &'a LedgerEntry> + Clone,
         wanted: impl Fn(&LedgerEntry) -> bool,
     ) -> Self {

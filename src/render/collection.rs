@@ -41,7 +41,7 @@ pub fn document(page: &Page<'_>) -> String {
     xml::push_text(&mut out, &page.skeleton.title);
     out.push_str("</atom:title><atom:id>");
     xml::push_text(&mut out, &page.addresses.reader);
-    let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.shown);
+    let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.updated_at);
     for author in convert::authors(page.skeleton) {
         out.push_str("<atom:author><atom:name>");
         xml::push_text(&mut out, &author);

@@ -74,8 +74,8 @@ impl<'a> Surroundings<'a> {
 
         let mut feed_level = String::new();
         let (name, shown) = match family {
-            Family::Atom => ("updated", page.state.shown.to_string()),
-            Family::Rss => ("lastBuildDate", page.state.shown.rfc822()),
+            Family::Atom => ("updated", page.state.updated_at.to_string()),
+            Family::Rss => ("lastBuildDate", page.state.updated_at.rfc822()),
         };
         match &slots.updated {
             Some(updated) => add(updated.clone(), shown),

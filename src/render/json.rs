@@ -16,7 +16,7 @@ pub fn document(page: &Page<'_>) -> String {
     let mut head = Map::new();
     head.insert("title".to_owned(), page.skeleton.title.clone().into());
     head.insert("id".to_owned(), page.addresses.reader.clone().into());
-    head.insert("updated".to_owned(), page.state.shown.to_string().into());
+    head.insert("updated".to_owned(), page.state.updated_at.to_string().into());
     let authors = convert::authors(page.skeleton);
     put(&mut head, "author", (!authors.is_empty()).then(|| authors.join(", ")));
     put(&mut head, "link", page.skeleton.link.clone());

@@ -89,7 +89,7 @@ fn close(out: &mut String, open: &mut usize, depth: usize) {
 fn head(page: &Page<'_>) -> Vec<(String, String)> {
     let mut head = vec![
         ("title".to_owned(), page.skeleton.title.clone()),
-        ("dateModified".to_owned(), page.state.shown.rfc822()),
+        ("dateModified".to_owned(), page.state.updated_at.rfc822()),
     ];
     let own = if page.skeleton.format == Format::Opml {
         let feed = convert::list(page.skeleton);

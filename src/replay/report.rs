@@ -60,7 +60,7 @@ impl PrintedEvent {
     }
 
     /// One line for people.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("  {} {} ({}): {}", self.kind, self.title, self.native_id, self.reason)
     }
 }
@@ -101,7 +101,7 @@ impl PrintedPending {
     }
 
     /// One line for people.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!(
             "  missing {} ({}): {}; {} at {} at the earliest",
             self.title, self.native_id, self.reason, self.would, self.decides_at
@@ -114,7 +114,6 @@ impl PrintedPending {
 pub struct DocumentReport {
     /// The document's number.
     pub n: u64,
-    /// Its file.
     pub file: String,
     /// What came of it.
     pub outcome: DocumentOutcome,
@@ -180,7 +179,7 @@ impl Summary {
     }
 
     /// One paragraph for people.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let events: Vec<String> =
             self.events.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         format!(

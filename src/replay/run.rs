@@ -52,7 +52,6 @@ pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
 
 /// Where a series is replayed to, and under which settings.
 pub struct ReplayTarget<'a> {
-    /// The store.
     pub store: &'a dyn Store,
     /// The right to commit to it.
     pub claim: Claim,
@@ -128,10 +127,11 @@ impl Replayed<'_> {
         let prints = BodyPrints { wire: body, body };
         let unchanged = self.last == Some(prints);
         let mut now = recorded.time;
-        let mut verdict = match self.take(&bytes, prints, (now, unchanged), &mut line).await? {
-            Ok(verdict) => verdict,
-            Err(error) => return Ok(failed(line, &error)),
-        };
+        let mut verdict =
+            match self.process_document(&bytes, prints, (now, unchanged), &mut line).await? {
+                Ok(verdict) => verdict,
+                Err(error) => return Ok(failed(line, &error)),
+            };
         let mut polls = 0;
         while let (true, Some(until)) = (is_open(&verdict), until) {
             let next = verdict.look_again.unwrap_or(now).max(now.plus(Duration::from_secs(1)));
@@ -141,7 +141,10 @@ impl Replayed<'_> {
             }
             now = next;
             // It was read before.
-            let Ok(next) = self.take(&bytes, prints, (now, false), &mut line).await? else { break };
+            let Ok(next) = self.process_document(&bytes, prints, (now, false), &mut line).await?
+            else {
+                break;
+            };
             verdict = next;
         }
         line.held = verdict.held.clone();
@@ -166,7 +169,7 @@ impl Replayed<'_> {
         if let Some(hold) = &state.hold {
             line.note(format!("held: {}", judge::hold_words(hold)));
         }
-        if state.ripens.is_none() {
+        if state.next_decision_at.is_none() {
             return Ok(());
         }
         let Some(snapshot) = self.stage.store.snapshot(&self.stage.feed).await? else {
@@ -202,7 +205,7 @@ impl Replayed<'_> {
     }
 
     /// Reads a document, takes it in where it is not unchanged, and keeps what comes of it.
-    async fn take(
+    async fn process_document(
         &mut self,
         bytes: &[u8],
         prints: BodyPrints,
@@ -222,11 +225,15 @@ impl Replayed<'_> {
         };
         text.describe(&mut document);
         if line.notes.is_empty() {
-            told(line, &document.completeness, text.warnings.iter().chain(&document.warnings));
+            note_warnings(
+                line,
+                &document.completeness,
+                text.warnings.iter().chain(&document.warnings),
+            );
         }
         if unchanged {
             self.same += 1;
-            return Ok(Ok(self.look(now).await?));
+            return Ok(Ok(self.look_again(now).await?));
         }
         let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
         if let Some(doubt) = &verdict.doubt {
@@ -236,7 +243,7 @@ impl Replayed<'_> {
         Ok(Ok(verdict))
     }
 
-    async fn look(&mut self, now: Time) -> Result<Verdict, ReplayError> {
+    async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
         let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
         Ok(record::look_again(&self.round(snapshot.as_ref(), now), self.same)?)
     }
@@ -277,7 +284,7 @@ impl Replayed<'_> {
         let mut now = from;
         for _ in 0..LOOKS_LIMIT {
             let state = self.stage.store.state(&self.stage.feed).await?;
-            let Some(ripens) = state.and_then(|s| s.ripens) else { return Ok(()) };
+            let Some(ripens) = state.and_then(|s| s.next_decision_at) else { return Ok(()) };
             let next = |by| (self.stage.interval)(&self.changes, by, now).max(LEAST_APART);
             let (apart, rest) = (next(None), ripens.since(now));
             // Of ordinary polls on the way to it only the number matters.
@@ -294,7 +301,7 @@ impl Replayed<'_> {
             if now < ripens {
                 continue;
             }
-            let verdict = self.look(now).await?;
+            let verdict = self.look_again(now).await?;
             self.keep(verdict, now, line).await?;
         }
         Ok(())
@@ -313,7 +320,7 @@ const fn is_open(verdict: &Verdict) -> bool {
 }
 
 /// Notes what is wrong with a document.
-fn told<'w>(
+fn note_warnings<'w>(
     line: &mut DocumentReport,
     completeness: &Completeness,
     warnings: impl Iterator<Item = &'w Warning>,

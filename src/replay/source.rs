@@ -23,7 +23,6 @@ pub struct Recorded {
 pub struct Series {
     /// What to call it.
     pub name: String,
-    /// The documents.
     pub documents: Vec<Recorded>,
 }
 
@@ -65,7 +64,6 @@ pub enum SourceError {
     TooMany {
         /// The index.
         path: PathBuf,
-        /// The limit.
         limit: usize,
     },
 }

@@ -10,8 +10,8 @@ use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::metrics::Metrics;
 use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{SharedState, discarded, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
@@ -59,7 +59,7 @@ pub(super) async fn page(
     let state = room.store.state(&record.name).await?;
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
-    let work = Work::of(&record.name, WorkKind::Ledger);
+    let work = Work::new(&record.name, WorkKind::Ledger);
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let key = (record.name.clone(), state.as_ref().map(|state| state.revision));
@@ -100,7 +100,7 @@ async fn made(
         _ => html! {},
     };
     let kept = html! { (discarded) (kept) };
-    let contested = room.contested.of(&record.name).await?;
+    let contested = room.contested.count(&record.name).await?;
     let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
     Ok(content.into_string())
 }
@@ -143,7 +143,7 @@ fn content(
         @if let Some(state) = state {
             h2 { "What was learned of it" }
             p { (judge::character_words(&state.character)) "." }
-            @for words in state.noise.words() { p { (text(&words)) "." } }
+            @for words in state.noise.describe() { p { (text(&words)) "." } }
         }
         @if !quiet.is_empty() { (unchanged(&status.name, quiet)) }
         @if let Some(document) = &status.document { (last_document(document)) }
@@ -218,7 +218,7 @@ fn waiting(name: &FeedName, pending: &PendingAbsence) -> Markup {
         td { (item(name, pending.id.as_str(), &pending.title)) br;
             span.quiet { (text(&pending.native_id)) } }
         td { (pending.evidence.name()) }
-        td { (text(&pending.words())) }
+        td { (text(&pending.describe())) }
     } }
 }
 

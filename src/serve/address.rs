@@ -18,7 +18,6 @@ pub(super) const CLOUD_PATH: &str = "/rsscloud/pleaseNotify";
 /// The form of a document: what `as` and `sx` choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct DocumentForm {
-    /// The dialect.
     pub(super) dialect: Dialect,
     /// The container, where it is not the feed's own.
     pub(super) container: Option<Container>,
@@ -26,7 +25,7 @@ pub(super) struct DocumentForm {
 
 impl DocumentForm {
     /// A document in the feed's own container.
-    pub(super) const fn of(dialect: Dialect) -> Self {
+    pub(super) const fn from_dialect(dialect: Dialect) -> Self {
         Self { dialect, container: None }
     }
 
@@ -44,7 +43,7 @@ impl DocumentForm {
 
 impl From<Dialect> for DocumentForm {
     fn from(dialect: Dialect) -> Self {
-        Self::of(dialect)
+        Self::from_dialect(dialect)
     }
 }
 
@@ -268,7 +267,7 @@ impl Site {
 /// An address that an upstream led to, fit to be shown to anybody. `secret` is what the operator says
 /// of the upstream.
 pub(super) fn shown(address: &str, secret: Option<bool>) -> String {
-    ShownAddress::of(address, secret).text().to_owned()
+    ShownAddress::new(address, secret).text().to_owned()
 }
 
 /// An address as a link that a browser may follow; `None` for scripts and the like.
@@ -289,7 +288,7 @@ mod tests {
     #[test]
     fn only_another_container_or_dialect_stays_in_the_address() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, DocumentForm::of(dialect));
+        let at = |kind, dialect| site().view(&news, kind, DocumentForm::from_dialect(dialect));
         let base = "https://feeds.example.org/feeds/news";
         assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
         assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));

@@ -49,7 +49,7 @@ async fn listed(room: &SharedState) -> Result<Value, Problem> {
         feed.insert("listed".to_owned(), listed.into());
         let state = room.store.state(&status.name).await?;
         feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
-        feed.insert("conflicts".to_owned(), room.contested.of(&status.name).await?.into());
+        feed.insert("conflicts".to_owned(), room.contested.count(&status.name).await?.into());
         feeds.push(Value::Object(feed));
     }
     Ok(json!({ "feeds": feeds }))
@@ -69,16 +69,16 @@ pub(super) async fn show(
 async fn described(room: &SharedState, client: Client, name: &FeedName) -> Result<Value, Problem> {
     let state = room.store.state(name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
-    let work = Work::of(name, WorkKind::Ledger);
+    let work = Work::new(name, WorkKind::Ledger);
     let cost = room.admission.cost_of(&work, items);
     let (telling, of) = (Arc::clone(room), name.clone());
-    let told = async move { told(&telling, &of).await };
+    let told = async move { feed_json(&telling, &of).await };
     room.admission.run(client, &work, cost, told).await
 }
 
 /// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out.
-async fn told(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
+async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
@@ -92,7 +92,7 @@ async fn told(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     feed.insert("listed".to_owned(), listed.into());
     feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
     feed.insert("events".to_owned(), events.into());
-    feed.insert("conflicts".to_owned(), room.contested.of(name).await?.into());
+    feed.insert("conflicts".to_owned(), room.contested.count(name).await?.into());
     let pending: Vec<Value> = status.pending.iter().map(json::pending).collect();
     let snapshot = room.store.snapshot(name).await?;
     let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
@@ -104,7 +104,7 @@ async fn told(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
         ("pending", pending.into()),
         ("hold", json!(hold)),
         ("character", json!(learned)),
-        ("noise", json!(state.as_ref().map(|state| state.noise.words()))),
+        ("noise", json!(state.as_ref().map(|state| state.noise.describe()))),
         ("no_news", quiet.into()),
         ("discarded", discarded::described(snapshot.as_ref())),
         ("document", json!(status.document.as_ref().map(json::document))),
@@ -140,7 +140,7 @@ pub(super) async fn item(
         let events: Vec<Value> = events.map(json::event).collect();
         object.insert("events".to_owned(), events.into());
         object.extend(json::known(&known));
-        let pending = PendingAbsence::of(&known, &status.options, status.same);
+        let pending = PendingAbsence::new(&known, &status.options, status.same);
         object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
     }
     let mut response = answer(StatusCode::OK, object);
@@ -172,7 +172,7 @@ pub(super) async fn put(
         Put::Created => StatusCode::CREATED,
         Put::Changed => StatusCode::OK,
     };
-    let mut response = answer(status, told(&room, &name).await?);
+    let mut response = answer(status, feed_json(&room, &name).await?);
     if status == StatusCode::CREATED
         && let Ok(at) = HeaderValue::from_str(&room.site.at(&format!("/api/v1/feeds/{name}")))
     {
@@ -204,7 +204,7 @@ pub(super) async fn delete(
         room.directory.changed();
         // Whoever subscribed to it is told.
         if let Some(hub) = &room.hub {
-            hub.look();
+            hub.check_topics();
         }
         done
     });
@@ -242,7 +242,7 @@ pub(super) async fn hold(
     let action = action.ok_or_else(wanted)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, told(&room, &name).await?))
+    Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
@@ -267,7 +267,7 @@ pub(super) async fn backfill(
     }
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, told(&room, &name).await?))
+    Ok(answer(StatusCode::ACCEPTED, feed_json(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.

@@ -62,7 +62,7 @@ pub(super) struct Work {
 
 impl Work {
     /// Work of a feed.
-    pub(super) fn of(feed: &FeedName, what: WorkKind) -> Self {
+    pub(super) fn new(feed: &FeedName, what: WorkKind) -> Self {
         Self { feed: Some(feed.clone()), what }
     }
 
@@ -84,11 +84,9 @@ pub(super) enum WorkKind {
     View(crate::render::ViewKind),
     /// The same with everything that there ever was.
     Past(crate::render::ViewKind),
-    /// An archive.
     Archive,
     /// The feed's ledger.
     Ledger,
-    /// An item.
     Item(SyncId),
     /// Items in conflict.
     Conflicts,
@@ -151,13 +149,13 @@ impl AdmissionBudget {
     async fn enter(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
         let much = units(bytes).min(self.bytes.each);
         let its = (
-            self.bytes.clients.take(&client, much).await,
-            self.turns.clients.take(&client, 1).await,
+            self.bytes.clients.acquire(&client, much).await,
+            self.turns.clients.acquire(&client, 1).await,
         );
         let of_feed = match feed {
             Some(feed) => Some((
-                self.bytes.feeds.take(feed, much).await,
-                self.turns.feeds.take(feed, 1).await,
+                self.bytes.feeds.acquire(feed, much).await,
+                self.turns.feeds.acquire(feed, 1).await,
             )),
             None => None,
         };
@@ -283,7 +281,7 @@ mod tests {
     use super::*;
 
     fn work(feed: &str) -> Work {
-        Work::of(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
+        Work::new(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
     }
 
     fn client(last: u8) -> Client {

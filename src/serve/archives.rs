@@ -9,11 +9,11 @@ use super::admission::{Admission, Overloaded, Work, WorkKind};
 use super::client::Client;
 use super::feeds::{Resource, answer, unreadable};
 use super::metrics::Metrics;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::ViewQuery;
 use super::rendition::{About, Rendition, made};
 use super::rendition_cache::Renderer;
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{
     Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, ShownAddress, Time,
 };
@@ -92,7 +92,7 @@ impl Archives {
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
-        let work = Work::of(&record.name, WorkKind::Archive);
+        let work = Work::new(&record.name, WorkKind::Archive);
         self.renditions.get(key, WorkRequest { client, work, cost, tells: false }, make).await
     }
 
@@ -156,7 +156,7 @@ fn document(
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
     let site_page = archive.skeleton.link.as_deref();
-    let shown = ShownAddress::of(&archive.upstream, record.options.secret);
+    let shown = ShownAddress::new(&archive.upstream, record.options.secret);
     let via = shown.link().map(str::to_owned);
     let upstream = shown.base(site_page);
     let addresses = Addresses { upstream, via, ..site.addresses(record, form, site_page) };

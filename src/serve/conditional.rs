@@ -15,7 +15,7 @@ pub(super) struct ETag(String);
 
 impl ETag {
     /// The tag of these bytes (XXH3, 128 bits) and the state that they show.
-    pub(super) fn of(bytes: &[u8], token: Option<DeltaToken>) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8], token: Option<DeltaToken>) -> Self {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         match token {
             Some(token) => Self(format!("\"{hash:032x}{token}\"")),
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn the_table_of_conditional_requests() {
-        let etag = ETag::of(b"body", None);
+        let etag = ETag::from_bytes(b"body", None);
         let tag = etag.0.clone();
-        let other = ETag::of(b"other", None).0;
+        let other = ETag::from_bytes(b"other", None).0;
         let shown = Time::parse_rfc3339("2026-11-20T16:20:05Z").unwrap();
         let match_ = header::IF_NONE_MATCH;
         let since = header::IF_MODIFIED_SINCE;
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn tags_are_strong_and_differ_with_the_bytes() {
-        assert_ne!(ETag::of(b"a", None), ETag::of(b"b", None));
-        let value = ETag::of(b"a", None).value();
+        assert_ne!(ETag::from_bytes(b"a", None), ETag::from_bytes(b"b", None));
+        let value = ETag::from_bytes(b"a", None).value();
         let text = value.to_str().unwrap();
         assert!(text.starts_with('"') && text.ends_with('"') && text.len() == 34);
     }

@@ -13,8 +13,8 @@ use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::Problem;
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, html};
 use crate::model::{FeedName, Item, Revision, SyncId};
 use crate::record::local;
@@ -100,7 +100,7 @@ impl Contested {
     }
 
     /// How many items of a feed are in conflict. They are looked for once for each revision.
-    pub(super) async fn of(&self, feed: &FeedName) -> Result<u32, StoreError> {
+    pub(super) async fn count(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let Some(state) = self.store.state(feed).await? else { return Ok(0) };
         let key = (feed.clone(), state.revision);
         if let Some(counted) = self.counted.get(&key).await {
@@ -156,9 +156,9 @@ async fn answered(
     (after, is_json): (Option<SyncId>, bool),
 ) -> Result<Arc<Bytes>, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
-    let shown = usize::try_from(room.contested.of(feed).await?).unwrap_or(usize::MAX);
+    let shown = usize::try_from(room.contested.count(feed).await?).unwrap_or(usize::MAX);
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
-    let work = Work::of(feed, WorkKind::Conflicts);
+    let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
     let key = ConflictsKey { feed: feed.clone(), revision, after, is_json };
     let make = || {

@@ -5,10 +5,10 @@ use super::address::shown;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::explain::{self, SOURCES_SHOWN};
-use super::shared_work::{SingleFlight, WorkRequest};
 use super::html::{self, moment, outward, text};
 use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
+use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, json, keeping};
 use crate::model::{
     FeedName, FeedRecord, FeedStanding, FeedState, HubTrust, ListPlace, Revision, ShownAddress,
@@ -55,9 +55,9 @@ pub(super) async fn cost(room: &AppState) -> Result<(u64, HashMap<FeedName, Revi
         rows = rows.saturating_add(ROW);
         let Some(state) = room.store.state(&record.name).await? else { continue };
         let is_read = room.overview.seen().get(&record.name) != Some(&state.revision);
-        if is_read && state.ripens.is_some() {
+        if is_read && state.next_decision_at.is_some() {
             let items = u64::from(state.living) + u64::from(state.tombstones);
-            let work = Work::of(&record.name, WorkKind::Ledger);
+            let work = Work::new(&record.name, WorkKind::Ledger);
             ledger = ledger.max(room.admission.cost_of(&work, items));
         }
         revisions.insert(record.name.clone(), state.revision);
@@ -93,7 +93,7 @@ async fn made(room: &AppState) -> Result<String, NoPage> {
     let mut rows = Vec::with_capacity(all.min(FEEDS_SHOWN));
     for (status, place) in feeds.into_iter().take(FEEDS_SHOWN) {
         let state = room.store.state(&status.name).await?;
-        let contested = room.contested.of(&status.name).await?;
+        let contested = room.contested.count(&status.name).await?;
         rows.push(Row { status, state, contested, place });
     }
     Ok(table(&rows, all, room.operator.ready()).into_string())
@@ -256,7 +256,7 @@ fn row(row: &Row) -> Markup {
 /// Where a feed's items come from.
 pub(super) fn origin(status: &FeedStatus) -> Markup {
     let sharing = &status.options.sharing;
-    let upstream = ShownAddress::of(&status.url, status.options.secret);
+    let upstream = ShownAddress::new(&status.url, status.options.secret);
     html! {
         @if sharing.is_aggregate() {
             "gathers "

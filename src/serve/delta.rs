@@ -64,7 +64,7 @@ pub(super) struct TagScope(u64);
 
 impl TagScope {
     /// The scope of a view that has deltas. `None` for containers that are not the feed's own: what the state says of deltas is said of that one.
-    pub(super) fn of(
+    pub(super) fn new(
         record: &FeedRecord,
         reader: &str,
         kind: ViewKind,
@@ -102,12 +102,13 @@ pub(super) struct Point {
 impl Point {
     /// The state that a feed is in; `None` where no delta can begin.
     pub(super) fn of(state: &FeedState) -> Option<Self> {
-        Some(Self { render: state.render, tick: state.tick?, mark: state.lineage.mark()? })
+        Some(Self { render: state.render_revision, tick: state.tick?, mark: state.lineage.mark()? })
     }
 
     /// Whether this feed was ever in this state.
     fn was(self, state: &FeedState) -> bool {
-        state.lineage.made(self.mark, self.render, state.render) && Some(self.tick) <= state.tick
+        state.lineage.made(self.mark, self.render, state.render_revision)
+            && Some(self.tick) <= state.tick
     }
 
     /// The part of a tag that names this state of a document.
@@ -176,7 +177,7 @@ mod tests {
     use crate::render::{Container, Dialect};
     use proptest::prelude::*;
 
-    const FORM: DocumentForm = DocumentForm::of(Dialect::Sse);
+    const FORM: DocumentForm = DocumentForm::from_dialect(Dialect::Sse);
 
     fn record(url: &str) -> FeedRecord {
         FeedRecord {
@@ -190,12 +191,12 @@ mod tests {
     }
 
     fn scope(url: &str, kind: ViewKind) -> TagScope {
-        TagScope::of(&record(url), "https://here/feeds/news", kind, FORM, Format::Atom10).unwrap()
+        TagScope::new(&record(url), "https://here/feeds/news", kind, FORM, Format::Atom10).unwrap()
     }
 
     fn state(render: u64) -> FeedState {
         let mut state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
-        state.render = render;
+        state.render_revision = render;
         state.tick = Some(Tick::at(Time::from_unix(1_795_191_605)));
         for stretch in [Stretch { mark: 7, after: 0 }, Stretch { mark: 9, after: 5 }] {
             state.lineage.go_on(stretch.mark, stretch.after);
@@ -214,7 +215,7 @@ mod tests {
         let tag = tag(point, scope);
         let found = base([tag.as_str()].into_iter(), scope, &state);
         assert_eq!(found, Some((point, tag.as_str())));
-        let later = FeedState { render: 12, ..state };
+        let later = FeedState { render_revision: 12, ..state };
         assert_eq!(base([tag.as_str()].into_iter(), scope, &later).map(|b| b.0), Some(point));
     }
 
@@ -273,10 +274,10 @@ mod tests {
     fn there_are_deltas_in_the_feeds_own_container_only() {
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
             let form = DocumentForm { container: Some(container), ..FORM };
-            let scope = TagScope::of(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
+            let scope = TagScope::new(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
             assert_eq!(scope.is_some(), own);
         }
-        let list = TagScope::of(&record("u"), "r", ViewKind::Reader, FORM, Format::Opml);
+        let list = TagScope::new(&record("u"), "r", ViewKind::Reader, FORM, Format::Opml);
         assert_eq!(list, None);
     }
 

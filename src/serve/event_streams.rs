@@ -90,7 +90,6 @@ impl EventStreams {
 struct StreamQuery {
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
-    /// `after`.
     after: Option<Position>,
     /// `wait`, in seconds.
     wait: Option<u64>,

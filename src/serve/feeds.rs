@@ -157,14 +157,12 @@ pub(super) fn answer(
 /// Which document of a feed is answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Resource<'a> {
-    /// A view.
     View {
         /// Which one.
         kind: ViewKind,
         /// Whether the address names the container.
         is_named: bool,
     },
-    /// An archive.
     Archive(&'a ArchivePlace),
 }
 

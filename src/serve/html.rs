@@ -69,7 +69,7 @@ pub(super) fn whole(
     cache_control: &'static str,
     document: String,
 ) -> Response {
-    let etag = ETag::of(document.as_bytes(), None);
+    let etag = ETag::from_bytes(document.as_bytes(), None);
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, etag.value());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));

@@ -34,7 +34,7 @@ pub trait Hub: Send + Sync + 'static {
     fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription>;
 
     /// Looks soon whether every topic is still there, because a feed has gone.
-    fn look(&self);
+    fn check_topics(&self);
 
     /// How many there are.
     fn totals(&self) -> HubTotals;

@@ -1,30 +1,30 @@
 //! The page of an item: its versions, each with its reason, its bytes, and what differs between two
 //! of them. HTML for people, JSON when asked for.
 
-mod query;
+mod answer_cache;
 mod bytes;
 mod compare;
 mod described;
 mod difference;
-mod answer_cache;
 mod page;
+mod query;
 mod text_diff;
 
+pub(super) use self::answer_cache::Answers;
 pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
-pub(super) use self::answer_cache::Answers;
 pub(super) use self::page::fields as differing;
 pub(super) use self::text_diff::CompareBudget;
 
-use self::query::{ItemQuery, VersionChoice};
-use self::bytes::Whole;
 use self::answer_cache::{CachedAnswer, ItemAnswerKey};
+use self::bytes::Whole;
+use self::query::{ItemQuery, VersionChoice};
 use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
-use super::single_flight::WorkRequest;
 use super::problem::Problem;
+use super::single_flight::WorkRequest;
 use super::{AppState, SharedState, html};
 use crate::model::{
     Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
@@ -108,7 +108,7 @@ pub(super) async fn item(
     let (id, revision) = addressed(&room, &record.name, &id).await?;
     let is_json = wants_json(&headers);
     // What an item takes is known once it was read.
-    let work = Work::of(&record.name, WorkKind::Item(id.clone()));
+    let work = Work::new(&record.name, WorkKind::Item(id.clone()));
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
     let key = ItemAnswerKey { feed: record.name.clone(), id, revision, asked, is_json };
     let make = || {
@@ -151,7 +151,7 @@ async fn made(room: &AppState, key: &ItemAnswerKey) -> Result<CachedAnswer, Prob
             CachedAnswer::Whole(Whole::new(&subject, note.as_ref(), markup))
         }
         ItemQuery::Difference(old, new) => {
-            let difference = difference::of(room, &subject, old, new).await?;
+            let difference = difference::compare_versions(room, &subject, old, new).await?;
             if key.is_json {
                 CachedAnswer::Json(described::difference(&subject, &difference).to_string().into())
             } else {
@@ -173,7 +173,7 @@ async fn subject(room: &AppState, feed: &FeedName, id: &SyncId) -> Result<Subjec
         let text = std::mem::take(&mut version.data.xml);
         bytes = bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
     }
-    let work = Work::of(feed, WorkKind::Item(id.clone()));
+    let work = Work::new(feed, WorkKind::Item(id.clone()));
     room.admission.took(work, bytes.saturating_mul(TIMES));
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }

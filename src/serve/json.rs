@@ -297,7 +297,7 @@ pub(super) fn pending(pending: &PendingAbsence) -> Value {
         "decides_at": time(Some(pending.decides_at)),
         "would": pending.would.name(),
         "probe": pending.probe.as_ref().map(probe),
-        "words": pending.words(),
+        "words": pending.describe(),
     })
 }
 
@@ -340,7 +340,7 @@ pub(super) fn state(state: &FeedState) -> Value {
         "until": tick(state.tick),
         "window": { "since": tick(state.window_start), "until": tick(state.tick) },
         "complete_since": tick(state.complete_start),
-        "shown": time(Some(state.shown)),
+        "shown": time(Some(state.updated_at)),
         "format": state.format.name(),
         "says_complete": state.says_complete,
         "counts": {
@@ -352,7 +352,7 @@ pub(super) fn state(state: &FeedState) -> Value {
         "archives": archives(&state.archives),
         "character": character(&state.character),
         "hold": state.hold.as_ref().map(hold),
-        "ripens": time(state.ripens),
+        "ripens": time(state.next_decision_at),
     })
 }
 
@@ -386,7 +386,7 @@ pub(super) fn known(known: &LedgerEntry) -> Map<String, Value> {
         "published": time(known.published),
         "upstream_updated": time(known.updated),
         "first_seen": time(Some(known.first_seen)),
-        "no_news": known.noise.words(),
+        "no_news": known.noise.describe(),
     });
     match object {
         Value::Object(object) => object,

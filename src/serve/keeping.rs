@@ -44,7 +44,11 @@ impl Counted {
     }
 
     /// What is kept of a feed in this state.
-    async fn of(&self, feed: &FeedName, state: &FeedState) -> Result<Holdings, Arc<StoreError>> {
+    async fn holdings(
+        &self,
+        feed: &FeedName,
+        state: &FeedState,
+    ) -> Result<Holdings, Arc<StoreError>> {
         let key = (feed.clone(), state.revision);
         self.kept.try_get_with(key, self.store.holdings(feed)).await
     }
@@ -57,7 +61,7 @@ pub(super) async fn part(
     state: &FeedState,
     oldest: Option<&ArchiveNote>,
 ) -> Result<Markup, Arc<StoreError>> {
-    let kept = room.counted.of(feed, state).await?;
+    let kept = room.counted.holdings(feed, state).await?;
     Ok(shown(feed, state, &kept, oldest, &room.keeping))
 }
 

@@ -94,7 +94,7 @@ impl SiteServer {
 
     /// Its documents, for who delivers them.
     pub fn topics(&self) -> Topics {
-        Topics::of(Arc::clone(&self.room))
+        Topics::new(Arc::clone(&self.room))
     }
 
     /// Serves until it is told to stop, then lets the answers in flight finish.

@@ -26,7 +26,6 @@ pub(super) enum LogAfter {
     Ahead,
 }
 
-/// The change log.
 pub(super) struct ChangeLog {
     store: Arc<dyn Store>,
     /// The newest epochs, without a gap.
@@ -43,12 +42,12 @@ impl ChangeLog {
 
     /// The newest epoch, and a wake-up for each new one.
     pub(super) fn watch(&self) -> watch::Receiver<Epoch> {
-        self.store.sealed()
+        self.store.watch_epochs()
     }
 
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
-        *self.store.sealed().borrow()
+        *self.store.watch_epochs().borrow()
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).
@@ -67,7 +66,7 @@ impl ChangeLog {
                 return Ok(LogAfter::Epochs(epochs));
             }
         }
-        let read = self.store.tail(after, limit.min(BATCH)).await?;
+        let read = self.store.epochs_after(after, limit.min(BATCH)).await?;
         match read.first().map(|first| first.epoch) {
             Some(first) if first.0 != after.0 + 1 => Ok(LogAfter::Gone { oldest: first }),
             _ => {
@@ -117,7 +116,7 @@ impl ChangeLog {
             if from >= newest {
                 return Ok(());
             }
-            let read = self.store.tail(from, BATCH).await?;
+            let read = self.store.epochs_after(from, BATCH).await?;
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
             let follows = read.first().is_some_and(|first| first.epoch.0 == from.0 + 1);
             if end.is_none() || !follows {

@@ -11,9 +11,7 @@ const MEMBERS: usize = 32;
 pub(super) enum Encoding {
     /// As it is.
     Identity,
-    /// gzip.
     Gzip,
-    /// Brotli.
     Brotli,
 }
 

@@ -154,7 +154,6 @@ pub enum BackfillAction {
     /// Begin, or go on.
     #[default]
     Start,
-    /// Stop.
     Stop,
 }
 
@@ -188,7 +187,6 @@ impl PollOutcome {
 pub enum Blame {
     /// The network between here and the upstream.
     Network,
-    /// The upstream.
     Upstream,
     /// Whoever configured this gateway.
     Operator,
@@ -307,7 +305,6 @@ pub struct NextPoll {
 /// What polling knows of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FeedStatus {
-    /// Its name.
     pub name: FeedName,
     /// The upstream's address, as configured.
     pub url: String,

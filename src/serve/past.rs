@@ -14,10 +14,10 @@ use super::client::Client;
 use super::conditional::not_modified;
 use super::metrics::Metrics;
 use super::negotiate::encoding;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
 use super::rendition_cache::{Renderer, ViewRequest};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{FeedName, FeedRecord, Revision, ShownAddress, Tick, Time};
 use crate::render::{ArchiveDocument, Container, Dialect, HistoryPlace, LinkForms, Page, ViewKind};
 use crate::store::{Past, PastSelect, Store, StoreError, View};
@@ -57,7 +57,6 @@ struct Memento {
     rendition: Rendition,
     /// Its own address, absolute.
     own: String,
-    /// Its form.
     form: DocumentForm,
 }
 
@@ -126,7 +125,7 @@ impl Pasts {
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
-        let work = Work::of(&record.name, WorkKind::Past(wish.kind));
+        let work = Work::new(&record.name, WorkKind::Past(wish.kind));
         let cost = self.admission.cost_of(&work, items);
         let ask = WorkRequest { client, work, cost, tells: true };
         self.mementos.get(key, ask, make).await
@@ -172,7 +171,7 @@ impl Pasts {
         };
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
-        let from = if wish.kind == ViewKind::Sync { at } else { view.state.shown };
+        let from = if wish.kind == ViewKind::Sync { at } else { view.state.updated_at };
         let own = self.site.past(&record.name, wish.kind, form, from, wish.seen);
         let history = HistoryPlace {
             forms: LinkForms::default(),
@@ -198,7 +197,7 @@ impl Pasts {
             };
             let about = About {
                 media_type: container.media_type(),
-                shown: view.state.shown,
+                shown: view.state.updated_at,
                 revision: view.state.revision,
                 token: None,
             };
@@ -234,7 +233,7 @@ pub(super) async fn answer(
     }
     let memento = match room.pasts.memento(record, (wish, client), at).await {
         Ok(memento) => memento,
-        Err(missing) => return Err(told(record, &missing)),
+        Err(missing) => return Err(past_problem(record, &missing)),
     };
     let Memento { rendition, own, form } = &*memento;
     let encoding = encoding(asked);
@@ -272,7 +271,7 @@ pub(super) async fn answer(
     Ok((headers, body.bytes.clone()).into_response())
 }
 
-fn told(record: &FeedRecord, missing: &NoPastDocument) -> Problem {
+fn past_problem(record: &FeedRecord, missing: &NoPastDocument) -> Problem {
     match missing {
         NoPastDocument::Told(problem) => problem.clone(),
         NoPastDocument::Overloaded(why) => (*why).into(),

@@ -29,7 +29,7 @@ pub(super) enum ReadPlan {
 
 impl ReadPlan {
     /// The plan of a view for a subscriber who has seen `seen`.
-    pub(super) fn of(
+    pub(super) fn new(
         kind: ViewKind,
         seen: Option<Tick>,
         state: &FeedState,
@@ -101,7 +101,7 @@ mod tests {
             tick: bounds.map(|(_, until)| tick(until)),
             window_start: bounds.map(|(since, _)| tick(since)),
             complete_start: bounds.map(|(since, _)| tick(since - 1000)),
-            render: 1,
+            render_revision: 1,
             ..FeedState::untouched(Format::Atom10, Time::from_unix(0))
         }
     }
@@ -118,7 +118,7 @@ mod tests {
             let (since, until) = (window, window + length);
             let state = state(Some((since, until)));
             let seen = Tick::at(Time::from_unix(seen));
-            let plan = ReadPlan::of(ViewKind::Sync, Some(seen), &state).unwrap();
+            let plan = ReadPlan::new(ViewKind::Sync, Some(seen), &state).unwrap();
             let (told_since, told_until) = plan.bounds(&state);
             let (told_since, told_until) = (told_since.unwrap(), told_until.unwrap());
             let told_out_of_sync = told_since > seen;
@@ -142,7 +142,7 @@ mod tests {
             let state = state(known.map(|(since, length)| (since, since + length)));
             let seen = seen.map(|seen| Tick::at(Time::from_unix(seen)));
             for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
-                let plan = ReadPlan::of(kind, seen, &state).unwrap();
+                let plan = ReadPlan::new(kind, seen, &state).unwrap();
                 let (since, until) = plan.bounds(&state);
                 prop_assert_eq!(since.is_some(), until.is_some());
                 prop_assert!(kind != ViewKind::Reader || since.is_none());
@@ -155,11 +155,11 @@ mod tests {
         let state = state(Some((10, 20)));
         let seen = Some(Tick::at(Time::from_unix(15)));
         for kind in [ViewKind::Reader, ViewKind::Complete] {
-            assert_eq!(ReadPlan::of(kind, seen, &state), ReadPlan::of(kind, None, &state));
+            assert_eq!(ReadPlan::new(kind, seen, &state), ReadPlan::new(kind, None, &state));
         }
         assert_ne!(
-            ReadPlan::of(ViewKind::Sync, seen, &state),
-            ReadPlan::of(ViewKind::Sync, None, &state)
+            ReadPlan::new(ViewKind::Sync, seen, &state),
+            ReadPlan::new(ViewKind::Sync, None, &state)
         );
     }
 }

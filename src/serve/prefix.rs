@@ -24,7 +24,7 @@ pub(super) struct Prefix(Arc<str>);
 
 impl Prefix {
     /// Of a public address; `None` where that has no path.
-    pub(super) fn of(public_url: &str) -> Option<Self> {
+    pub(super) fn from_public_url(public_url: &str) -> Option<Self> {
         let url = Url::parse(public_url).ok()?;
         let path = url.path().trim_end_matches('/');
         (!path.is_empty()).then(|| Self(path.into()))
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_public_address_may_have_a_path() {
-        let path = |url: &str| Prefix::of(url).map(|prefix| prefix.0.to_string());
+        let path = |url: &str| Prefix::from_public_url(url).map(|prefix| prefix.0.to_string());
         assert_eq!(path("https://example.org"), None);
         assert_eq!(path("https://example.org/"), None);
         assert_eq!(path("https://example.org/a/b/"), Some("/a/b".to_owned()));
@@ -94,7 +94,7 @@ mod tests {
         let to = |target: &'static str| {
             get(move || async move { (StatusCode::SEE_OTHER, [(header::LOCATION, target)]) })
         };
-        let prefix = Prefix::of("https://example.org/p");
+        let prefix = Prefix::from_public_url("https://example.org/p");
         let mut link = HeaderValue::from_static("</x>; rel=\"up\"");
         prefix.as_ref().unwrap().header(&mut link, "<");
         assert_eq!(link, "</p/x>; rel=\"up\"");
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_addresses_from_the_root_are_ours() {
-        let prefix = Prefix::of("https://example.org/p").unwrap();
+        let prefix = Prefix::from_public_url("https://example.org/p").unwrap();
         let page = "<a href=\"/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/f\">\
                     <a href=\"#top\"></a><a href=\"/\"></a>a href=&quot;/t&quot;";
         assert_eq!(

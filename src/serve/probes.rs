@@ -44,7 +44,7 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
     }
     let mut contested = 0_u32;
     for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
-        contested = contested.saturating_add(room.contested.of(&record.name).await?);
+        contested = contested.saturating_add(room.contested.count(&record.name).await?);
     }
     room.metrics.contested(contested);
     room.metrics.totals(room.operator.totals());

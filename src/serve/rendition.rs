@@ -26,7 +26,6 @@ const OVERHEAD: usize = 512;
 /// One encoding of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EncodedBody {
-    /// The bytes.
     pub(super) bytes: Bytes,
     /// Their tag.
     pub(super) etag: ETag,
@@ -36,7 +35,7 @@ impl EncodedBody {
     /// A body of these bytes; `token` names the state that it shows.
     pub(super) fn new(bytes: impl Into<Bytes>, token: Option<DeltaToken>) -> Self {
         let bytes = bytes.into();
-        let etag = ETag::of(&bytes, token);
+        let etag = ETag::from_bytes(&bytes, token);
         Self { bytes, etag }
     }
 }
@@ -47,7 +46,6 @@ pub(super) struct Rendition {
     identity: EncodedBody,
     gzip: EncodedBody,
     brotli: EncodedBody,
-    /// Its media type.
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
@@ -62,7 +60,6 @@ pub(super) struct Rendition {
 /// What there is to say of a document beside its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct About {
-    /// Its media type.
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
@@ -104,7 +101,7 @@ impl Rendition {
             media_type,
             shown,
             links: Vec::new(),
-            form: DocumentForm::of(Dialect::default()),
+            form: DocumentForm::from_dialect(Dialect::default()),
             revision,
         })
     }

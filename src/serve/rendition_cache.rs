@@ -9,9 +9,9 @@ use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
 use super::plan::ReadPlan;
-use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition, made};
+use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{
     Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, SyncId, Tick,
 };
@@ -43,7 +43,6 @@ pub(super) type Renderer = fn(&Page<'_>) -> String;
 pub(super) struct ViewRequest {
     /// The view.
     pub(super) kind: ViewKind,
-    /// The dialect.
     pub(super) dialect: Dialect,
     /// The container, where one was asked for.
     pub(super) container: Option<Container>,
@@ -81,7 +80,7 @@ impl RenditionKey {
             form: wish.form(state),
             complete: record.options.complete,
             revision: state.revision,
-            render: state.render,
+            render: state.render_revision,
         }
     }
 }
@@ -216,7 +215,7 @@ impl RenditionCache {
         let state = self.store.state(&record.name).await.map_err(NoRendition::from)?;
         let state = state.ok_or(NoRendition::NoDocument)?;
         let plan = plan(wish, &state).map_err(NoRendition::from)?;
-        let usual = ReadPlan::of(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
+        let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = RenditionKey::new(record, wish, plan, &state);
         let ask = self.ask(record, wish, &state, client, usual);
         let press = if usual { &self.renditions } else { &self.since };
@@ -247,12 +246,12 @@ impl RenditionCache {
             ViewKind::Reader => u64::from(state.current),
             ViewKind::Sync | ViewKind::Complete => all,
         };
-        let work = Work::of(&record.name, WorkKind::View(wish.kind));
+        let work = Work::new(&record.name, WorkKind::View(wish.kind));
         let shown = self.admission.cost_of(&work, items);
         let is_read =
             is_told_whole(wish, state) || (state.tombstones > 0 && tells_deletions(wish, state));
         let ledger = match is_read {
-            true => self.admission.cost_of(&Work::of(&record.name, WorkKind::Ledger), all),
+            true => self.admission.cost_of(&Work::new(&record.name, WorkKind::Ledger), all),
             false => 0,
         };
         WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
@@ -308,7 +307,7 @@ impl RenditionCache {
         let history = self.history(record, wish, &view);
         let (renderer, window) = (self.renderer, self.window);
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
-        let usual = ReadPlan::of(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
+        let usual = ReadPlan::new(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
         let scope = if usual { self.scope(record, wish, &view.state) } else { None };
         let make = move || {
             let (since, until) = plan.bounds(&view.state);
@@ -330,7 +329,7 @@ impl RenditionCache {
             let point = Point::of(&view.state);
             let about = About {
                 media_type: container.media_type(),
-                shown: view.state.shown,
+                shown: view.state.updated_at,
                 revision: view.state.revision,
                 token: scope.zip(point).map(|(scope, point)| point.token(scope)),
             };
@@ -393,7 +392,7 @@ impl RenditionCache {
                 return Ok((plan, view, Vec::new()));
             }
             if wish.kind == ViewKind::Sync {
-                match self.said(record, revision, deleted).await? {
+                match self.publishable_tombstones(record, revision, deleted).await? {
                     ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
                     ItemsAtRevision::Moved(now) => state = *now,
                 }
@@ -404,7 +403,7 @@ impl RenditionCache {
             let mut window = self.view(record, ReadPlan::Window { since }.select()).await?;
             if window.state.revision == revision {
                 window.items.retain(|item| item.shared.winner.deleted);
-                match self.said(record, revision, window.items).await? {
+                match self.publishable_tombstones(record, revision, window.items).await? {
                     ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
                     ItemsAtRevision::Moved(now) => state = *now,
                 }
@@ -418,7 +417,7 @@ impl RenditionCache {
     /// Which of these tombstones are said in RFC 6721, as of `revision`. An id that is said to be
     /// deleted takes the entry that bears it out of a reader (section 3): one that an item that
     /// lives bears as well is not said.
-    async fn said(
+    async fn publishable_tombstones(
         &self,
         record: &FeedRecord,
         revision: Revision,
@@ -480,5 +479,5 @@ fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
 }
 
 fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, ParameterError> {
-    ReadPlan::of(wish.kind, wish.seen, state).map_err(ParameterError)
+    ReadPlan::new(wish.kind, wish.seen, state).map_err(ParameterError)
 }

@@ -44,7 +44,7 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
     }
 
     /// The same as soon as it is there; what is more than a share takes the whole share.
-    pub(super) async fn take(&self, key: &K, much: u32) -> Share<K> {
+    pub(super) async fn acquire(&self, key: &K, much: u32) -> Share<K> {
         let (own, mut share) = self.share(key);
         // These semaphores are never closed.
         share.permit = own.acquire_many_owned(much.min(self.each)).await.ok();
@@ -78,10 +78,11 @@ mod tests {
         let shares = FairShares::new(3);
         let first = shares.try_take(&1, 2).unwrap();
         assert!(shares.try_take(&1, 2).is_none());
-        let other = shares.take(&2, 99).await;
+        let other = shares.acquire(&2, 99).await;
         assert!(shares.try_take(&2, 1).is_none(), "the whole share");
         assert_eq!(shares.keys(), 2);
-        let waits = tokio::time::timeout(std::time::Duration::from_millis(1), shares.take(&1, 3));
+        let waits =
+            tokio::time::timeout(std::time::Duration::from_millis(1), shares.acquire(&1, 3));
         assert!(waits.await.is_err());
         drop(first);
         assert!(shares.try_take(&1, 3).is_some());

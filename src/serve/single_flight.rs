@@ -6,8 +6,8 @@ mod share;
 pub(super) use super::shared_work::WorkRequest;
 
 use super::admission::{Admission, Overloaded, Work};
-use super::shared_work::SingleFlight;
 use super::metrics::Metrics;
+use super::shared_work::SingleFlight;
 use crate::store::StoreError;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
@@ -174,7 +174,7 @@ mod tests {
     fn ask(client: u8, cost: u64) -> WorkRequest {
         let feed = FeedName::new("news").unwrap();
         let client = Client::at([192, 0, 2, client].into());
-        WorkRequest { client, work: Work::of(&feed, WorkKind::Ledger), cost, tells: false }
+        WorkRequest { client, work: Work::new(&feed, WorkKind::Ledger), cost, tells: false }
     }
 
     fn press() -> SingleFlightCache<u8, u32, Failed> {
@@ -236,7 +236,8 @@ mod tests {
         let press: SingleFlightCache<(u8, u8), u32, Failed> =
             SingleFlightCache::new(1000, |_| 100, Arc::new(Admission::new()), Metrics::new());
         let get = async |feed: u8, number: u8| {
-            let work = Work::of(&FeedName::new(&format!("feed-{feed}")).unwrap(), WorkKind::Ledger);
+            let work =
+                Work::new(&FeedName::new(&format!("feed-{feed}")).unwrap(), WorkKind::Ledger);
             let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
             press.get((feed, number), ask, || async { Ok(1) }).await.unwrap();
         };
@@ -258,7 +259,7 @@ mod tests {
     async fn nobody_waits_for_a_client_that_asks_for_too_much() {
         let press = press();
         let all = u64::MAX;
-        let work = Work::of(&FeedName::new("other").unwrap(), WorkKind::Ledger);
+        let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
         let greedy = ask(1, all).client;
         let held = press.flights.admission().admit(greedy, &work, all).await.unwrap();
         let make = || async { Ok::<u32, Failed>(1) };

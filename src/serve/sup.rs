@@ -60,7 +60,6 @@ struct PeriodDocument {
     asked: Mutex<Option<Instant>>,
 }
 
-/// The SUP documents.
 pub(super) struct SupDocuments {
     log: Arc<ChangeLog>,
     clock: Arc<dyn Clock>,
@@ -183,11 +182,11 @@ impl SupDocuments {
             };
             let mut windows = self.windows();
             if epochs.is_empty() {
-                windows.settle(now);
+                windows.finish(now);
                 return Ok(());
             }
             for sealed in epochs {
-                windows.take(self.closed(&sealed));
+                windows.add_epoch(self.closed(&sealed));
             }
         }
     }

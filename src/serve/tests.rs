@@ -48,7 +48,7 @@ fn spell(page: &Page<'_>) -> String {
          complete {}\nupstream {}\nsup {:?}\n{}",
         page.kind,
         page.dialect,
-        page.state.render,
+        page.state.render_revision,
         page.since,
         page.until,
         page.expires,

@@ -51,7 +51,7 @@ impl NoTopic {
 }
 
 impl Topics {
-    pub(super) const fn of(room: SharedState) -> Self {
+    pub(super) const fn new(room: SharedState) -> Self {
         Self(room)
     }
 

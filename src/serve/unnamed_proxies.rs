@@ -18,7 +18,7 @@ pub(super) enum Sign {
 }
 
 impl Sign {
-    const fn words(self) -> &'static str {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Header => {
                 "sends requests that say for whom they are (Forwarded, X-Forwarded-For)"
@@ -43,7 +43,7 @@ impl UnnamedProxies {
                 peer = %address,
                 "a peer {} and is not named in server.trusted_proxies: everybody who comes through it \
                  counts as one client and has one share; name it there if it is a proxy of yours",
-                sign.words()
+                sign.describe()
             );
         }
         tells

@@ -174,8 +174,8 @@ fn touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<()
         let Some(entry) = known.get(id) else {
             return Err(format!("it has newest bytes of {id} and no ledger entry for it"));
         };
-        if entry.touched != change.state.render {
-            let (found, render) = (entry.touched, change.state.render);
+        if entry.touched != change.state.render_revision {
+            let (found, render) = (entry.touched, change.state.render_revision);
             return Err(format!("{id} is shown anew since {render} and says since {found}"));
         }
     }

@@ -21,7 +21,7 @@ pub const LOG_EPOCHS: u64 = 1000;
 /// The most bytes of one value before compression; an item or skeleton beyond it is refused.
 pub(super) const VALUE_LIMIT: usize = 32 * 1024 * 1024;
 
-/// The most epochs that one call of `tail` answers, whatever it asks for.
+/// The most epochs that one call of `epochs_after` answers, whatever it asks for.
 pub(super) const TAIL_LIMIT: usize = 10_000;
 
 /// The most changes that one call takes out of the log; the rest go with the next.

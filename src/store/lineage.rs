@@ -11,8 +11,9 @@ pub(super) fn mark() -> Option<u32> {
 /// Notes in a change that is about to be stored which opening makes it.
 pub(super) fn go_on(change: &mut Change, before: Option<&FeedState>, mark: Option<u32>) {
     let state = &mut change.state;
-    let found = before.map_or_else(|| state.render.saturating_sub(1), |before| before.render);
-    if state.render <= found {
+    let found = before
+        .map_or_else(|| state.render_revision.saturating_sub(1), |before| before.render_revision);
+    if state.render_revision <= found {
         return;
     }
     match mark {

@@ -1,12 +1,12 @@
 //! A store that keeps everything in memory: for tests and for `replay`.
 
-mod transfer;
 mod feed_table;
+mod transfer;
 
 use self::feed_table::FeedTable;
-use super::purge_mark::PurgeMark;
 use super::limits::{LOG_EPOCHS, TAIL_LIMIT, TRIM_LIMIT};
 use super::portable::ExportRecord;
+use super::purge_mark::PurgeMark;
 use super::{
     Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, LoggedChange, Past,
     PastSelect, Pruned, Retention, Select, Store, StoreError, VersionNote, View, check, lineage,
@@ -347,17 +347,21 @@ impl Store for MemoryStore {
         Ok(count)
     }
 
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
+    async fn epochs_after(
+        &self,
+        after: Epoch,
+        limit: usize,
+    ) -> Result<Vec<ClosedEpoch>, StoreError> {
         let content = self.content()?;
         let begin = content.log.partition_point(|sealed| sealed.epoch <= after);
         Ok(content.log.iter().skip(begin).take(limit.min(TAIL_LIMIT)).cloned().collect())
     }
 
-    fn sealed(&self) -> watch::Receiver<Epoch> {
+    fn watch_epochs(&self) -> watch::Receiver<Epoch> {
         self.sealed.subscribe()
     }
 
-    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
+    async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         let pieces = self.content()?.pieces();
         for piece in pieces {
             if to.send(piece).await.is_err() {
@@ -367,7 +371,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn bring(
+    async fn import(
         &self,
         claim: &Claim,
         mut from: mpsc::Receiver<ExportRecord>,

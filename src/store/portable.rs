@@ -76,7 +76,7 @@ impl ExportRecord {
             Self::Log(sealed) => Some(sealed.at),
             Self::Poll(poll) => poll.refreshed,
             Self::Event(_, event) => Some(event.at),
-            Self::State(_, state) => state.tick.map(Tick::time).max(Some(state.shown)),
+            Self::State(_, state) => state.tick.map(Tick::time).max(Some(state.updated_at)),
             _ => None,
         }
     }
@@ -114,10 +114,10 @@ pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
     }
     let until = state.tick.map_or(now, |tick| now.max(tick.time()));
     state.gap = Some(Gap { since: known.min(until), until }.after(state.gap));
-    let found = state.render;
-    state.render = found.saturating_add(1);
-    state.deltas_from = state.render;
-    state.shown = now.max(state.shown.plus(second));
+    let found = state.render_revision;
+    state.render_revision = found.saturating_add(1);
+    state.deltas_from = state.render_revision;
+    state.updated_at = now.max(state.updated_at.plus(second));
     match lineage::mark() {
         Some(mark) => state.lineage.go_on(mark, found),
         // Nobody could tell what was made from now on: nothing is claimed of any revision.

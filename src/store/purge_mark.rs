@@ -11,7 +11,6 @@ use std::time::Duration;
 /// are never given out a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurgeMark {
-    /// Its revision.
     pub revision: Revision,
     /// Its last tick.
     pub tick: Option<Tick>,
@@ -39,8 +38,8 @@ impl PurgeMark {
         Self {
             revision: state.revision,
             tick: state.tick.max(older.and_then(|floor| floor.tick)),
-            render: state.render,
-            shown: state.shown,
+            render: state.render_revision,
+            shown: state.updated_at,
             updates: updates.max(before).min(UPDATES_LIMIT),
         }
     }
@@ -51,7 +50,7 @@ impl PurgeMark {
         let second = Duration::from_secs(1);
         if first {
             let lifted = |render: u64| render.saturating_add(self.render).saturating_add(1);
-            change.state.render = lifted(change.state.render);
+            change.state.render_revision = lifted(change.state.render_revision);
             change.state.deltas_from = lifted(change.state.deltas_from);
             for entry in &mut change.known {
                 entry.touched = lifted(entry.touched);
@@ -60,7 +59,7 @@ impl PurgeMark {
                 }
             }
             change.state.updates_before = self.updates;
-            change.state.shown = change.state.shown.max(self.shown.plus(second));
+            change.state.updated_at = change.state.updated_at.max(self.shown.plus(second));
         }
         let Some(floor) = self.tick else { return };
         // A subscriber that stopped at the floor must see that it is out of sync: the window

@@ -30,7 +30,6 @@ pub(super) struct Thing<K> {
 /// Things of which each took the place of the one before it, oldest first: the versions of an item,
 /// the orders of a feed.
 pub(super) struct Succession<K> {
-    /// The things.
     pub(super) things: Vec<Thing<K>>,
     /// When the last of them lost its place; `None` where it is in force.
     pub(super) ended: Option<Time>,

@@ -13,7 +13,7 @@ pub(super) fn note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64
         number: seal.number,
         id: seal.id.clone(),
         previous: seal.previous.clone(),
-        sealed: state.shown.minus(behind),
+        sealed: state.updated_at.minus(behind),
         until: state.archives.sealed.unwrap_or(crate::model::Tick::at(Time::MIN)),
         entries: count(archive.items.len()),
         deletions: count(archive.deleted.len()),

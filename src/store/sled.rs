@@ -6,7 +6,6 @@
 
 mod archives;
 mod barrier;
-mod transfer;
 mod chain;
 mod closing;
 mod committer;
@@ -22,12 +21,13 @@ mod private;
 mod prune;
 mod purge;
 mod read;
+mod recovery_check;
 mod redact;
 mod redo;
-mod recovery_check;
 mod request;
 mod shared;
 mod supersede;
+mod transfer;
 mod trees;
 
 use self::barrier::{Barrier, FlushAndSync};
@@ -116,7 +116,7 @@ impl SledStore {
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
         if let Some(mark) = &mark {
-            recovery_check::rehearse(&folder, mark, noted)?;
+            recovery_check::verify_recovery_on_copy(&folder, mark, noted)?;
         }
         let trees = Arc::new(open::engine(folder.path(), folder.path())?);
         folder.restrict();
@@ -451,21 +451,25 @@ impl Store for SledStore {
         self.ask(|reply| CommitRequest::Trim { claim, before, reply }).await?
     }
 
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
+    async fn epochs_after(
+        &self,
+        after: Epoch,
+        limit: usize,
+    ) -> Result<Vec<ClosedEpoch>, StoreError> {
         let newest = *self.shared.sealed.borrow();
-        self.read(move |trees, shared| shared.listing(|| read::tail(trees, after, newest, limit)))
-            .await
+        let list = move |trees: &Trees| read::epochs_after(trees, after, newest, limit);
+        self.read(move |trees, shared| shared.listing(|| list(trees))).await
     }
 
-    fn sealed(&self) -> watch::Receiver<Epoch> {
+    fn watch_epochs(&self) -> watch::Receiver<Epoch> {
         self.shared.sealed.subscribe()
     }
 
-    async fn carry(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        self.read(move |trees, shared| transfer::carry(trees, shared, &to)).await
+    async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
+        self.read(move |trees, shared| transfer::export(trees, shared, &to)).await
     }
 
-    async fn bring(
+    async fn import(
         &self,
         claim: &Claim,
         mut from: mpsc::Receiver<ExportRecord>,

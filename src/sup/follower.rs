@@ -73,7 +73,7 @@ impl Follower {
     }
 
     /// Takes a document.
-    pub fn take(&mut self, document: &SupDocument) -> News {
+    pub fn apply_document(&mut self, document: &SupDocument) -> News {
         let mut updates = Vec::new();
         // Newest first in the document: the first one of an id is its newest (READINGS 4, row 8).
         let mut newest: HashMap<&SupId, &UpdateMember> = HashMap::new();

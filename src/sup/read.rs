@@ -54,7 +54,6 @@ pub enum ReadError {
         "the SUP document has period {period} but covers only {covered} s, from {since} to {updated}"
     )]
     Short {
-        /// The period.
         period: u32,
         /// The length of the interval, in seconds.
         covered: i64,

@@ -82,7 +82,7 @@ impl Windows {
     }
 
     /// Takes the next epoch of the log. One that was taken already is passed over.
-    pub fn take(&mut self, closed: Closed) {
+    pub fn add_epoch(&mut self, closed: Closed) {
         if closed.epoch <= self.epoch {
             return;
         }
@@ -94,7 +94,7 @@ impl Windows {
     }
 
     /// Every epoch that could be read at `now` was taken: documents may say so.
-    pub fn settle(&mut self, now: Time) {
+    pub fn finish(&mut self, now: Time) {
         let at = self.last.as_ref().map_or(now, |last| now.max(last.at));
         self.now = self.now.max(at);
         if let Some(last) = self.last.take() {
@@ -125,7 +125,7 @@ impl Windows {
         }
     }
 
-    /// The interval of the document of `period` seconds, as of the last [`settle`](Self::settle).
+    /// The interval of the document of `period` seconds, as of the last [`finish`](Self::finish).
     pub fn window(&self, period: u32) -> SupWindow<'_> {
         let updated = self.now.minus(Duration::from_secs(1));
         let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));

@@ -14,7 +14,6 @@ use std::cmp::Ordering;
 /// An item that is known by SSE 0.91 alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By091<D> {
-    /// The item.
     pub item: Shared<D>,
     /// Whether it bears `conflict="true"`: somebody detected a conflict that nobody has resolved.
     pub conflict: bool,

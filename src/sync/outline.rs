@@ -51,7 +51,7 @@ pub fn merge_outlines<D: Clone + PartialEq, C: Clone + PartialEq>(
             Merged091::Changed(merged) => merged,
             Merged091::Unchanged if same_version(here, &item) => {
                 let mut kept = here.clone();
-                settle(&mut kept, &item);
+                resolve_position(&mut kept, &item);
                 kept
             }
             Merged091::Unchanged => continue,
@@ -72,7 +72,7 @@ fn same_version<D, C>(one: &OutlineItem091<D, C>, other: &OutlineItem091<D, C>) 
 /// Two copies of one version: the place of one of them counts, whichever side is asked. One that a
 /// cycle has brought to the root stays there; else the greater position counts, and of equal ones
 /// the lesser parent.
-fn settle<D: Clone, C>(here: &mut OutlineItem091<D, C>, other: &OutlineItem091<D, C>) {
+fn resolve_position<D: Clone, C>(here: &mut OutlineItem091<D, C>, other: &OutlineItem091<D, C>) {
     let key = |item: &OutlineItem091<D, C>| {
         let uprooted = item.conflict && item.data.parent.is_none();
         (uprooted, item.data.position, std::cmp::Reverse(item.data.parent.clone()))

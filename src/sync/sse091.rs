@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 /// An item of SSE 0.91. `D` is its data, `C` what is kept of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item091<D, C> {
-    /// Its `id`.
     pub id: SyncId,
     /// Its `version`, from 1.
     pub version: Count,

@@ -55,7 +55,7 @@ pub fn sync_element_with<D>(
     push_attributes(out, extra);
     out.push('>');
     for update in version.history.iter() {
-        history_element(out, prefix, update, extras.and_then(|extras| extras.of(update)));
+        history_element(out, prefix, update, extras.and_then(|extras| extras.for_update(update)));
     }
     out.push_str(extra.map_or("", |extra| &extra.elements));
     if let Some(conflicts) = conflicts {

@@ -11,7 +11,6 @@ pub enum VerificationResult {
     Refused(String),
     /// It may go better another time.
     Failed {
-        /// Why.
         why: String,
         /// How long the callback asks to be left alone.
         after: Option<Duration>,
@@ -21,7 +20,7 @@ pub enum VerificationResult {
 impl VerificationResult {
     /// Reads the answer to a verification whose challenge was `challenge`; `whole`: whether `body`
     /// is all of the answer's body.
-    pub fn of(
+    pub fn from_answer(
         (status, after): (u16, Option<Duration>),
         body: &[u8],
         whole: bool,
@@ -51,7 +50,6 @@ pub enum Push {
     Gone,
     /// Everything else is a failure (section 7); a redirect too.
     Failed {
-        /// Why.
         why: String,
         /// How long the callback asks to be left alone.
         after: Option<Duration>,
@@ -60,7 +58,7 @@ pub enum Push {
 
 impl Push {
     /// Reads the answer to a delivery.
-    pub fn of(status: u16, after: Option<Duration>) -> Self {
+    pub fn from_status(status: u16, after: Option<Duration>) -> Self {
         match status {
             200..=299 => Self::Taken,
             410 => Self::Gone,

@@ -55,7 +55,7 @@ impl Discovery {
     /// the one names a hub and the other its own address, both count. An own address is believed only
     /// where it `belongs` to the feed: otherwise anybody's feed could have us subscribe to anybody
     /// else's. The feed's address is the topic then, as it is where it names none.
-    pub fn of(
+    pub fn from_links(
         headers: &HubLinks,
         elements: &HubLinks,
         fetched: &str,
@@ -114,7 +114,7 @@ mod tests {
 
     fn of(headers: &HubLinks, elements: &HubLinks) -> Option<Discovery> {
         let belongs = |url: &Url| url.host_str() == Some("news.example");
-        Discovery::of(headers, elements, FEED, belongs)
+        Discovery::from_links(headers, elements, FEED, belongs)
     }
 
     #[test]

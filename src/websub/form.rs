@@ -199,7 +199,6 @@ pub enum Verification {
     },
     /// `hub.mode=denied`: the hub does not, or no longer, tell of the topic (section 5.2).
     Denied {
-        /// The topic.
         topic: String,
         /// Why, in the hub's words.
         reason: Option<String>,

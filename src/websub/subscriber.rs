@@ -55,7 +55,7 @@ pub struct Requests {
 
 impl Requests {
     /// Those that a subscription counts.
-    pub const fn of(subscription: &Subscription) -> Self {
+    pub const fn from_subscription(subscription: &Subscription) -> Self {
         Self { attempts: subscription.attempts, day: subscription.day }
     }
 
@@ -334,7 +334,7 @@ pub fn covers(subscription: &Subscription, begun: Time, now: Time) -> bool {
 }
 
 /// How it stands and why, in words.
-pub fn words(subscription: &Subscription, now: Time) -> String {
+pub fn describe(subscription: &Subscription, now: Time) -> String {
     let note = subscription.note.as_deref();
     let again = format!("; it is asked again at {}", subscription.next);
     let mut said = match (subscription.state(now), subscription.lease) {

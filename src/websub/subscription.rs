@@ -45,7 +45,7 @@ pub struct SubscriptionId([u8; 16]);
 
 impl SubscriptionId {
     /// The id of a topic and a callback.
-    pub fn of(manner: Manner, topic: &str, callback: &Url) -> Self {
+    pub fn new(manner: Manner, topic: &str, callback: &Url) -> Self {
         let mut hash = Sha256::new();
         hash.update(manner.name());
         hash.update([0]);
@@ -177,7 +177,6 @@ pub enum CallbackPurpose {
     Subscribe {
         /// The lease that is offered, in seconds.
         lease: u64,
-        /// The secret.
         secret: Option<Secret>,
         /// The newest change of the feed when it was asked for: what comes after is delivered.
         told: Option<Tick>,
@@ -232,7 +231,7 @@ impl Subscription {
 
     /// Its id.
     pub fn id(&self) -> SubscriptionId {
-        SubscriptionId::of(self.manner, &self.topic, &self.callback)
+        SubscriptionId::new(self.manner, &self.topic, &self.callback)
     }
 
     /// Whether nothing is left of it.

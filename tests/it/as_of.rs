@@ -99,7 +99,7 @@ async fn moments(gate: &Gate, series: &Series) -> Vec<Moment> {
         let view = |select| at_once(store.view(&gate.feed, select)).unwrap();
         let (Some(current), Some(all)) = (view(Select::Current), view(Select::All)) else { return };
         // Two documents of one second: what the first of them showed was shown for no time.
-        if all.state.shown <= at {
+        if all.state.updated_at <= at {
             moments.push(Moment {
                 at,
                 current: seen(&current.items),

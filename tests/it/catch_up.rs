@@ -153,7 +153,8 @@ async fn in_force(gate: &mut Gate, text: &str, until: Option<Time>) {
     let mut verdict = gate.take(text).await;
     let Some(until) = until else { return };
     for _ in 0..LOOKS {
-        let ripens = gate.store.state(&gate.feed).await.unwrap().and_then(|state| state.ripens);
+        let ripens =
+            gate.store.state(&gate.feed).await.unwrap().and_then(|state| state.next_decision_at);
         let next = if verdict.held.is_some() { verdict.look_again } else { ripens };
         let Some(next) = next.map(|next| next.max(gate.now.plus(Duration::from_secs(3600)))) else {
             break;

@@ -242,7 +242,7 @@ async fn story(mut world: World, steps: &[Step]) {
         world.step(step).await;
         let last = n + 1 == steps.len();
         // Two commits of one poll take two seconds.
-        let at = world.site.gate.store_state().await.shown.max(world.site.gate.now);
+        let at = world.site.gate.store_state().await.updated_at.max(world.site.gate.now);
         moments.push((at, seen(&world.site.text(SYNC).await)));
         let held = world.site.held().await;
         for (historian, comes) in historians.iter_mut().zip(step.visitors) {
@@ -369,7 +369,7 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
             }
             let notes = world.site.gate.store.archives(&feed, usize::MAX).await.unwrap();
             assert_eq!(notes.len(), known.len().max(notes.len()), "an archive is gone");
-            let newest = world.site.gate.store_state().await.shown;
+            let newest = world.site.gate.store_state().await.updated_at;
             let sealed = std::iter::once(newest).chain(notes.iter().map(|note| note.sealed));
             assert!(sealed.is_sorted_by(|newer, older| newer > older), "{notes:?}");
             for (n, note) in notes.iter().enumerate() {

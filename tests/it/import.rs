@@ -264,7 +264,7 @@ fn shape(list: &OutlineList, keep: impl Fn(usize) -> Option<String>) -> Vec<Stri
         let is_feed = matches!(outline.kind(), OutlineKind::Feed(_));
         // What looks like a key in an address is masked, and a masked address is no link.
         let site = outline.site().filter(|site| site.starts_with("http"));
-        let site = site.filter(|site| ShownAddress::of(site, None).link().is_some());
+        let site = site.filter(|site| ShownAddress::new(site, None).link().is_some());
         let title = is_feed.then(|| outline.title().unwrap_or(&unnamed).to_owned());
         format!(
             "{}{is_feed} {named:?} {:?} {:?} {:?} {:?}",

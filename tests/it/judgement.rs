@@ -344,7 +344,7 @@ async fn every_item_says_since_when_it_is_shown_as_it_is() {
     assert_eq!(touched(&gate).await, [(5, 2), (4, 3), (3, 3), (2, 1), (1, 3)]);
     // Something else changes: nothing is touched.
     gate.take(&atom("http://publisher.example/new/", &next)).await;
-    assert_eq!(gate.store_state().await.render, 4);
+    assert_eq!(gate.store_state().await.render_revision, 4);
     assert_eq!(touched(&gate).await, [(5, 2), (4, 3), (3, 3), (2, 1), (1, 3)]);
     assert_eq!(gate.store_state().await.deltas_from, 0, "entries told it all");
 }

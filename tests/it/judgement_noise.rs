@@ -44,7 +44,7 @@ async fn a_view_counter_in_a_title_goes_out_twice() {
     let noise = gate.known(&posts[3].id).await.noise;
     let unseen = noise.unseen.unwrap();
     assert!(unseen.classes.contains(NoiseClass::Span) && unseen.count == 8, "{unseen:?}");
-    let words = noise.words().join("; ");
+    let words = noise.describe().join("; ");
     assert!(words.contains("in a span that keeps changing, which is no news"), "{words}");
     assert!(words.contains("title never rests; since "), "{words}");
     // A real edit in the masked title comes out at once.
@@ -71,7 +71,7 @@ async fn a_breaking_story_is_never_silenced() {
         assert_eq!(gate.posts(&posts).await.events().len(), expected, "{toll}");
     }
     let waiting = gate.known(&posts[0].id).await.noise.waiting.unwrap();
-    assert_eq!(gate.store_state().await.ripens, Some(waiting.due));
+    assert_eq!(gate.store_state().await.next_decision_at, Some(waiting.due));
     gate.later(71);
     assert_eq!(kinds(&gate.same().await), []);
     gate.later(1);
@@ -168,7 +168,7 @@ async fn a_field_of_advertisements_on_every_item() {
     }
     assert!(updates.iter().sum::<usize>() <= 2 * 8, "{updates:?}");
     assert_eq!(updates[8..], [0; 8], "{updates:?}");
-    let words = gate.store_state().await.noise.words();
+    let words = gate.store_state().await.noise.describe();
     assert!(words[0].contains("promotion changed on most items"), "{words:?}");
 }
 
@@ -190,7 +190,7 @@ async fn the_cap_on_versions_a_day_loses_nothing() {
     let said = &gate.store.events(&gate.feed, 1).await.unwrap()[0];
     assert_eq!((said.kind, said.tick), (Updated, None));
     assert!(said.reason.contains("it made 3 versions since "), "{}", said.reason);
-    let words = gate.known(&posts[2].id).await.noise.words();
+    let words = gate.known(&posts[2].id).await.noise.describe();
     assert!(words[0].contains("as many versions were made as a day may have"), "{words:?}");
     // The first of them was made ten hours ago.
     gate.later(13);
@@ -400,7 +400,7 @@ proptest! {
             for p in &posts {
                 assert_eq!(gate.known(&p.id).await.noise.waiting, None);
             }
-            let ripens = gate.store_state().await.ripens;
+            let ripens = gate.store_state().await.next_decision_at;
             assert_eq!(ripens, None, "nothing is pending");
         });
     }

@@ -105,7 +105,7 @@ fn state(revision: u64) -> FeedState {
     FeedState {
         revision: Revision(revision),
         tick: Some(tick(revision)),
-        render: revision,
+        render_revision: revision,
         wire: u128::from(revision),
         archives: chain(revision),
         ..FeedState::untouched(Format::Atom10, tick(revision).time())
@@ -282,9 +282,9 @@ fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) ->
 }
 
 async fn verify(store: &SledStore, acknowledged: &BTreeMap<(String, u64), u64>) {
-    let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+    let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     let epochs: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
-    assert_eq!(epochs, (1..=store.sealed().borrow().0).collect::<Vec<_>>());
+    assert_eq!(epochs, (1..=store.watch_epochs().borrow().0).collect::<Vec<_>>());
     assert!(tail.windows(2).all(|pair| pair[0].at <= pair[1].at));
     let polls = store.poll_states().await.unwrap();
     for number in 0..FEEDS {

@@ -67,8 +67,12 @@ pub(super) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan
     let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
     let mut planner = Planner {
         plan: ImportPlan::default(),
-        known: TakenNames::of(before),
-        layout: if before.rearrange { Layout::default() } else { Layout::of(before.stored) },
+        known: TakenNames::new(before),
+        layout: if before.rearrange {
+            Layout::default()
+        } else {
+            Layout::from_records(before.stored)
+        },
         drafts: Vec::new(),
         by_address: HashMap::new(),
         around: Vec::with_capacity(list.outlines.len()),
@@ -341,7 +345,7 @@ fn shown(address: &str) -> String {
     match Url::parse(address) {
         Ok(url) if url.cannot_be_a_base() && address.contains('@') => "…".to_owned(),
         Ok(url) if url.cannot_be_a_base() => short,
-        Ok(_) => self::short(ShownAddress::of(address, None).text()),
+        Ok(_) => self::short(ShownAddress::new(address, None).text()),
         // What cannot be parsed cannot be cut safely.
         Err(_) if address.contains('@') => "…".to_owned(),
         Err(_) => short,

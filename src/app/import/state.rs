@@ -110,7 +110,7 @@ async fn fill(
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, known, now));
     let brought = match store.claims(1, CLAIM).await {
         Ok(claims) => match claims.first() {
-            Some(claim) => store.bring(claim, pieces).await,
+            Some(claim) => store.import(claim, pieces).await,
             None => {
                 drop(pieces);
                 Ok(())

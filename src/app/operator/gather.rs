@@ -129,7 +129,7 @@ impl AdminService {
         let state = SourceState {
             revision: state.revision.min(shown.state.revision),
             tick: state.tick.min(shown.state.tick),
-            render: state.render.min(shown.state.render),
+            render: state.render_revision.min(shown.state.render_revision),
             format: state.format,
         };
         let known = self.store.snapshot(name).await?.map(|snapshot| snapshot.known);

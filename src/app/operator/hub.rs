@@ -11,7 +11,7 @@ pub(super) fn note(note: &poll::HubReport, now: Time) -> HubNote {
     let disbelieved = note.disbelieved.as_ref();
     HubNote {
         state: it.state(now),
-        words: subscriber::words(it, now),
+        words: subscriber::describe(it, now),
         hub: it.address().to_owned(),
         others: others.cloned().collect(),
         topic: it.topic.clone(),

@@ -36,7 +36,7 @@ impl AdminService {
         state: Option<&FeedState>,
         same: u32,
     ) -> Result<(Vec<PendingAbsence>, usize), OperatorError> {
-        let Some(state) = state.filter(|state| state.ripens.is_some()) else {
+        let Some(state) = state.filter(|state| state.next_decision_at.is_some()) else {
             return Ok((Vec::new(), 0));
         };
         let key = (record.name.clone(), state.revision, record.options.clone());
@@ -52,7 +52,7 @@ impl AdminService {
             }
         };
         let (known, all) = &*waiting;
-        let of = |known| PendingAbsence::of(known, &record.options, same);
+        let of = |known| PendingAbsence::new(known, &record.options, same);
         Ok((known.iter().filter_map(of).collect(), *all))
     }
 }

@@ -103,7 +103,7 @@ impl Drop for ReplicaFolder {
 
 impl ReplicaFolder {
     /// Takes a folder, or makes one.
-    pub(super) fn take(path: &Path) -> Result<Self, AppError> {
+    pub(super) fn lock(path: &Path) -> Result<Self, AppError> {
         let failed = |error: io::Error| {
             AppError::run(format!("the folder {} cannot be used", path.display()), error)
         };
@@ -161,7 +161,7 @@ impl ReplicaFolder {
             replica = self.read(new, REPLICA_LIMIT)?.filter(belongs);
             if replica.is_some() {
                 self.rename(new, REPLICA)?;
-                self.settle()?;
+                self.sync_folder()?;
             }
         }
         match replica.map(String::from_utf8) {
@@ -191,10 +191,10 @@ impl ReplicaFolder {
         self.write(STATE, &json)?.place(STATE)?;
         // From here on the new pair counts, whatever its name.
         let new = new.map(New::keep);
-        self.settle()?;
+        self.sync_folder()?;
         if let Some(new) = new {
             new.place(REPLICA)?;
-            self.settle()?;
+            self.sync_folder()?;
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl ReplicaFolder {
         if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
             let kept = self.free_name()?;
             self.rename(REPLICA, &kept)?;
-            self.settle()?;
+            self.sync_folder()?;
             Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
         } else {
             Ok(format!("{shown} is read anew, because it is not there"))
@@ -265,7 +265,7 @@ impl ReplicaFolder {
     }
 
     /// Makes names last.
-    fn settle(&self) -> Result<(), AppError> {
+    fn sync_folder(&self) -> Result<(), AppError> {
         // A folder that cannot be opened like a file keeps its names without this.
         let Ok(folder) = File::open(&self.path) else { return Ok(()) };
         folder.sync_all().map_err(|error| {

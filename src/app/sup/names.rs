@@ -43,7 +43,7 @@ impl FeedNames {
     }
 
     /// What is known of an id.
-    pub(super) fn of(&self, id: &SupId) -> Option<&NamedFeed> {
+    pub(super) fn by_id(&self, id: &SupId) -> Option<&NamedFeed> {
         self.known.get(id)
     }
 

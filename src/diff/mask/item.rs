@@ -4,8 +4,8 @@ use super::shared::{Varied, is_shared};
 use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
-use crate::diff::path_print;
 use crate::diff::fingerprint::{FieldView, Fingerprint};
+use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
 use crate::model::{FeedNoise, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
 use std::collections::{BTreeSet, HashMap};
@@ -103,7 +103,7 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     let in_spans = known.shape != 0 && portraits.any(|portrait| portrait.shape == known.shape);
     let single = SinglePaths::new(look);
     for path in &changed {
-        match take_in(look, *path, single.of(*path), in_spans, changed.len() == 1, &mut lesson) {
+        match take_in(look, *path, single.field(*path), in_spans, changed.len() == 1, &mut lesson) {
             FieldChange::Loud => {
                 lesson.loud.insert(*path);
                 lesson.is_sure = true;
@@ -170,14 +170,14 @@ fn take_in(
             let returns = field.returns.saturating_add(1);
             field.returns = if returned && is_alone { returns } else { 0 };
         }
-        words(look, &mut field)
+        mask_words(look, &mut field)
     };
     lesson.restless.push(field);
     taken
 }
 
 /// The words of a field changed: an edit, unless it goes back and forth.
-fn words(look: &MaskInput<'_>, field: &mut Restless) -> FieldChange {
+fn mask_words(look: &MaskInput<'_>, field: &mut Restless) -> FieldChange {
     if field.returns < RETURNS || look.is_stamped {
         return FieldChange::Loud;
     }
@@ -288,7 +288,7 @@ impl<'a> SinglePaths<'a> {
     }
 
     /// The field of a path, and the fingerprint that it had.
-    fn of(&self, path: u64) -> Option<(Both<'a>, u64)> {
+    fn field(&self, path: u64) -> Option<(Both<'a>, u64)> {
         let (all, old) = ((*self.seen.get(&path)?)?, (*self.old.get(&path)?)?);
         Some((Both { all, few: self.few.get(&path).copied().flatten() }, old))
     }

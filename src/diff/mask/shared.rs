@@ -1,9 +1,9 @@
 //! What the items of a feed have in common.
 
 use super::{MOST_REST, ROW_GAP};
+use crate::diff::fingerprint::Fingerprint;
 use crate::diff::noise::{is_core_text, local_name};
 use crate::diff::path_print;
-use crate::diff::fingerprint::Fingerprint;
 use crate::diff::spans::PlacedSpan;
 use crate::model::{FeedNoise, SharedField, SharedSpan, Time};
 use std::collections::{BTreeMap, BTreeSet};

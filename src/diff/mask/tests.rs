@@ -1,5 +1,5 @@
 use super::*;
-use crate::diff::{changed, path_print, fingerprint};
+use crate::diff::{changed, fingerprint, path_print};
 use crate::model::*;
 use crate::parse::{self, Limits};
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ impl Watch {
     fn sees(&mut self, fields: &str) -> MaskUpdate {
         let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
         let document = parse::document(&text, None, &Limits::default()).unwrap();
-        let portrait = portrait(&document.entries[0], &[]);
+        let portrait = fingerprint(&document.entries[0], &[]);
         let changed = changed(&self.known.prints, &portrait.prints);
         let lesson = learn(&MaskInput {
             portrait: &portrait,
@@ -274,7 +274,7 @@ fn what_three_items_have_shown_holds_for_all() {
     let span = &watch.feed.spans[0];
     assert_eq!((span.items, span.before.as_deref()), (3, None));
     assert_eq!(span.after.as_deref(), Some(" view"));
-    let said = watch.feed.words();
+    let said = watch.feed.describe();
     assert!(said[0].contains("before \" view\" in title never rests"), "{said:?}");
     let mut fresh = watch.other(&title("Four", 1));
     let lesson = fresh.after(1, &title("Four", 2));
@@ -365,7 +365,7 @@ fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart(
     assert!(!sweep(&mut feed, &names, 7, 21), "it holds already");
     let [span] = feed.spans.as_slice() else { panic!("{:?}", feed.spans) };
     assert_eq!((span.before.as_deref(), span.after.as_deref()), (None, Some(" view")));
-    assert!(feed.words()[0].contains("as 4 items or whole documents have shown since "));
+    assert!(feed.describe()[0].contains("as 4 items or whole documents have shown since "));
     // Where both sides are the same, both are wanted.
     let mut feed = FeedNoise::default();
     for day in 0..3 {
@@ -382,7 +382,7 @@ fn swept(path: &str, values: &[String]) -> Swept {
         let fields = format!("<title>t</title><{path}>{value}</{path}>");
         let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
         let document = parse::document(&text, None, &Limits::default()).unwrap();
-        swept.add(&portrait(&document.entries[0], &[]), &BTreeSet::from([path_print(path)]));
+        swept.add(&fingerprint(&document.entries[0], &[]), &BTreeSet::from([path_print(path)]));
     }
     swept
 }
@@ -398,7 +398,9 @@ fn a_field_that_changes_on_most_items_in_three_documents() {
         sweep(&mut feed, &swept("promotion", &ads(n)), 10, now);
     }
     assert_eq!(volatile(&feed), BTreeSet::from([path_print("promotion")]));
-    assert!(feed.words()[0].starts_with("promotion changed on most items in 3 documents in a row"));
+    assert!(
+        feed.describe()[0].starts_with("promotion changed on most items in 3 documents in a row")
+    );
     let later = now.plus(MOST_REST + Duration::from_secs(1));
     sweep(&mut feed, &Swept::default(), 10, later);
     assert!(volatile(&feed).is_empty(), "until it rests");

@@ -130,7 +130,7 @@ impl Inner {
     }
 
     /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
-    pub(super) fn look(&mut self, now: Time) {
+    pub(super) fn set_time(&mut self, now: Time) {
         let before = self.looked.replace(now);
         if before.is_none_or(|before| before <= now) {
             return;

@@ -64,7 +64,7 @@ async fn what_is_settled_is_in_the_store_and_comes_back() {
     bench.ask("https://reader.example/a", 0).unwrap();
     bench.agree(1);
     assert!(bench.ledger.is_dirty());
-    bench.ledger.settle().await.unwrap();
+    bench.ledger.flush().await.unwrap();
     assert!(!bench.ledger.is_dirty());
     let kept = bench.store.subscriptions().await.unwrap();
     assert_eq!(kept, bench.ledger.list(None, 9));
@@ -81,11 +81,11 @@ async fn what_could_not_be_written_is_written_later_as_it_then_stands() {
     let bench = Bench::new(HubSettings::default());
     bench.store.close().await.unwrap();
     bench.ask("https://reader.example/a", 0).unwrap();
-    assert!(bench.ledger.settle().await.is_err());
+    assert!(bench.ledger.flush().await.is_err());
     assert!(bench.ledger.is_dirty(), "it is not forgotten");
     // What is asked for again is answered only once it is stored.
     bench.ask("https://reader.example/a", 1).unwrap();
-    assert!(bench.ledger.settle().await.is_err());
+    assert!(bench.ledger.flush().await.is_err());
 }
 
 #[test]

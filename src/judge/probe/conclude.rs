@@ -106,7 +106,7 @@ pub fn taken(before: Option<&Probe>, answer: ProbeVerdict, now: Time) -> Probe {
 const SHOWN: usize = 200;
 
 /// What an item's own address said, in words.
-pub fn told(probe: &Probe, link: Option<&str>) -> String {
+pub fn describe_probe(probe: &Probe, link: Option<&str>) -> String {
     let link = link.filter(|link| link.len() <= SHOWN).map(|link| format!(", {link},"));
     let address = format!("its own address{}", link.unwrap_or_default());
     match (&probe.heard, &probe.silence) {
@@ -265,13 +265,13 @@ mod tests {
         let link = Some("https://e.org/a");
         let gone = probe(&[(0, ProbeVerdict::Gone(404))]);
         let said = "its own address, https://e.org/a, answered 404 at 1970-01-01T00:00:00Z";
-        assert_eq!(told(&gone, link), said);
+        assert_eq!(describe_probe(&gone, link), said);
         let twice = probe(&[(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::Gone(410))]);
         let said = "its own address, https://e.org/a, answered 410 at 1970-01-01T00:00:00Z and \
                     1970-01-01T01:00:00Z";
-        assert_eq!(told(&twice, link), said);
+        assert_eq!(describe_probe(&twice, link), said);
         let silent = probe(&[(0, ProbeVerdict::Nothing("it answered 503".to_owned()))]);
-        assert_eq!(told(&silent, None), "its own address says nothing: it answered 503");
+        assert_eq!(describe_probe(&silent, None), "its own address says nothing: it answered 503");
         let long = probe(&[(0, ProbeVerdict::Nothing("ä".repeat(500)))]);
         assert!(long.silence.unwrap().len() <= Probe::SILENCE_LIMIT);
     }

@@ -20,7 +20,7 @@ pub struct ProbeScope {
 
 impl ProbeScope {
     /// The scope of a feed, by its configured address.
-    pub fn of(feed_url: &str) -> Option<Self> {
+    pub fn from_feed_url(feed_url: &str) -> Option<Self> {
         let url = Url::parse(feed_url.trim()).ok().filter(is_web)?;
         let port = url.port();
         let own = |host: String| Some(Self { host, is_domain: false, port });
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn admits(feed: &str, page: &str) -> bool {
-        ProbeScope::of(feed).unwrap().admits(&Url::parse(page).unwrap())
+        ProbeScope::from_feed_url(feed).unwrap().admits(&Url::parse(page).unwrap())
     }
 
     #[test]
@@ -185,17 +185,17 @@ mod tests {
         ] {
             // The last but few are no addresses at all, which is as good.
             let read = Url::parse(page).ok();
-            let scope = ProbeScope::of(feed).unwrap();
+            let scope = ProbeScope::from_feed_url(feed).unwrap();
             assert!(!read.is_some_and(|url| scope.admits(&url)), "{feed} {page}");
         }
         for feed in ["file:///etc/passwd", "feed", ""] {
-            assert_eq!(ProbeScope::of(feed), None, "{feed}");
+            assert_eq!(ProbeScope::from_feed_url(feed), None, "{feed}");
         }
     }
 
     #[test]
     fn pages_that_say_nothing_of_an_item_are_not_asked() {
-        let scope = ProbeScope::of("https://example.org/feed").unwrap();
+        let scope = ProbeScope::from_feed_url("https://example.org/feed").unwrap();
         for link in ["https://example.org/a", "https://example.org/?p=7", " http://example.org/a/ "]
         {
             assert!(scope.page(link).is_some(), "{link}");

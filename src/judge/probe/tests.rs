@@ -67,7 +67,7 @@ fn snapshot(others: Vec<LedgerEntry>) -> Snapshot {
     let mut known = others;
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
-    state.ripens = Some(at(60));
+    state.next_decision_at = Some(at(60));
     Snapshot {
         state,
         known,

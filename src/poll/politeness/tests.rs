@@ -98,7 +98,7 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 
 #[test]
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
-    let of = |url: &str, allow: &AllowPrivate| PoliteHost::of(url, allow, SECOND);
+    let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
     let none = Duration::ZERO;
     assert_eq!(own, PoliteHost { spacing: none, listed: none, ..host("127.0.0.1:8081") });
@@ -109,7 +109,7 @@ fn own_hosts_are_owed_no_pause_and_differ_by_port() {
 
 #[test]
 fn names_of_one_registrable_domain_are_one_host() {
-    let of = |url: &str| PoliteHost::of(url, &AllowPrivate::No, SECOND);
+    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND);
     for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
         assert_eq!(of(url).name(), "news.co.uk", "{url}");
     }
@@ -158,7 +158,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
         ("github.io".to_owned(), pace(7, 1)),
         ("127.0.0.1".to_owned(), pace(9, 1)),
     ]);
-    let of = |url: &str| PoliteHost::of(url, &AllowPrivate::No, SECOND).with(&paces);
+    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
     let own = of("https://feeds.news.co.uk/");
     assert_eq!((own.name(), own.spacing(), own.parallel), ("feeds.news.co.uk", Duration::ZERO, 2));
     assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
@@ -170,7 +170,8 @@ fn an_operator_may_say_how_a_host_is_asked() {
     let below = of("https://a.github.io/");
     assert_eq!((below.name(), below.spacing()), ("a.github.io", 7 * SECOND));
     assert_eq!(of("https://else.example/"), host("else.example"));
-    let local = PoliteHost::of("http://127.0.0.1:81/", &AllowPrivate::All, SECOND).with(&paces);
+    let local =
+        PoliteHost::from_url("http://127.0.0.1:81/", &AllowPrivate::All, SECOND).with(&paces);
     assert_eq!((local.name(), local.spacing()), ("127.0.0.1:81", 9 * SECOND));
 
     let (mut polite, now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
@@ -199,7 +200,7 @@ fn put_off(polite: &mut Politeness, now: Instant) -> Vec<(Errand, Duration)> {
 
 #[test]
 fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
-    let of = |url: &str| PoliteHost::of(url, &AllowPrivate::No, SECOND);
+    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND);
     let (a, b) = (of("https://a.news.co.uk/"), of("https://b.news.co.uk/"));
     let (mut polite, start) = (Politeness::new(9, SharedPauses::default()), Instant::now());
     let feed = |text: &str| FeedName::new(text).unwrap();
@@ -244,7 +245,7 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
 fn a_host_with_a_pace_of_its_own_speaks_for_its_domain_too() {
     let pace = Pace { spacing: Duration::ZERO, parallel: 2 };
     let paces = BTreeMap::from([("feeds.news.co.uk".to_owned(), pace)]);
-    let of = |url: &str| PoliteHost::of(url, &AllowPrivate::No, SECOND).with(&paces);
+    let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
     let (mut polite, now) = (Politeness::new(9, SharedPauses::default()), Instant::now());
     polite.pause(&of("https://feeds.news.co.uk/"), 60 * SECOND, now);
     assert_eq!(polite.paused(&of("https://c.news.co.uk/"), now), None);

@@ -31,7 +31,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
 
     let mut heard = || match inbox.try_recv() {
         Ok(PollCommand::Pushed(token)) => {
-            callbacks.of(&token).unwrap().told();
+            callbacks.by_token(&token).unwrap().mark_reported();
             Some(token)
         }
         _ => None,

@@ -52,7 +52,7 @@ fn url(path: &str) -> Url {
 fn plan() -> ProbePlan {
     let item = |name: &str| (SyncId::new(name).unwrap(), url(name));
     ProbePlan {
-        scope: ProbeScope::of("https://example.org/feed").unwrap(),
+        scope: ProbeScope::from_feed_url("https://example.org/feed").unwrap(),
         listed: url("/listed"),
         items: vec![item("a"), item("b")],
     }

@@ -177,7 +177,7 @@ fn durations_are_said_in_two_units() {
         (3601, "1 h"),
         (90_061, "1 d 1 h"),
     ] {
-        assert_eq!(words(Duration::from_secs(seconds)), expected);
+        assert_eq!(describe_duration(Duration::from_secs(seconds)), expected);
     }
 }
 

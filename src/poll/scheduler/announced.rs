@@ -3,8 +3,8 @@
 use super::{PollScheduler, RunningErrand, ScheduledFeed};
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{AnnouncedFeed, Looked};
-use crate::poll::report::PollEnding;
 use crate::poll::polling::PollResult;
+use crate::poll::report::PollEnding;
 use crate::poll::schedule::{PushSource, ScheduledPoll, phase};
 use crate::websub::subscriber::Polled;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl PollScheduler {
             let task = self.looks.spawn(async move {
                 tokio::select! {
                     () = cancel.cancelled() => None,
-                    looked = begun.look(&fetch, now) => Some(looked),
+                    looked = begun.read_updates(&fetch, now) => Some(looked),
                 }
             });
             self.addresses.insert(task.id(), address);

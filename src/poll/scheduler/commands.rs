@@ -135,7 +135,7 @@ impl PollScheduler {
     /// Polls a feed at once whose failure was the operator's: an upstream that was not allowed,
     /// say, may be allowed now.
     fn try_what_was_mended(&mut self, name: &FeedName) {
-        let mendable = self.board.look(name, |status| {
+        let mendable = self.board.status_matches(name, |status| {
             status.failure.as_ref().is_some_and(|failure| failure.blame == FetchBlame::Operator)
         });
         let waits = self.feeds.get(name).is_some_and(|feed| feed.due.is_some());

@@ -9,7 +9,7 @@ use crate::model::{FeedName, PollState, Time};
 use crate::poll::PollSettings;
 use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
 use crate::poll::report::FinishedProbe;
-use crate::poll::schedule::{ScheduledPoll, words};
+use crate::poll::schedule::{ScheduledPoll, describe_duration};
 use crate::websub::subscriber;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl PollScheduler {
     /// Notes that missing items are not asked for, or not any more.
     pub(super) fn note_unasked(&mut self, name: &FeedName, left: Option<Duration>, at: Time) {
         let said = left.map(|left| {
-            let left = words(left.max(MARGIN));
+            let left = describe_duration(left.max(MARGIN));
             format!("nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left")
         });
         self.board.change(name, |status| {

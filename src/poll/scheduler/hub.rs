@@ -8,8 +8,8 @@ use crate::poll::PollSettings;
 use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
 use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::report::HubReport;
 use crate::poll::polling::PollResult;
+use crate::poll::report::HubReport;
 use crate::poll::subscribe::{self, Failed};
 use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
 use crate::websub::{Discovery, Intent, Verification};
@@ -138,7 +138,7 @@ impl PollScheduler {
 
     fn plan_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let note = feed.subscription.clone().map(HubReport::of);
+        let note = feed.subscription.clone().map(HubReport::from_result);
         if let (Some(subscription), Subscribing::Not | Subscribing::Due(_)) =
             (&feed.subscription, &feed.subscribing)
         {
@@ -250,7 +250,7 @@ impl PollScheduler {
                 _ => None,
             };
         }
-        let name = self.callbacks.of(token)?.feed.clone();
+        let name = self.callbacks.by_token(token)?.feed.clone();
         let subscription = self.feeds.get_mut(&name)?.subscription.as_mut()?;
         if subscription.keys.token != token {
             return None;
@@ -275,8 +275,8 @@ impl PollScheduler {
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
     /// after its last poll than [`ScheduledFeed::push_pause`].
     pub(super) fn pushed(&mut self, token: &str) {
-        let Some(callback) = self.callbacks.of(token) else { return };
-        callback.told();
+        let Some(callback) = self.callbacks.by_token(token) else { return };
+        callback.mark_reported();
         let name = callback.feed.clone();
         let now = self.clock.now();
         let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
@@ -351,7 +351,7 @@ impl PollScheduler {
             Subscribing::Asks(_, cancel) => cancel.cancel(),
         }
         let Some(left) = feed.subscription.take() else { return };
-        feed.hub_requests = Some(Requests::of(&left));
+        feed.hub_requests = Some(Requests::from_subscription(&left));
         self.callbacks.shut(&left.keys.token);
         feed.hearing.expects = false;
         self.board.change(name, |status| status.hub = None);
@@ -400,7 +400,7 @@ impl ScheduledFeed {
 
 /// The address of a hub as the log may tell it.
 fn shown(hub: &str) -> ShownAddress {
-    ShownAddress::of(hub, None)
+    ShownAddress::new(hub, None)
 }
 
 /// Whether a hub can reach this gateway.

@@ -40,7 +40,8 @@ impl PollScheduler {
                 let (host, left) = (self.settings.host(&pause.address), pause.until.since(now));
                 self.polite.pause(&host, left, Instant::now());
             }
-            let pending = self.bench.store.state(&record.name).await?.and_then(|it| it.ripens);
+            let pending =
+                self.bench.store.state(&record.name).await?.and_then(|it| it.next_decision_at);
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
             let next = memory.resume(&record.name, bounds, pending, (alive, now));

@@ -50,8 +50,8 @@ impl PollScheduler {
             self.board.change(name, |status| status.probing = false);
             return;
         }
-        feed.asked.take(plan.items.len(), now);
-        self.hosts_asked.take(host.name(), plan.items.len(), now);
+        feed.asked.record_requests(plan.items.len(), now);
+        self.hosts_asked.record_requests(host.name(), plan.items.len(), now);
         let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
         let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
@@ -95,7 +95,7 @@ impl PollScheduler {
         match result {
             Ok(probed) => self.board.change(&name, |status| {
                 status.probing = false;
-                status.add_probe(FinishedProbe::of(probed));
+                status.add_probe(FinishedProbe::from_result(probed));
             }),
             Err(_) => self.note_unasked(&name, self.polite.paused(&host, Instant::now()), now),
         }

@@ -7,9 +7,9 @@ use crate::model::{FeedName, FeedRecord, HostPause, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
+use crate::poll::polling::{PollResult, round};
 use crate::poll::probe;
 use crate::poll::report::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
-use crate::poll::polling::{PollResult, round};
 use crate::poll::schedule::{LastResult, ScheduledPoll};
 use std::sync::Arc;
 use tokio::task::{Id, JoinError};
@@ -110,7 +110,7 @@ impl PollScheduler {
                 feed.replan(planned, bounds.min(), now)
             }
             Err(error) => {
-                let words = hidden(&feed.record, &error.words());
+                let words = hidden(&feed.record, &error.describe());
                 let is_gone = error.failure().status == Some(410);
                 if is_gone {
                     memory.gone(&words, !running.in_turn);
@@ -159,7 +159,7 @@ impl PollScheduler {
             failure.error = hidden(&feed.record, &failure.error);
         }
         let as_before = failed_before > 0
-            && self.board.look(name, |status| {
+            && self.board.status_matches(name, |status| {
                 let kind = |failure: &PollFailure| (failure.blame, failure.status);
                 status.failure.as_ref().map(kind) == note.failure.as_ref().map(kind)
             });
@@ -276,7 +276,7 @@ fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
-        error: result.as_ref().err().map(RoundError::words),
+        error: result.as_ref().err().map(RoundError::describe),
     }
 }
 

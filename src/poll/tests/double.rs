@@ -112,10 +112,10 @@ impl Store for StoreDouble {
     async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn carry(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
+    async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn bring(
+    async fn import(
         &self,
         _: &Claim,
         _: mpsc::Receiver<portable::ExportRecord>,
@@ -236,10 +236,10 @@ impl Store for StoreDouble {
     async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
         Ok(self.shelf.lock().unwrap().attempts.values().cloned().collect())
     }
-    async fn tail(&self, _: Epoch, _: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
+    async fn epochs_after(&self, _: Epoch, _: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
         Err(StoreError::Closed)
     }
-    fn sealed(&self) -> watch::Receiver<Epoch> {
+    fn watch_epochs(&self) -> watch::Receiver<Epoch> {
         watch::channel(Epoch(0)).1
     }
     async fn close(&self) -> Result<(), StoreError> {
@@ -254,8 +254,8 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         tick: Some(tick),
         window_start: None,
         complete_start: None,
-        render: base.map_or(0, |base| base.state.render) + 1,
-        shown: now,
+        render_revision: base.map_or(0, |base| base.state.render_revision) + 1,
+        updated_at: now,
         format: Format::Atom10,
         says_complete: false,
         wire: prints.wire,
@@ -266,11 +266,11 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         character: Character::default(),
         noise: FeedNoise::default(),
         hold: None,
-        ripens: None,
+        next_decision_at: None,
         current: 1,
         living: 1,
         tombstones: 0,
-        minted: 1,
+        sync_ids_issued: 1,
         archives: Chain::default(),
         deltas_from: 0,
         source_since: None,
@@ -318,14 +318,14 @@ impl Judge for JudgeDouble {
         }
         let mut change = change(round, seen.prints, EventKind::Created);
         if text.contains("missing") {
-            change.state.ripens = Some(round.now.plus(Duration::from_secs(600)));
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
             change.events.clear();
-            change.state.render -= 1;
+            change.state.render_revision -= 1;
         }
         if text.contains("empty") {
-            change.state.ripens = Some(round.now.plus(Duration::from_secs(600)));
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
             change.events.clear();
-            change.state.render -= 1;
+            change.state.render_revision -= 1;
             change.state.hold = Some(Hold {
                 reason: "it is empty".into(),
                 kind: "empty".into(),
@@ -339,7 +339,7 @@ impl Judge for JudgeDouble {
             });
         }
         let trivial = text.contains("trivial");
-        let look_again = change.state.ripens;
+        let look_again = change.state.next_decision_at;
         let hold = change.state.hold.as_ref();
         let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
         Ok(Judged {

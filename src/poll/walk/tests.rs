@@ -16,7 +16,7 @@ fn signpost(head: &str, entries: &[&str], url: &str, trail: Option<ArchiveLayout
     );
     let base = Url::parse(url).unwrap();
     let document = parse::document(&text, Some(&base), &Limits::default()).unwrap();
-    ArchiveLinks::of(&document, url, trail)
+    ArchiveLinks::from_document(&document, url, trail)
 }
 
 fn link(rel: &str, to: &str) -> String {

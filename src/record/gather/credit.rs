@@ -11,13 +11,11 @@ const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 /// What is said of a feed.
 #[derive(Debug, Clone, Copy)]
 pub struct Credit<'a> {
-    /// Its id.
     pub id: &'a str,
     /// What it is called.
     pub title: &'a str,
     /// Whom it names as its authors, who are those of an item that names none itself.
     pub authors: &'a [String],
-    /// Its address.
     pub address: &'a str,
     /// What references in its items are relative to, where they say nothing else.
     pub base: &'a str,

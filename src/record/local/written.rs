@@ -43,7 +43,6 @@ impl EntryError {
 /// The fields of an entry, for those who do not write Atom. All text is plain but `content_html`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntryFields {
-    /// Its title.
     pub title: String,
     /// Its text, plain.
     pub content: Option<String>,
@@ -61,7 +60,6 @@ pub struct EntryFields {
     pub published: Option<Time>,
     /// When it was updated.
     pub updated: Option<Time>,
-    /// Its categories.
     pub categories: Vec<String>,
 }
 
@@ -109,17 +107,17 @@ impl CheckedEntry {
             }
         };
         let document = parse::document(&around, None, &Limits::default()).map_err(|error| {
-            EntryError { line: error.offset().and_then(line), message: words(&error) }
+            EntryError { line: error.offset().and_then(line), message: describe_error(&error) }
         })?;
         if let Some(warning) = document.warnings.first() {
-            let message = advice::of(&warning.message);
+            let message = advice::advise(&warning.message);
             return Err(EntryError { line: line(warning.offset), message });
         }
         if let Completeness::Salvaged(why) = &document.completeness {
             // The parser's own place is one in the document around it.
             let (why, at) = why.rsplit_once(" (byte ").unwrap_or((why, ""));
             let at = at.trim_end_matches(')').parse().ok();
-            return Err(EntryError { line: at.and_then(line), message: advice::of(why) });
+            return Err(EntryError { line: at.and_then(line), message: advice::advise(why) });
         }
         let [entry] = document.entries.as_slice() else {
             let many = document.entries.len();
@@ -258,7 +256,7 @@ impl CheckedEntry {
         text.push_str(rest);
         text.push_str(BEHIND);
         let document = parse::document(&text, None, &Limits::default())
-            .map_err(|error| EntryError::whole(words(&error)))?;
+            .map_err(|error| EntryError::whole(describe_error(&error)))?;
         let entry = document.entries.first();
         let entry = entry.ok_or_else(|| EntryError::whole(gone))?;
         Ok(take(&document, entry))
@@ -266,9 +264,9 @@ impl CheckedEntry {
 }
 
 /// What is wrong with a text, as its author has to know it.
-fn words(error: &ParseError) -> String {
+fn describe_error(error: &ParseError) -> String {
     match error {
-        ParseError::NothingWhole { reason, .. } => advice::of(reason),
+        ParseError::NothingWhole { reason, .. } => advice::advise(reason),
         ParseError::Limit { what, limit, .. } => format!("it has more than {limit} {what}"),
         ParseError::TooLarge { found, limit } => {
             format!("it is {found} bytes long, the limit is {limit}")

@@ -13,7 +13,6 @@ pub(super) enum DataOwner {
     Ours,
     /// A conflict of the item, by its number.
     Kept(usize),
-    /// The entry.
     Entry,
     /// A conflict of the entry, by its number.
     Theirs(usize),
@@ -31,7 +30,7 @@ impl Datum {
         Self { place, print: print.to_be_bytes() }
     }
 
-    pub(super) fn of(place: DataOwner, markup: &Markup) -> Self {
+    pub(super) fn from_markup(place: DataOwner, markup: &Markup) -> Self {
         Self::new(place, diff::markup_print(markup))
     }
 }

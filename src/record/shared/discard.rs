@@ -57,7 +57,7 @@ pub(in crate::record) fn discarded(
     if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
         return Discard::default();
     }
-    let listed = ListedIds::of([document, complete]);
+    let listed = ListedIds::from_documents([document, complete]);
     let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
     let is_gone = |known: &LedgerEntry| {
         snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)
@@ -102,7 +102,7 @@ struct ListedIds<'d> {
 }
 
 impl<'d> ListedIds<'d> {
-    fn of<'a: 'd>(documents: [&'d FeedDocument<'a>; 2]) -> Self {
+    fn from_documents<'a: 'd>(documents: [&'d FeedDocument<'a>; 2]) -> Self {
         let entries = || documents.into_iter().flat_map(|document| &document.entries);
         let shared = entries().filter_map(|entry| entry.shared());
         Self {

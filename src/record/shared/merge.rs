@@ -15,8 +15,8 @@ use crate::model::{
 };
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::SharedDoubt;
-use crate::record::redacted_filter::KeptOut;
 use crate::record::local::{self, PolicyResult};
+use crate::record::redacted_filter::KeptOut;
 use crate::sync;
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,6 @@ const CONFLICTS_IN_FEED: usize = 16 << 20;
 /// What a merge says beside its changes.
 #[derive(Debug, Default)]
 pub(in crate::record) struct MergeReport {
-    /// What was not taken, and why.
     pub(in crate::record) notes: Vec<String>,
     /// Items whose sync is not believed: their entries count as plain ones (docs/sharing.md, Limits).
     pub(in crate::record) refused: HashSet<SyncId>,
@@ -79,7 +78,8 @@ pub(in crate::record) fn merge(
             let is_listed = listed.contains(said.id());
             let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
-            merging.take(&Offer { said, body, published_id: None, origin, is_listed, takes_over });
+            let published_id = None;
+            merging.merge_offer(&Offer { said, body, published_id, origin, is_listed, takes_over });
         }
     }
     merging.merged
@@ -121,7 +121,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KeptOut::of(whole.known.iter(), LedgerEntry::is_redacted),
+            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -138,9 +138,9 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// Merges what is offered into the item of its id (section 3.3).
-    pub(in crate::record) fn take(&mut self, offer: &Offer<'_>) {
+    pub(in crate::record) fn merge_offer(&mut self, offer: &Offer<'_>) {
         if let Some(said) = self.kept_out.out_of(offer.said) {
-            return self.take(&Offer { said: &said, ..offer.clone() });
+            return self.merge_offer(&Offer { said: &said, ..offer.clone() });
         }
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
         let known = found.as_ref().map(|(_, known)| known);
@@ -325,7 +325,7 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// Resolves what is in conflict, where the operator said how; what came of it, in words.
-    fn settle(&self, item: &mut Shared<Datum>) -> &'static str {
+    fn resolve_by_policy(&self, item: &mut Shared<Datum>) -> &'static str {
         let policy = &self.draft.round.options.sharing.conflicts;
         match local::settle_by_policy(item, policy, self.draft.stamp()) {
             Ok(PolicyResult::Dropped) => "; what was in conflict goes, as the operator wants",
@@ -356,7 +356,7 @@ impl<'m, 'd> Merging<'m, 'd> {
                 .iter()
                 .enumerate()
                 .map(|(at, c)| match &c.data {
-                    Some(markup) => c.with(Datum::of(DataOwner::Kept(at), markup)),
+                    Some(markup) => c.with(Datum::from_markup(DataOwner::Kept(at), markup)),
                     None => c.with(Datum::new(DataOwner::Kept(at), 0)),
                 })
                 .collect(),
@@ -365,13 +365,13 @@ impl<'m, 'd> Merging<'m, 'd> {
         let incoming = Shared {
             winner: said.version.with(Datum::new(DataOwner::Entry, print)),
             conflicts: theirs
-                .map(|(at, c)| c.with(Datum::of(DataOwner::Theirs(at), &c.data)))
+                .map(|(at, c)| c.with(Datum::from_markup(DataOwner::Theirs(at), &c.data)))
                 .collect(),
         };
         let (before, own) = (bare(&local), self.draft.round.endpoint);
         let found = merged(own, known, local, said, incoming);
         let Ok((mut merged, sse091)) = found else { return };
-        let settled = self.settle(&mut merged);
+        let settled = self.resolve_by_policy(&mut merged);
         let sse091 = sse091.map(|mark| mark && settled.is_empty());
         let has_mark = |sse091: Option<bool>| sse091 == Some(true);
         let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
@@ -398,7 +398,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
             describe(&mut next, entry);
-            next.prints = diff::portrait(entry, &self.draft.round.options.ignore).prints;
+            next.prints = diff::fingerprint(entry, &self.draft.round.options.ignore).prints;
             next.bytes = print;
             next.noise.few_references = false;
         } else if let Some(markup) = &markup {
@@ -475,7 +475,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
-        let portrait = diff::portrait(&entry, &self.draft.round.options.ignore);
+        let portrait = diff::fingerprint(&entry, &self.draft.round.options.ignore);
         let print = offer.body.print();
         let is_other = portrait.prints != known.prints && print != known.bytes;
         self.draft.change(index, |item| {

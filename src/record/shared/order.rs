@@ -15,7 +15,7 @@ pub(in crate::record) struct DocumentOrder(pub(in crate::record) Vec<SyncId>);
 
 impl DocumentOrder {
     /// What the whole document lists. `plain`: the items that its plain entries became.
-    pub(in crate::record) fn of(parts: &SharedSplit<'_>, plain: &HashMap<usize, SyncId>) -> Self {
+    pub(in crate::record) fn new(parts: &SharedSplit<'_>, plain: &HashMap<usize, SyncId>) -> Self {
         let id = |slot: &EntryOwner| match slot {
             EntryOwner::Plain(at) => plain.get(at).cloned(),
             EntryOwner::Shared(said) => Some(said.id().clone()),

@@ -109,7 +109,7 @@ pub fn state(format: Format) -> FeedState {
     FeedState {
         revision: Revision(7),
         tick: Some(Tick::at(Time::from_unix(NOW))),
-        render: 3,
+        render_revision: 3,
         ..FeedState::untouched(format, Time::from_unix(NOW))
     }
 }

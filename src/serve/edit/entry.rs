@@ -23,7 +23,6 @@ pub(super) enum EntryFormat {
 
 /// What was sent.
 pub(super) struct Posted {
-    /// The entry.
     pub(super) entry: CheckedEntry,
     /// What is said of conflicts, which only JSON can.
     pub(super) noconflicts: Option<bool>,

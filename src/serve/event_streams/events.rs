@@ -196,7 +196,7 @@ impl EventWriter {
                 true => Position::behind(sealed.epoch),
                 false => Position::within(sealed.epoch, place + 1),
             };
-            let single = ChangeEvent::of(&self.room, sealed, change);
+            let single = ChangeEvent::new(&self.room, sealed, change);
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
             let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");

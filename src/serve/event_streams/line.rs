@@ -25,7 +25,7 @@ pub(super) struct ChangeLine {
 
 impl ChangeLine {
     /// A change of the log.
-    pub(super) fn of(site: &Site, announced: &LoggedChange) -> Self {
+    pub(super) fn new(site: &Site, announced: &LoggedChange) -> Self {
         let feed = &announced.feed;
         Self {
             feed: feed.to_string(),
@@ -51,8 +51,8 @@ pub(super) struct ChangeEvent {
 
 impl ChangeEvent {
     /// A change of an epoch.
-    pub(super) fn of(room: &AppState, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
-        let change = ChangeLine::of(&room.site, announced);
+    pub(super) fn new(room: &AppState, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
+        let change = ChangeLine::new(&room.site, announced);
         Self { epoch: sealed.epoch.0, at: sealed.at.to_string(), change }
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct EpochLine {
 
 impl EpochLine {
     /// An epoch with the changes that are wanted.
-    pub(super) const fn of(sealed: &ClosedEpoch, at: String, changes: Vec<ChangeLine>) -> Self {
+    pub(super) const fn new(sealed: &ClosedEpoch, at: String, changes: Vec<ChangeLine>) -> Self {
         Self { epoch: sealed.epoch.0, at: Some(at), changes }
     }
 

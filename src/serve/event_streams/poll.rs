@@ -117,10 +117,10 @@ async fn read(
         last = sealed.epoch;
         let wanted = sealed.changes.iter().filter(|change| asked.wants(&change.feed));
         let changes: Vec<ChangeLine> =
-            wanted.map(|change| ChangeLine::of(&room.site, change)).collect();
+            wanted.map(|change| ChangeLine::new(&room.site, change)).collect();
         count += changes.len();
         if !changes.is_empty() {
-            EpochLine::of(sealed, sealed.at.to_string(), changes).push(&mut body);
+            EpochLine::new(sealed, sealed.at.to_string(), changes).push(&mut body);
         }
     }
     Ok((last, body))

@@ -1,14 +1,14 @@
 //! What items' addresses answered lately: of many who ask for the same at once, one has it made, and
 //! all of them are sent the same bytes.
 
-use super::query::ItemQuery;
 use super::bytes::Whole;
+use super::query::ItemQuery;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
 use crate::serve::html::whole_page;
 use crate::serve::metrics::Metrics;
-use crate::serve::single_flight::{SingleFlightCache, WorkRequest};
 use crate::serve::problem::Problem;
+use crate::serve::single_flight::{SingleFlightCache, WorkRequest};
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};

@@ -24,7 +24,7 @@ pub(super) struct Whole {
 impl Whole {
     /// `note`: of the version, where the bytes are those of one.
     pub(super) fn new(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Self {
-        let etag = ETag::of(markup.xml.as_bytes(), None);
+        let etag = ETag::from_bytes(markup.xml.as_bytes(), None);
         let changed = note.map_or(subject.item.tick.time(), |note| note.shown);
         Self { xml: Bytes::from(markup.xml), etag, changed, up: subject.address() }
     }

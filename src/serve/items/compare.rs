@@ -85,14 +85,15 @@ pub(super) fn versions(
     budget: &mut CompareBudget,
 ) -> Option<Differences> {
     budget.resume();
-    let differences = said(old).zip(said(new)).map(|(old, new)| fields(&old, &new, budget));
+    let differences =
+        version_fields(old).zip(version_fields(new)).map(|(old, new)| fields(&old, &new, budget));
     budget.pause();
     differences
 }
 
 /// The fields of a version. Its title is that of its card, for only a look at the whole entry tells
 /// whether a title is markup.
-fn said(markup: &Markup) -> Option<Vec<Field<'static>>> {
+fn version_fields(markup: &Markup) -> Option<Vec<Field<'static>>> {
     let mut fields = crate::parse::again(markup)?;
     let mut titles = fields.iter_mut().filter(|field| field.path == "title");
     if let (Some(title), None) = (titles.next(), titles.next()) {

@@ -1,7 +1,7 @@
 //! What differs between two versions of an item.
 
-use super::query::VersionChoice;
 use super::compare::{self, Differences};
+use super::query::VersionChoice;
 use super::text_diff::CompareBudget;
 use super::{Subject, aside, bytes_of, turn};
 use crate::serve::AppState;
@@ -19,7 +19,7 @@ pub(super) struct VersionDifference {
 }
 
 /// Compares two versions. Room for it is taken before anything of them is read.
-pub(super) async fn of(
+pub(super) async fn compare_versions(
     room: &AppState,
     subject: &Subject,
     old: VersionChoice,

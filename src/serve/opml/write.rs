@@ -173,7 +173,7 @@ impl OutlineBody<'_> {
         // page, its id stands in, which may be the address of the feed.
         let own = place.and_then(|place| place.site.as_deref()).and_then(followable);
         let site = own.or_else(|| site.as_deref().and_then(followable));
-        let site = site.map(|site| ShownAddress::of(site, None));
+        let site = site.map(|site| ShownAddress::new(site, None));
         if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
             xml::push_attribute(opml, "htmlUrl", site);
         }

@@ -43,7 +43,7 @@ pub(super) fn at(
     let left = all.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
     let window_start = left.max(all.state.complete_start.filter(|_| all.state.tick.is_some()));
     let then = FeedState { window_start, ..all.state.clone() };
-    let plan = ReadPlan::of(ViewKind::Sync, seen, &then)?;
+    let plan = ReadPlan::new(ViewKind::Sync, seen, &then)?;
     let (since, until) = plan.bounds(&then);
     let Select::After(after) = plan.select() else { return Ok(PastWindow::all(all)) };
     let living = all.items.iter().filter(|item| !item.shared.winner.deleted);

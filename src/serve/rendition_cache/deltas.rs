@@ -53,7 +53,7 @@ impl RenditionCache {
         }
         let form = wish.form(state);
         let reader = self.site.view(&record.name, ViewKind::Reader, form);
-        TagScope::of(record, &reader, wish.kind, form, state.format)
+        TagScope::new(record, &reader, wish.kind, form, state.format)
     }
 
     /// What changed between the latest state that one of `tags` names and the document `whole`.
@@ -140,7 +140,7 @@ impl RenditionCache {
                 window: Some(window),
             };
             let media_type = container.media_type();
-            let shown = view.state.shown;
+            let shown = view.state.updated_at;
             let about = About { media_type, shown, revision, token: None };
             Rendition::build(renderer(&page), about)
         };

@@ -327,7 +327,7 @@ async fn a_backfill_is_begun_and_stopped() {
 #[tokio::test(start_paused = true)]
 async fn what_was_carried_out_is_answered_however_much_is_made() {
     let site = Site::new();
-    let work = Work::of(&FeedName::new("news").unwrap(), WorkKind::Ledger);
+    let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
     let mut held = Vec::new();
     while let Ok(admitted) = site.room.admission.admit(Client::Own, &work, 1).await {
         held.push(admitted);

@@ -53,8 +53,8 @@ impl Gate {
         let base = state.revision;
         state.tick = Some(tick);
         state.window_start.get_or_insert(Tick::at(at(-2000)));
-        state.render += 1;
-        state.shown = now;
+        state.render_revision += 1;
+        state.updated_at = now;
         state.says_complete = self.complete;
         let all = || names.iter().chain(deleted);
         let known: Vec<LedgerEntry> = all()
@@ -62,7 +62,7 @@ impl Gate {
                 let old = before.iter().flat_map(|s| &s.known).find(|k| k.id.as_str() == *name);
                 let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
                 let gone = deleted.contains(name);
-                known(name, updates, tick, gone, state.render)
+                known(name, updates, tick, gone, state.render_revision)
             })
             .collect();
         let mut seals = Vec::new();
@@ -300,7 +300,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
         async move {
             let mut state = store.state(&news()).await.unwrap().unwrap();
             state.window_start = Some(tick);
-            state.render += 1;
+            state.render_revision += 1;
             let base = state.revision;
             let change = Change {
                 feed: news(),

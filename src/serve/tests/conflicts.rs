@@ -277,8 +277,8 @@ async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
 async fn an_item_that_is_gone_from_the_store_is_left_out() {
     let site = Site::new();
     let named = SyncId::new("x").unwrap();
-    assert_eq!(site.room.contested.of(&name("news")).await.unwrap(), 0);
-    assert_eq!(site.room.contested.of(&name("new")).await.unwrap(), 0);
+    assert_eq!(site.room.contested.count(&name("news")).await.unwrap(), 0);
+    assert_eq!(site.room.contested.count(&name("new")).await.unwrap(), 0);
     let page = text(site.get(&format!("/feeds/news/conflicts?after={named}")).await).await;
     assert!(page.contains("No item of this feed is in conflict"));
 }

@@ -30,12 +30,12 @@ async fn ask(site: &Site, path: &str, base: &str) -> Response<Body> {
 /// A commit that changes these items in the way of `change`, and is the feed's last tick.
 fn commit(site: &Site, changed: &[&str], change: impl Fn(&mut Item)) {
     site.store.edit("news", |feed| {
-        feed.state.render += 1;
-        feed.state.shown = at(-4);
+        feed.state.render_revision += 1;
+        feed.state.updated_at = at(-4);
         feed.state.tick = Some(tick(-4));
         let changed: Vec<_> = changed.iter().map(|name| id(name)).collect();
         for item in feed.items.iter_mut().filter(|i| changed.contains(&i.shared.winner.id)) {
-            item.touched = feed.state.render;
+            item.touched = feed.state.render_revision;
             change(item);
         }
     });

@@ -119,8 +119,8 @@ pub(super) fn state(format: Format) -> FeedState {
         tick: Some(tick(-10)),
         window_start: Some(tick(-20 * DAY)),
         complete_start: Some(tick(-90 * DAY)),
-        render: 5,
-        shown: at(-5),
+        render_revision: 5,
+        updated_at: at(-5),
         format,
         says_complete: false,
         wire: 0,
@@ -134,8 +134,8 @@ pub(super) fn state(format: Format) -> FeedState {
         current: 2,
         living: 3,
         tombstones: 1,
-        ripens: None,
-        minted: 4,
+        next_decision_at: None,
+        sync_ids_issued: 4,
         archives: Chain::default(),
         deltas_from: 0,
         source_since: None,
@@ -471,16 +471,20 @@ impl Store for TestStore {
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         Ok(Vec::new())
     }
-    async fn tail(&self, after: Epoch, limit: usize) -> Result<Vec<ClosedEpoch>, StoreError> {
-        Ok(self.log.tail(after, limit))
+    async fn epochs_after(
+        &self,
+        after: Epoch,
+        limit: usize,
+    ) -> Result<Vec<ClosedEpoch>, StoreError> {
+        Ok(self.log.epochs_after(after, limit))
     }
-    fn sealed(&self) -> watch::Receiver<Epoch> {
-        self.log.sealed()
+    fn watch_epochs(&self) -> watch::Receiver<Epoch> {
+        self.log.watch_epochs()
     }
-    async fn carry(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
+    async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn bring(
+    async fn import(
         &self,
         _: &Claim,
         _: mpsc::Receiver<portable::ExportRecord>,

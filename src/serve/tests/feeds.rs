@@ -213,7 +213,7 @@ async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
     }
     assert_eq!(site.store.views.load(Ordering::SeqCst), reads, "a hit reads nothing");
     site.store.edit("news", |feed| {
-        feed.state.render += 1;
+        feed.state.render_revision += 1;
         feed.order.reverse();
     });
     let said = site.get("/feeds/news").await;

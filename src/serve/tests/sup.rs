@@ -206,9 +206,9 @@ async fn what_a_million_feeds_cost() {
     for epoch in 1..=9_700_u64 {
         let seconds = if epoch <= 9_400 { i64::try_from(epoch).unwrap() * 4 - 43_000 } else { -5 };
         let changes = (0..100).map(|n| (feed(epoch * 100 + n), Tick::at(at(seconds)))).collect();
-        windows.take(Closed { epoch, at: at(seconds), changes });
+        windows.add_epoch(Closed { epoch, at: at(seconds), changes });
     }
-    windows.settle(at(0));
+    windows.finish(at(0));
     println!("read: {} updates in {:?}", windows.len(), begun.elapsed());
     for (period, updates) in [(60, 30_100), (86_400, 970_000)] {
         let begun = Instant::now();

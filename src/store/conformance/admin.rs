@@ -66,7 +66,7 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
         assert!(store.item(&news, &id("a")).await.unwrap().is_none());
         assert!(store.versions(&news, &id("a"), 9).await.unwrap().is_empty());
         assert!(store.events(&news, 9).await.unwrap().is_empty());
-        assert_eq!(store.tail(Epoch(0), 9).await.unwrap().len(), 2);
+        assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap().len(), 2);
         assert_eq!(store.view(&feed("news-2"), Select::All).await.unwrap(), other);
         drop(store);
         bench = bench.reopen().await;
@@ -82,7 +82,10 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     let state = &view.state;
     assert!(state.window_start > Some(tick(50)), "{:?}", state.window_start);
     assert!(state.tick > state.window_start, "{:?}", state.tick);
-    assert!(state.render > 2 && state.shown > time(0), "a cached document would match");
+    assert!(
+        state.render_revision > 2 && state.updated_at > time(0),
+        "a cached document would match"
+    );
     assert_eq!(ids(&view), ["a", "b"]);
     assert!(view.items.iter().all(|item| Some(item.tick) == state.tick));
     let snapshot = store.snapshot(&news).await.unwrap().unwrap();
@@ -93,7 +96,7 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     let counts: Vec<_> = snapshot.known.iter().map(|known| known.updates.value()).collect();
     assert_eq!((counts, state.updates_before), (vec![2, 2], 1));
     assert!(snapshot.known.iter().all(|known| known.history.topmost().sequence == known.updates));
-    let tail = store.tail(Epoch(2), 9).await.unwrap();
+    let tail = store.epochs_after(Epoch(2), 9).await.unwrap();
     assert_eq!(Some(tail[0].changes[0].tick), state.tick);
     let newest = store.versions(&news, &id("a"), 9).await.unwrap();
     assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
@@ -143,7 +146,7 @@ async fn a_closed_store_says_so(bench: impl Bench) {
     assert!(closed(&store.versions(&news, &id("a"), 1).await.unwrap_err()));
     assert!(closed(&store.events(&news, 1).await.unwrap_err()));
     assert!(closed(&store.poll_states().await.unwrap_err()));
-    assert!(closed(&store.tail(Epoch(0), 1).await.unwrap_err()));
+    assert!(closed(&store.epochs_after(Epoch(0), 1).await.unwrap_err()));
     let commit = store.commit(&claim, change).await.unwrap_err();
     assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
     let checkpoint = store.checkpoint(&claim, &[poll_state("a")]).await.unwrap_err();

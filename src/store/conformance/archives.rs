@@ -34,7 +34,7 @@ fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     chain.next += 1;
     chain.newest = Some(seal.id.clone());
     chain.sealed = change.state.tick;
-    change.state.shown = change.at;
+    change.state.updated_at = change.at;
     change.seals.push(seal);
     change
 }
@@ -183,7 +183,7 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
     let store = bench.store();
     let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
     let mut change = redaction(&*store, "secret").await;
-    change.state.shown = time(7);
+    change.state.updated_at = time(7);
     store.commit(&bench.claim().await, change).await.unwrap();
     for (name, texts) in [("one", vec!["<entry>a of 1</entry>"]), ("three", vec![])] {
         let archive = store.archive(&feed("news"), &archive_id(name)).await.unwrap().unwrap();
@@ -280,7 +280,7 @@ async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
     assert!(last > tick(50));
     assert_eq!(state.archives.sealed, Some(last));
     let place = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
-    let before = state.shown.minus(std::time::Duration::from_secs(1));
+    let before = state.updated_at.minus(std::time::Duration::from_secs(1));
     assert_eq!((place.note.number, place.note.until, place.note.sealed), (0, last, before));
     let archive = store.archive(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
     assert_eq!(archive.items[0].tick, last);

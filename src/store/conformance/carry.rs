@@ -29,7 +29,7 @@ async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
         }
         pieces
     };
-    let (carried, pieces) = tokio::join!(store.carry(sender), taking);
+    let (carried, pieces) = tokio::join!(store.export(sender), taking);
     carried.unwrap();
     pieces
 }
@@ -66,7 +66,7 @@ async fn bring(bench: &impl Bench, pieces: Vec<ExportRecord>) -> Result<(), Comm
         }
         drop(sender);
     };
-    tokio::join!(store.bring(&claim, receiver), sending).0
+    tokio::join!(store.import(&claim, receiver), sending).0
 }
 
 /// A copy of a store, by way of a file.
@@ -98,8 +98,8 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
     same!(feeds());
     same!(poll_states());
     same!(subscriptions());
-    same!(tail(Epoch(0), usize::MAX));
-    assert_eq!(*one.sealed().borrow(), *other.sealed().borrow());
+    same!(epochs_after(Epoch(0), usize::MAX));
+    assert_eq!(*one.watch_epochs().borrow(), *other.watch_epochs().borrow());
     let names = pieces(one).await.into_iter().filter_map(|piece| piece.feed().cloned());
     for name in names.collect::<std::collections::BTreeSet<_>>() {
         same!(state(&name));
@@ -227,7 +227,7 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
     let fenced = Claim { shard: 0, fence: 99 };
     let (sender, receiver) = mpsc::channel(1);
     drop(sender);
-    assert!(matches!(bench.store().bring(&fenced, receiver).await, Err(CommitError::Fenced)));
+    assert!(matches!(bench.store().import(&fenced, receiver).await, Err(CommitError::Fenced)));
 }
 
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
@@ -272,7 +272,7 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
         first
     };
     let store = bench.store();
-    let (carried, first) = tokio::join!(store.carry(sender), leaving);
+    let (carried, first) = tokio::join!(store.export(sender), leaving);
     carried.unwrap();
     assert!(matches!(first, Some(ExportRecord::Feed(_))));
 }

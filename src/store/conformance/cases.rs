@@ -35,8 +35,8 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     assert_eq!(store.holdings(&news).await.unwrap(), Holdings::default());
     assert!(store.events(&news, 9).await.unwrap().is_empty());
     assert!(store.poll_states().await.unwrap().is_empty());
-    assert!(store.tail(Epoch(0), 9).await.unwrap().is_empty());
-    assert_eq!(*store.sealed().borrow(), Epoch(0));
+    assert!(store.epochs_after(Epoch(0), 9).await.unwrap().is_empty());
+    assert_eq!(*store.watch_epochs().borrow(), Epoch(0));
     store.purge_feed(&news).await.unwrap();
 }
 
@@ -86,11 +86,11 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
         let mut events = store.events(&news, 9).await.unwrap();
         events.reverse();
         assert_eq!(events, change.events);
-        let tail = store.tail(Epoch(0), 9).await.unwrap();
+        let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
         let announced =
             LoggedChange { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
         assert_eq!(tail, [ClosedEpoch { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
-        assert_eq!(*store.sealed().borrow(), Epoch(1));
+        assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
         drop(store);
         bench = bench.reopen().await;
     }
@@ -113,7 +113,7 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
     assert!(matches!(strange, Err(CommitError::Conflict(Revision(0)))), "{strange:?}");
     let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
     assert_eq!(texts(&view), ["<entry>A</entry>"]);
-    assert_eq!(store.tail(Epoch(0), 9).await.unwrap().len(), 1);
+    assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap().len(), 1);
 }
 
 async fn older_fences_and_strange_claims_are_refused(bench: impl Bench) {
@@ -286,14 +286,14 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     let strange = Draft::on(&*store, "news", 6).await.tombstone("x").done();
     let said = store.commit(&claim, strange).await.unwrap_err().to_string();
     assert!(said.contains("the version of x has no bytes to keep"), "{said}");
-    assert_eq!(*store.sealed().borrow(), Epoch(1));
+    assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
     store.commit(&claim, good().await.done()).await.unwrap();
 }
 
 async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     let store = bench.store();
     let claim = bench.claim().await;
-    let mut sealed = store.sealed();
+    let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
         let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
         let epoch = store.commit(&claim, change).await.unwrap().epoch.unwrap();
@@ -303,21 +303,21 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
         assert_eq!(store.commit(&claim, change).await.unwrap().epoch, None);
         assert!(!sealed.has_changed().unwrap());
     }
-    let all = store.tail(Epoch(0), 99).await.unwrap();
+    let all = store.epochs_after(Epoch(0), 99).await.unwrap();
     let numbers: Vec<u64> = all.iter().map(|sealed| sealed.epoch.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
-    assert_eq!(store.tail(Epoch(1), 2).await.unwrap(), all[1..3]);
-    assert!(store.tail(Epoch(4), 9).await.unwrap().is_empty());
-    assert!(store.tail(Epoch(u64::MAX), 9).await.unwrap().is_empty());
-    assert!(store.tail(Epoch(0), 0).await.unwrap().is_empty());
+    assert_eq!(store.epochs_after(Epoch(1), 2).await.unwrap(), all[1..3]);
+    assert!(store.epochs_after(Epoch(4), 9).await.unwrap().is_empty());
+    assert!(store.epochs_after(Epoch(u64::MAX), 9).await.unwrap().is_empty());
+    assert!(store.epochs_after(Epoch(0), 0).await.unwrap().is_empty());
     drop(store);
 
     let bench = bench.reopen().await;
     let (store, claim) = (bench.store(), bench.claim().await);
-    assert_eq!(*store.sealed().borrow(), Epoch(4));
+    assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
     let change = Draft::on(&*store, "news", 5).await.item("a", "A").done();
     assert_eq!(store.commit(&claim, change).await.unwrap().epoch, Some(Epoch(5)));
-    assert_eq!(store.tail(Epoch(0), 4).await.unwrap(), all);
+    assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
 }
 
 async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
@@ -329,7 +329,7 @@ async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
         let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
         store.commit(&claim, change).await.unwrap();
     }
-    let tail = bench.store().tail(Epoch(0), 9).await.unwrap();
+    let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();
     let at: Vec<Time> = tail.iter().map(|sealed| sealed.at).collect();
     assert_eq!(at, [time(50), time(50), time(60)]);
 }

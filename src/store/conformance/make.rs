@@ -223,7 +223,7 @@ impl Draft {
     /// A document around the entries.
     pub(super) fn around(mut self, text: &str) -> Self {
         self.change.skeleton = Some(skeleton(text));
-        self.change.state.shown = self.tick.time();
+        self.change.state.updated_at = self.tick.time();
         self
     }
 
@@ -250,8 +250,8 @@ impl Draft {
 
     /// What is shown changes at the draft's second.
     fn shown(&mut self) {
-        self.change.state.render += 1;
-        self.change.state.shown = self.tick.time();
+        self.change.state.render_revision += 1;
+        self.change.state.updated_at = self.tick.time();
     }
 
     /// A redaction: of what lives, with a tombstone; `text` stands in for what goes.
@@ -289,7 +289,7 @@ impl Draft {
     /// An order of the reader view.
     pub(super) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
-        self.change.state.shown = self.tick.time();
+        self.change.state.updated_at = self.tick.time();
         self
     }
 
@@ -298,7 +298,7 @@ impl Draft {
         let versions = change.versions.iter().map(|version| &version.id);
         let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();
         for known in change.known.iter_mut().filter(|known| anew.contains(&&known.id)) {
-            known.touched = change.state.render;
+            known.touched = change.state.render_revision;
         }
         self.change
     }

@@ -130,7 +130,7 @@ impl Told {
         for change in self.changes.iter().rev() {
             for version in change.versions.iter().filter(|version| version.id == *id) {
                 let known = change.known.iter().find(|known| known.id == *id).unwrap();
-                notes.push(note(known, version, change.state.shown));
+                notes.push(note(known, version, change.state.updated_at));
             }
         }
         notes
@@ -245,7 +245,7 @@ impl Model {
 
     fn accept(&mut self, mut change: Change) -> Committed {
         let told = self.feeds.get_mut(&change.feed).unwrap();
-        let before = told.changes.last().map(|before| before.state.render);
+        let before = told.changes.last().map(|before| before.state.render_revision);
         if before.is_none() {
             change.state.updates_before = told.updates_before;
             let above = |count: Count| Count::new(count.value() + told.updates_before).unwrap();
@@ -257,7 +257,7 @@ impl Model {
                 known.history = History::new(Update { sequence, ..only });
             }
         }
-        let render = change.state.render;
+        let render = change.state.render_revision;
         let found = before.unwrap_or(render.saturating_sub(1));
         if render > found && told.openings.last().is_none_or(|(last, _)| *last != self.opening) {
             told.openings.push((self.opening, found));
@@ -274,7 +274,7 @@ impl Model {
         told.changes.push(change);
         for seal in seals {
             let items = seal.items.iter().map(|id| told.item(id).unwrap()).collect();
-            let archive = Archive::of(seal.upstream, skeleton("<feed/>"), items);
+            let archive = Archive::new(seal.upstream, skeleton("<feed/>"), items);
             told.archives.push((seal.id, archive));
         }
         Committed { revision, epoch }
@@ -287,7 +287,7 @@ impl Model {
         );
         let polls: Vec<_> = self.polls.values().cloned().collect();
         assert_eq!(store.poll_states().await.unwrap(), polls);
-        let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+        let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
         let log: Vec<_> = tail.into_iter().flat_map(|sealed| sealed.changes).collect();
         assert_eq!(log, self.log);
         for name in FEEDS {
@@ -348,13 +348,14 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     let mut change = change;
                     // What is lifted over a purged predecessor is taken from the store.
                     let state = store.state(&change.feed).await.unwrap().unwrap();
-                    assert!(state.render >= change.state.render);
-                    let lifted = state.render - change.state.render;
+                    assert!(state.render_revision >= change.state.render_revision);
+                    let lifted = state.render_revision - change.state.render_revision;
                     if lifted > 0 {
                         change.state.deltas_from += lifted;
                         change.known.iter_mut().for_each(|known| known.touched += lifted);
                     }
-                    (change.state.render, change.state.shown) = (state.render, state.shown);
+                    (change.state.render_revision, change.state.updated_at) =
+                        (state.render_revision, state.updated_at);
                     change.state.lineage = state.lineage;
                     // How much an archive takes is up to the store.
                     change.state.archives.bytes = state.archives.bytes;

@@ -148,7 +148,7 @@ async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
         }
         let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
         let Some(Past::Then(view)) = past else { panic!("{past:?}") };
-        assert_eq!((view.state.shown, view.state.tick), (time(30), Some(tick(30))));
+        assert_eq!((view.state.updated_at, view.state.tick), (time(30), Some(tick(30))));
         bench = bench.reopen().await;
     }
 }

@@ -134,7 +134,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     assert_eq!(store.trim_log(&claim, time(1)).await.unwrap(), 0);
     assert_eq!(store.trim_log(&claim, time(11)).await.unwrap(), 10);
     let first = |tail: Vec<ClosedEpoch>| tail.first().map(|sealed| sealed.epoch);
-    assert_eq!(first(store.tail(Epoch(0), 3).await.unwrap()), Some(Epoch(11)));
+    assert_eq!(first(store.epochs_after(Epoch(0), 3).await.unwrap()), Some(Epoch(11)));
     // The newest stay, whatever their age.
     assert_eq!(store.trim_log(&claim, time(999_999)).await.unwrap(), 10);
     assert_eq!(store.trim_log(&claim, time(999_999)).await.unwrap(), 0);
@@ -143,7 +143,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     drop(store);
     bench = bench.reopen().await;
     let (store, claim) = (bench.store(), bench.claim().await);
-    let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+    let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
     let change = Draft::on(&*store, "news", 99_999).await.item("a", "A").done();

@@ -28,7 +28,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
                 let committed = store.commit(&claim, change).await.unwrap();
                 let epoch = committed.epoch.unwrap();
                 // Whoever was told finds the change in its epoch, and the epoch closed.
-                let found = store.tail(Epoch(epoch.0 - 1), 1).await.unwrap().remove(0);
+                let found = store.epochs_after(Epoch(epoch.0 - 1), 1).await.unwrap().remove(0);
                 assert_eq!(found.epoch, epoch);
                 let mine = found.changes.iter().find(|change| change.feed.as_str() == name);
                 assert_eq!(mine.map(|mine| mine.revision), Some(committed.revision));
@@ -38,9 +38,9 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
         });
     }
     let told: Vec<ClosedEpoch> = writers.join_all().await.into_iter().flatten().collect();
-    let tail = store.tail(Epoch(0), usize::MAX).await.unwrap();
+    let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     let numbers: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
-    let newest = store.sealed().borrow().0;
+    let newest = store.watch_epochs().borrow().0;
     assert_eq!(numbers, (1..=newest).collect::<Vec<_>>());
     let changes: Vec<_> = tail.iter().flat_map(|sealed| &sealed.changes).collect();
     assert_eq!(changes.len(), FEEDS * usize::try_from(ROUNDS).unwrap());

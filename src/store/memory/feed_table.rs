@@ -1,7 +1,7 @@
 //! One feed in memory.
 
-mod transfer;
 mod past;
+mod transfer;
 
 pub(super) use transfer::Unfinished;
 
@@ -11,8 +11,8 @@ use crate::model::{
     Snapshot, SyncId, Tick, Time, Version,
 };
 use crate::store::assemble::{redact_event, redact_note};
-use crate::store::purge_mark;
 use crate::store::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
+use crate::store::purge_mark;
 use crate::store::{KeptVersion, Select, VersionNote, View, assemble, note, seals};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -87,7 +87,7 @@ impl FeedTable {
     /// Applies a change that was checked.
     pub(super) fn apply(&mut self, change: Change) {
         self.state = change.state;
-        let shown = self.state.shown;
+        let shown = self.state.updated_at;
         if let Some(skeleton) = change.skeleton {
             self.skeletons.push_back((shown, skeleton.clone()));
             self.skeleton = Some(skeleton);
@@ -162,15 +162,15 @@ impl FeedTable {
         for (note, archive) in self.archives.values_mut() {
             let Some(archive) = archive else { continue };
             for id in redacted {
-                if archive.redact(id, self.state.shown, &borne) {
-                    *note = seals::redacted(note, archive, self.state.shown, weight(archive));
+                if archive.redact(id, self.state.updated_at, &borne) {
+                    *note = seals::redacted(note, archive, self.state.updated_at, weight(archive));
                 }
             }
         }
         for seal in seals {
             let Some(skeleton) = self.skeleton.clone() else { continue };
             let items = seal.items.iter().filter_map(|id| self.item(id)).collect();
-            let archive = Archive::of(seal.upstream.clone(), skeleton, items);
+            let archive = Archive::new(seal.upstream.clone(), skeleton, items);
             let note = seals::note(seal, &archive, &self.state, weight(&archive));
             self.archives.insert(seal.number, (note, Some(archive)));
         }
@@ -194,7 +194,7 @@ impl FeedTable {
     }
 
     fn put(&mut self, known: LedgerEntry, version: Option<NewVersion>) {
-        let note = version.as_ref().map(|version| note(&known, version, self.state.shown));
+        let note = version.as_ref().map(|version| note(&known, version, self.state.updated_at));
         let markup = version.and_then(|version| version.markup);
         let id = known.id.clone();
         // What stands in for the bytes of a tombstone is no version's. Bytes that waited for a version

@@ -126,7 +126,7 @@ fn a_copy_begins_a_new_window() {
     assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
     (state.tick, state.window_start) = (Some(Tick::at(at(9))), Some(Tick::at(at(1))));
     state.complete_start = Some(Tick::at(at(1)));
-    state.render = 7;
+    state.render_revision = 7;
     state.lineage = Lineage::new([Stretch { mark: 5, after: 0 }]);
     for now in [at(50), at(-50)] {
         let fresh = restarted(state.clone(), at(20), now);
@@ -135,7 +135,11 @@ fn a_copy_begins_a_new_window() {
         assert!(state.tick.unwrap().time() <= until, "all that the copy has is older");
         assert!(fresh.tick > state.tick && fresh.window_start == fresh.tick);
         assert_eq!(fresh.complete_start, state.complete_start);
-        assert!(fresh.shown > state.shown && fresh.render == 8 && fresh.deltas_from == 8);
+        assert!(
+            fresh.updated_at > state.updated_at
+                && fresh.render_revision == 8
+                && fresh.deltas_from == 8
+        );
         assert!(fresh.lineage.made(5, 7, 8), "what the copy had is known");
         assert!(!fresh.lineage.made(5, 8, 8), "what the first store went on with is not");
     }

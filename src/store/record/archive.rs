@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// An [`ArchiveNote`], and how many blocks the content has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct ArchiveRecord {
-    /// The note.
     pub(in crate::store) note: ArchiveNote,
     /// The blocks of its content; none where it was dropped.
     pub(in crate::store) blocks: u32,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Whose store it is, the fence of the last claim that was given out, and what its SUP ids are made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct IdentityRecord {
-    /// The endpoint.
     pub(in crate::store) endpoint: EndpointId,
     /// The fence of the last claim.
     pub(in crate::store) fence: u64,

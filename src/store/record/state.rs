@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// A [`FeedState`], and which events are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct StateRecord {
-    /// The state.
     pub(in crate::store) state: FeedState,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,

@@ -61,7 +61,7 @@ pub(super) fn sealed(
             // What is not known is refused when the change is checked.
             items.extend(source.item(trees, id, stored)?);
         }
-        let archive = Archive::of(seal.upstream.clone(), skeleton, items);
+        let archive = Archive::new(seal.upstream.clone(), skeleton, items);
         let blocks = blocks(trees, &change.feed, &archive)?;
         let note = seals::note(seal, &archive, &change.state, size(&blocks));
         segments.push(Segment { note, blocks });
@@ -81,11 +81,11 @@ fn redacted(trees: &Trees, change: &Change, state: &FeedState) -> Result<Vec<Seg
         let mut archive = content(trees, &change.feed, number, count)?;
         let mut hit = false;
         for id in &change.redacted {
-            hit |= archive.redact(id, change.state.shown, &borne);
+            hit |= archive.redact(id, change.state.updated_at, &borne);
         }
         if hit {
             let blocks = blocks(trees, &change.feed, &archive)?;
-            let note = seals::redacted(&note, &archive, change.state.shown, size(&blocks));
+            let note = seals::redacted(&note, &archive, change.state.updated_at, size(&blocks));
             segments.push(Segment { note, blocks });
         }
     }

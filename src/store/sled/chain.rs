@@ -79,7 +79,7 @@ impl ChainHead {
             Class::Orders => history.order(),
             _ => history.skeleton(),
         };
-        noted.unwrap_or(state.shown)
+        noted.unwrap_or(state.updated_at)
     }
 
     /// What was in force at `at`, and since when; `None` where that is not kept.

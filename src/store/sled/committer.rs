@@ -3,7 +3,6 @@
 
 use super::archives;
 use super::barrier::Barrier;
-use super::transfer;
 use super::folder::Reached;
 use super::keys;
 use super::plan::{ChangeTarget, encoded, plan};
@@ -12,11 +11,12 @@ use super::purge;
 use super::redo;
 use super::request::{CommitRequest, PendingAnswer};
 use super::shared::{Gate, StoreShared};
+use super::transfer;
 use super::trees::{Class, Trees, Writes};
 use crate::clock::Clock;
 use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
-use crate::store::purge_mark::PurgeMark;
 use crate::store::portable::ExportRecord;
+use crate::store::purge_mark::PurgeMark;
 use crate::store::record::SubscriptionRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
@@ -33,7 +33,6 @@ const GROUP_EVERY: Duration = Duration::from_millis(20);
 
 /// A feed as the committer has it; never behind what is published.
 pub(super) struct CommittedFeed {
-    /// Its state.
     pub(super) state: FeedState,
     /// The number of its next event.
     pub(super) next_event: u64,
@@ -326,7 +325,9 @@ impl Committer {
                     self.held.insert(feed.clone(), *held);
                     round.feeds.insert(feed);
                 }
-                transfer::ImportedRecord::Floor(feed, floor) => drop(self.floors.insert(feed, floor)),
+                transfer::ImportedRecord::Floor(feed, floor) => {
+                    self.floors.insert(feed, floor);
+                }
                 transfer::ImportedRecord::Epoch(epoch, at) => {
                     self.sealed = (epoch, at);
                     round.reached = true;

@@ -55,10 +55,10 @@ async fn change(store: &SledStore, text: &str) -> Change {
     let state = FeedState {
         revision,
         tick: Some(tick),
-        render: revision.0 + 1,
+        render_revision: revision.0 + 1,
         current: 1,
         living: 1,
-        minted: 1,
+        sync_ids_issued: 1,
         ..FeedState::untouched(Format::Atom10, tick.time())
     };
     let known = LedgerEntry {

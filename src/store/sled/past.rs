@@ -145,7 +145,7 @@ pub(super) fn past(
         items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
     }
     let format = skeleton.format;
-    let state = FeedState { shown, tick: last, format, ..state.clone() };
+    let state = FeedState { updated_at: shown, tick: last, format, ..state.clone() };
     Ok(Past::Then(Box::new(View { state, skeleton, items })))
 }
 

@@ -168,7 +168,7 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
         let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
         head.tick = known.tick;
         if let Some(new) = new {
-            let note = note(known, new, change.state.shown);
+            let note = note(known, new, change.state.updated_at);
             version(trees, feed, known, &note, &mut head, writes)?;
             if let Some(body) = prepared.bodies.get(&known.id) {
                 new_body(trees, prepared, known, body, &mut head, writes)?;

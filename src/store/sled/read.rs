@@ -8,8 +8,8 @@ use crate::model::{
     Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
     Markup, PollState, Skeleton, Snapshot, SyncId, Time,
 };
-use crate::store::purge_mark;
 use crate::store::limits::TAIL_LIMIT;
+use crate::store::purge_mark;
 use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord, decode};
 use crate::store::{
     ClosedEpoch, Epoch, LoggedChange, Select, StoreError, VersionNote, View, assemble,
@@ -196,7 +196,7 @@ pub(super) fn events(
 }
 
 /// Closed epochs after `after` up to `newest`, oldest first.
-pub(super) fn tail(
+pub(super) fn epochs_after(
     trees: &Trees,
     after: Epoch,
     newest: Epoch,

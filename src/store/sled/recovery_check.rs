@@ -59,7 +59,7 @@ pub(super) fn digest(folder: &Path) -> io::Result<u128> {
 
 /// Makes sure that opening the store will find everything up to `reached`. Where the files are as
 /// the last close left them, there is nothing to recover; otherwise the recovery is tried first.
-pub(super) fn rehearse(
+pub(super) fn verify_recovery_on_copy(
     folder: &StoreFolder,
     mark: &Mark,
     reached: Epoch,

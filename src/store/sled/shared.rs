@@ -14,7 +14,6 @@ pub(super) type Gate = Arc<RwLock<()>>;
 /// A feed as it may be shown.
 #[derive(Clone)]
 pub(super) struct Published {
-    /// Its state.
     pub(super) state: FeedState,
     /// Its gate; another one once the feed was purged and added again.
     pub(super) gate: Gate,

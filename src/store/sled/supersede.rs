@@ -33,7 +33,7 @@ pub(super) fn older(
     let document = |line: ChainHead, newer: Option<&Vec<u8>>, run: u32| {
         let Some(newer) = newer else { return Ok(None) };
         let before = (line.since(&history, state), run);
-        supersede(trees, &change.feed, line, before, (change.state.shown, newer))
+        supersede(trees, &change.feed, line, before, (change.state.updated_at, newer))
     };
     Ok(SupersededRecords {
         bodies: bodies(trees, prepared)?,
@@ -85,7 +85,7 @@ impl SupersededRecords {
         writes: &mut Writes,
     ) -> Result<(), StoreError> {
         let mut history = self.history;
-        let shown = change.state.shown;
+        let shown = change.state.updated_at;
         if change.order.is_some() {
             let (since, run) = self.order.as_ref().map_or((shown, 0), |s| (s.since, s.run));
             history.set_order(since, run);

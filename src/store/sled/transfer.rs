@@ -7,9 +7,9 @@ use super::shared::StoreShared;
 use super::trees::{Class, Trees, Writes};
 use super::{archives, keys, past, read};
 use crate::model::{FeedName, FeedState, LedgerEntry, Tick, Time};
-use crate::store::purge_mark::PurgeMark;
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, ExportRecord, Fit};
+use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord, SubscriptionRecord, delta,
@@ -27,7 +27,7 @@ const EPOCHS: usize = 1000;
 struct ExportAbandoned;
 
 /// Hands everything over.
-pub(super) fn carry(
+pub(super) fn export(
     trees: &Trees,
     shared: &StoreShared,
     to: &mpsc::Sender<ExportRecord>,
@@ -52,7 +52,7 @@ pub(super) fn carry(
     let newest = *shared.sealed.borrow();
     let mut after = Epoch(0);
     loop {
-        let epochs = shared.listing(|| read::tail(trees, after, newest, EPOCHS))?;
+        let epochs = shared.listing(|| read::epochs_after(trees, after, newest, EPOCHS))?;
         let Some(last) = epochs.last() else { break };
         after = last.epoch;
         all.extend(epochs.into_iter().map(ExportRecord::Log));
@@ -169,7 +169,6 @@ pub(super) enum ImportedRecord {
     Feed(FeedName, Box<CommittedFeed>),
     /// What is left of a purged feed.
     Floor(FeedName, PurgeMark),
-    /// An epoch.
     Epoch(Epoch, Time),
 }
 

@@ -71,9 +71,9 @@ fn validate(text: &str) -> Result<(), String> {
 #[test]
 fn what_is_written_passes_the_validator_and_is_read_back() {
     let mut windows = Windows::new(86_400);
-    windows.take(closed(1, 0, &["a", "b"]));
-    windows.take(closed(2, 5, &["a", "c-3"]));
-    windows.settle(at(7));
+    windows.add_epoch(closed(1, 0, &["a", "b"]));
+    windows.add_epoch(closed(2, 5, &["a", "c-3"]));
+    windows.finish(at(7));
     for period in PERIODS {
         let text = windows.window(period).write(&PERIODS, address);
         assert_eq!(validate(&text), Ok(()));
@@ -87,7 +87,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
         assert_eq!(ids, [("c-3", second), ("a", second), ("b", first)]);
     }
     let mut empty = Windows::new(600);
-    empty.settle(at(0));
+    empty.finish(at(0));
     assert_eq!(validate(&empty.window(60).write(&PERIODS, address)), Ok(()));
 }
 
@@ -104,16 +104,16 @@ impl Minus for Time {
 #[test]
 fn an_update_is_listed_for_its_period_and_the_slack() {
     let mut windows = Windows::new(600);
-    windows.take(closed(1, 0, &["a"]));
-    windows.settle(at(0));
+    windows.add_epoch(closed(1, 0, &["a"]));
+    windows.finish(at(0));
     assert_eq!(listed(&windows, 60), ["a"]);
     // 60 s, 16 s of slack, and the second that `updated_time` lies behind.
-    windows.settle(at(76));
+    windows.finish(at(76));
     assert_eq!(listed(&windows, 60), ["a"]);
-    windows.settle(at(77));
+    windows.finish(at(77));
     assert_eq!(listed(&windows, 60), [""; 0]);
     assert_eq!(listed(&windows, 300), ["a"]);
-    windows.settle(at(671));
+    windows.finish(at(671));
     assert_eq!(windows.len(), 0, "nothing is kept that no document can list");
     assert!(windows.is_empty());
 }
@@ -122,13 +122,13 @@ fn an_update_is_listed_for_its_period_and_the_slack() {
 fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     let mut windows = Windows::new(600);
     for (epoch, seconds, feed) in [(5, 0, "a"), (6, 100, "b"), (7, 101, "c")] {
-        windows.take(closed(epoch, seconds, &[feed]));
+        windows.add_epoch(closed(epoch, seconds, &[feed]));
     }
-    windows.take(closed(6, 100, &["b"]));
-    windows.settle(at(150));
+    windows.add_epoch(closed(6, 100, &["b"]));
+    windows.finish(at(150));
     assert_eq!(windows.epoch(), 7);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
-    windows.settle(at(178));
+    windows.finish(at(178));
     // Of c it is not known how late it could be read; of a and b it is.
     assert_eq!(listed(&windows, 60), ["c"]);
 }
@@ -136,12 +136,12 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
 #[test]
 fn a_clock_that_goes_back_takes_nothing_out_and_nothing_back() {
     let mut windows = Windows::new(600);
-    windows.take(closed(1, 0, &["a"]));
-    windows.settle(at(1000));
+    windows.add_epoch(closed(1, 0, &["a"]));
+    windows.finish(at(1000));
     let before = windows.window(60).updated;
-    windows.take(closed(2, 1, &["b"]));
-    windows.take(closed(3, 2, &["c"]));
-    windows.settle(at(3));
+    windows.add_epoch(closed(2, 1, &["b"]));
+    windows.add_epoch(closed(3, 2, &["c"]));
+    windows.finish(at(3));
     assert_eq!(windows.window(60).updated, before);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
 }
@@ -264,9 +264,10 @@ fn told(news: &News) -> Vec<&str> {
 #[test]
 fn a_follower_that_polls_in_time_is_told_each_update_once() {
     let mut follower = Follower::new();
-    let news = follower.take(&document(60, -76, 0, &[("b", "2"), ("a", "1")]));
+    let news = follower.apply_document(&document(60, -76, 0, &[("b", "2"), ("a", "1")]));
     assert_eq!((told(&news), &news.standing), (vec!["a", "b"], &FollowerStatus::Complete));
-    let news = follower.take(&document(60, -16, 60, &[("a", "3"), ("b", "2"), ("a", "1")]));
+    let news =
+        follower.apply_document(&document(60, -16, 60, &[("a", "3"), ("b", "2"), ("a", "1")]));
     assert_eq!((told(&news), &news.standing), (vec!["a"], &FollowerStatus::Complete));
     assert_eq!(follower.known(), Some(at(60)));
 }
@@ -274,12 +275,12 @@ fn a_follower_that_polls_in_time_is_told_each_update_once() {
 #[test]
 fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
     let mut follower = Follower::new();
-    follower.take(&document(60, -76, 0, &[]));
-    let news = follower.take(&document(60, 374, 450, &[("a", "1")]));
+    follower.apply_document(&document(60, -76, 0, &[]));
+    let news = follower.apply_document(&document(60, 374, 450, &[("a", "1")]));
     assert_eq!(told(&news), ["a"]);
     assert_eq!(news.standing, FollowerStatus::Ask { period: 600, address: address(600) });
     // The longer document may be a little older than the short one.
-    let news = follower.take(&document(600, -230, 440, &[("a", "1"), ("b", "1")]));
+    let news = follower.apply_document(&document(600, -230, 440, &[("a", "1"), ("b", "1")]));
     assert_eq!((told(&news), &news.standing), (vec!["b"], &FollowerStatus::Complete));
     assert_eq!(follower.known(), Some(at(450)));
 }
@@ -287,15 +288,15 @@ fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
 #[test]
 fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
     let mut follower = Follower::new();
-    follower.take(&document(60, -76, 0, &[]));
+    follower.apply_document(&document(60, -76, 0, &[]));
     let day = 86_400;
-    let news = follower.take(&document(60, 3 * day, 3 * day + 76, &[]));
+    let news = follower.apply_document(&document(60, 3 * day, 3 * day + 76, &[]));
     assert_eq!(news.standing, FollowerStatus::Ask { period: 86_400, address: address(86_400) });
-    let news = follower.take(&document(86_400, 2 * day, 3 * day + 70, &[]));
+    let news = follower.apply_document(&document(86_400, 2 * day, 3 * day + 70, &[]));
     assert_eq!(news.standing, FollowerStatus::Missed { known: at(0) });
     assert_eq!(follower.known(), Some(at(3 * day + 76)));
     // And so has one whose publisher went back in time.
-    let news = follower.take(&document(60, 24, 100, &[]));
+    let news = follower.apply_document(&document(60, 24, 100, &[]));
     assert_eq!(news.standing, FollowerStatus::Missed { known: at(3 * day + 76) });
     assert_eq!(follower.known(), Some(at(100)));
 }

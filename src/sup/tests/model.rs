@@ -120,10 +120,10 @@ impl Gateway {
             }
         }
         for closed in &self.log[self.read..] {
-            self.windows.take(closed.clone());
+            self.windows.add_epoch(closed.clone());
         }
         self.read = self.log.len();
-        self.windows.settle(time(now));
+        self.windows.finish(time(now));
         let text = self.windows.window(period).write(&OFFERED, |p| format!("http://g.example/{p}"));
         let document = read(text.as_bytes()).unwrap();
         self.built.insert(period, (text, self.log.len(), now));
@@ -174,7 +174,7 @@ impl Consumer {
             return;
         };
         loop {
-            let news = self.follower.take(&document);
+            let news = self.follower.apply_document(&document);
             for update in news.updates {
                 self.told.insert(update.id, update.update.into());
             }

@@ -184,7 +184,7 @@ fn a_hub_that_says_no_is_left_alone_for_a_week() {
     assert_eq!(it.note.as_deref(), Some("it said no: you are too slow"));
     assert_eq!(it.next, at(5).plus(DENIED_PAUSE));
     assert_eq!(called(&mut it, &subscribe(900), at(6)), CallbackReply::Unasked);
-    assert!(words(&it, at(6)).starts_with("the hub does not deliver: it said no: you are too"));
+    assert!(describe(&it, at(6)).starts_with("the hub does not deliver: it said no: you are too"));
 
     // Where there is another one, that is tried.
     let mut it = new(&["https://a.example/", "https://b.example/"]);
@@ -203,11 +203,17 @@ fn requests_in_a_day_are_counted_whatever_is_discovered() {
             asked += 1;
             // The feed names another hub each time.
             let hub = format!("https://h{second}.example/");
-            it = begin(&found(&[&hub]), keys(), CALLBACKS, Some(Requests::of(&it)), at(second));
+            it = begin(
+                &found(&[&hub]),
+                keys(),
+                CALLBACKS,
+                Some(Requests::from_subscription(&it)),
+                at(second),
+            );
         }
     }
     assert_eq!(asked, ATTEMPTS_PER_DAY);
-    assert!(words(&it, at(80_000)).contains("24 times in a day, which is the limit"));
+    assert!(describe(&it, at(80_000)).contains("24 times in a day, which is the limit"));
     assert_eq!(it.next, at(86_400));
     assert!(due(&mut it, at(86_400)));
 }
@@ -228,7 +234,7 @@ fn what_is_discovered_again_goes_on() {
 fn a_hub_is_believed_once_it_has_told_of_a_change() {
     let mut it = held();
     assert!(!covers(&it, at(10), at(10)));
-    assert!(words(&it, at(10)).contains("has told of no change yet"));
+    assert!(describe(&it, at(10)).contains("has told of no change yet"));
     pushed(&mut it, at(20));
     assert!(!polled(&mut it, Polled { pushed: true, ..QUIET }, at(21)), "it proves nothing");
     assert!(polled(&mut it, changed(true), at(22)));
@@ -237,7 +243,7 @@ fn a_hub_is_believed_once_it_has_told_of_a_change() {
     let lease = Lease { since: at(30), until: at(900) };
     let later = Subscription { lease: Some(lease), ..it.clone() };
     assert!(!covers(&later, at(29), at(31)), "the poll was before it");
-    assert!(words(&it, at(23)).contains("so that polls are few"));
+    assert!(describe(&it, at(23)).contains("so that polls are few"));
 }
 
 #[test]
@@ -255,7 +261,7 @@ fn a_silent_hub_is_distrusted_and_can_be_trusted_again() {
         now += 1000;
     }
     assert_eq!(it.trust, HubTrust::Distrusted);
-    assert!(words(&it, at(now)).contains("polls found 3 changes in a row without it"));
+    assert!(describe(&it, at(now)).contains("polls found 3 changes in a row without it"));
     for heard in 1..HEARD_WANTED {
         assert!(polled(&mut it, changed(true), at(now)));
         assert_eq!((it.trust, it.heard), (HubTrust::Distrusted, heard));
@@ -342,7 +348,7 @@ proptest! {
             if covers(&it, now, now) {
                 prop_assert!(told && it.is_held(now));
             }
-            prop_assert!(!words(&it, now).is_empty());
+            prop_assert!(!describe(&it, now).is_empty());
         }
         let most = usize::try_from(2 * ATTEMPTS_PER_DAY).unwrap();
         for window in asked.windows(most + 1) {
@@ -358,6 +364,6 @@ fn a_request_that_is_put_off_does_not_count() {
     assert!(due(&mut it, at(0)));
     put_off(&mut it, "its host asked for a pause", at(3600));
     assert_eq!((it.standing, it.attempts, it.failures), (Standing::Waiting, 0, 0));
-    assert!(words(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
+    assert!(describe(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
     assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
 }

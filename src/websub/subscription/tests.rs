@@ -92,7 +92,7 @@ fn a_verification_is_tried_a_few_times_with_growing_pauses() {
 fn an_unverified_renewal_leaves_the_subscription_as_it_was() {
     for answer in [
         VerificationResult::Refused("the callback does not want this (404)".into()),
-        VerificationResult::of((200, None), b"something else", true, "challenge"),
+        VerificationResult::from_answer((200, None), b"something else", true, "challenge"),
     ] {
         let mut subscription = active();
         let before = subscription.active.clone();
@@ -230,7 +230,7 @@ fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
 fn gone_twice_is_the_end() {
     let mut subscription = active();
     let gone = |subscription: &mut Subscription, now| {
-        subscription.pushed(Push::of(410, None), tick(9), at(now));
+        subscription.pushed(Push::from_status(410, None), tick(9), at(now));
     };
     gone(&mut subscription, 10);
     assert_eq!(subscription.next(tick(9), at(10)), Some((at(310), Duty::Deliver)));
@@ -256,8 +256,9 @@ fn gone_twice_is_the_end() {
 
 #[test]
 fn answers_are_read_as_the_recommendation_says() {
-    let heard =
-        |status, body: &[u8], whole| VerificationResult::of((status, None), body, whole, "c0ffee");
+    let heard = |status, body: &[u8], whole| {
+        VerificationResult::from_answer((status, None), body, whole, "c0ffee")
+    };
     assert_eq!(heard(200, b"c0ffee", true), VerificationResult::Agreed);
     assert_eq!(heard(299, b"c0ffee", true), VerificationResult::Agreed);
     for (status, body, whole) in [
@@ -277,17 +278,17 @@ fn answers_are_read_as_the_recommendation_says() {
             "{status}"
         );
     }
-    assert_eq!(Push::of(204, None), Push::Taken);
+    assert_eq!(Push::from_status(204, None), Push::Taken);
     for status in [199, 301, 307, 400, 404, 429, 500] {
-        assert!(matches!(Push::of(status, None), Push::Failed { .. }), "{status}");
+        assert!(matches!(Push::from_status(status, None), Push::Failed { .. }), "{status}");
     }
 }
 
 #[test]
 fn topic_and_callback_are_the_key() {
     let url = |text: &str| Url::parse(text).unwrap();
-    let id = |topic, callback: &str| SubscriptionId::of(Manner::WebSub, topic, &url(callback));
-    let cloud = SubscriptionId::of(Manner::RssCloud, "t", &url("http://a/?x"));
+    let id = |topic, callback: &str| SubscriptionId::new(Manner::WebSub, topic, &url(callback));
+    let cloud = SubscriptionId::new(Manner::RssCloud, "t", &url("http://a/?x"));
     assert_ne!(cloud, id("t", "http://a/?x"));
     assert_eq!(id("t", "http://a/?x"), id("t", "http://a/?x"));
     let all = [id("t", "http://a/?x"), id("t", "http://a/?y"), id("u", "http://a/?x")];

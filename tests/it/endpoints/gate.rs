@@ -170,11 +170,11 @@ impl Gate {
     pub async fn restart(&mut self, moves: bool) {
         self.store = if moves {
             let (to, from) = tokio::sync::mpsc::channel(PIECES);
-            self.store.carry(to).await.unwrap();
+            self.store.export(to).await.unwrap();
             let endpoint = self.store.endpoint().clone();
             let store = MemoryStore::new(endpoint, Arc::new(self.clock.clone()));
             let claim = claim(&store).await;
-            store.bring(&claim, from).await.unwrap();
+            store.import(&claim, from).await.unwrap();
             store
         } else {
             self.store.reopen()

@@ -18,7 +18,9 @@ async fn tick(gate: &mut Gate, head: &str) -> bool {
     let ticked = after.tick > before.tick;
     assert_eq!(verdict.change.and_then(|change| change.tick).is_some(), ticked);
     if ticked {
-        assert!(after.render > before.render && after.shown > before.shown);
+        assert!(
+            after.render_revision > before.render_revision && after.updated_at > before.updated_at
+        );
     }
     ticked
 }

@@ -220,7 +220,7 @@ async fn a_retirement_says_what_objected_to_a_deletion() {
     let snapshot = gate.snapshot().await;
     let (pending, all) = judge::pending(&snapshot, &gate.options, 0, 2);
     assert_eq!((pending.len(), all), (2, 3));
-    let words = pending[0].words();
+    let words = pending[0].describe();
     assert!(words.contains("went from there at once") && words.contains("retired"), "{words}");
     // Whether the feed keeps everything is not known yet, so nothing is concluded for long.
     gate.later(2);

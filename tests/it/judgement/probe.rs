@@ -50,7 +50,7 @@ async fn gone_confirms_at_once_with_address_and_status() {
     assert_eq!(verdict.change.as_ref().unwrap().versions[0].reason, *reason);
     let items = gate.items(Select::All).await;
     assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
-    assert_eq!(gate.store_state().await.ripens, None);
+    assert_eq!(gate.store_state().await.next_decision_at, None);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn what_has_no_place_is_deleted_when_it_is_gone_twice() {
     without.drain(2..5);
     assert_eq!(kinds(&gate.posts(&without).await), []);
     assert_eq!(kinds(&answer(&mut gate, 404).await), []);
-    let ripens = gate.store_state().await.ripens.unwrap();
+    let ripens = gate.store_state().await.next_decision_at.unwrap();
     assert_eq!(ripens.since(gate.now).as_secs(), 3600);
     gate.later(1);
     assert_eq!(kinds(&gate.same().await), []);

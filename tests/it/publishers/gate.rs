@@ -117,7 +117,7 @@ impl Gate {
     /// A poll that finds the document unchanged; as in the gateway only what is ripe is looked at.
     fn again(&mut self, now: Time) -> Option<Seen> {
         self.same += 1;
-        let ripe = self.state()?.ripens.is_some_and(|at| at <= now);
+        let ripe = self.state()?.next_decision_at.is_some_and(|at| at <= now);
         let same = self.same;
         ripe.then(|| self.decide(now, |round| record::look_again(round, same).unwrap()))
     }

@@ -73,7 +73,7 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
     let change = verdict.change.unwrap();
     assert!(change.tick.is_some() && change.versions.is_empty());
     // What was shown before was shown, and is not shown since.
-    for (at, is_there) in [(before.shown, true), (then, false)] {
+    for (at, is_there) in [(before.updated_at, true), (then, false)] {
         let past = gate.store.past(&gate.feed, PastSelect::All, at).await.unwrap().unwrap();
         let Past::Then(view) = past else { panic!("{past:?}") };
         let has = view.items.iter().any(|item| item.shared.winner.id.as_str() == "x.f");

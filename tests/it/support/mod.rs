@@ -288,7 +288,7 @@ impl Gate {
     /// The store is lost now, and brought back from a copy that was made after the last commit.
     pub async fn restore(&mut self) {
         let (sender, mut carried) = mpsc::channel(100_000);
-        self.store.carry(sender).await.unwrap();
+        self.store.export(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
         let mut all = Vec::new();
         while let Some(piece) = carried.recv().await {
@@ -309,6 +309,6 @@ impl Gate {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         self.store = Arc::new(MemoryStore::new(self.store.endpoint().clone(), clock));
         self.claim = self.store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
-        self.store.bring(&self.claim, pieces).await.unwrap();
+        self.store.import(&self.claim, pieces).await.unwrap();
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct TakenNames {
 }
 
 impl TakenNames {
-    pub(super) fn of(before: &ExistingFeeds<'_>) -> Self {
+    pub(super) fn new(before: &ExistingFeeds<'_>) -> Self {
         let config = before.config;
         let mut stored: HashMap<&FeedName, &FeedRecord> =
             before.stored.iter().map(|record| (&record.name, record)).collect();

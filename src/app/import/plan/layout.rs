@@ -37,7 +37,7 @@ struct LayoutNode {
 
 impl Layout {
     /// The outlines in which these feeds stand.
-    pub(super) fn of(records: &[FeedRecord]) -> Self {
+    pub(super) fn from_records(records: &[FeedRecord]) -> Self {
         let mut layout = Self::default();
         for (_, place) in listed(records) {
             let Some(place) = place else { continue };

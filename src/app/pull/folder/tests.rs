@@ -17,11 +17,11 @@ fn state(n: u32) -> State {
 }
 
 fn open(path: &Path) -> FolderContent {
-    ReplicaFolder::take(path).unwrap().open(URL).unwrap()
+    ReplicaFolder::lock(path).unwrap().open(URL).unwrap()
 }
 
 fn save(path: &Path, n: u32, replica: &str) {
-    let folder = ReplicaFolder::take(path).unwrap();
+    let folder = ReplicaFolder::lock(path).unwrap();
     folder.save(URL, &state(n), (None, Some(replica))).unwrap();
 }
 
@@ -31,9 +31,9 @@ fn what_is_saved_is_there_again() {
     assert!(open(folder.path()).saved.is_none());
     save(folder.path(), 1, "<one/>");
     assert_eq!(open(folder.path()).saved, Some((state(1), "<one/>".to_owned())));
-    let taken = ReplicaFolder::take(folder.path()).unwrap();
+    let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &state(2), (Some("<one/>"), None)).unwrap();
-    let again = ReplicaFolder::take(folder.path()).map(|_| ()).unwrap_err();
+    let again = ReplicaFolder::lock(folder.path()).map(|_| ()).unwrap_err();
     assert!(again.to_string().contains("in use by another pull"), "{again}");
     drop(taken);
     assert_eq!(open(folder.path()).saved, Some((state(2), "<one/>".to_owned())));
@@ -44,7 +44,7 @@ fn what_is_saved_is_there_again() {
         },
         ..state(3)
     };
-    let taken = ReplicaFolder::take(folder.path()).unwrap();
+    let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &sse, (None, Some("<two/>"))).unwrap();
     drop(taken);
     assert_eq!(open(folder.path()).saved, Some((sse, "<two/>".to_owned())));
@@ -109,7 +109,7 @@ fn what_does_not_belong_together_is_read_anew_and_kept() {
         fs::write(folder.path().join(format!("replica.xml.old.{number}")), "").unwrap();
     }
     fs::write(&path, "<other/>").unwrap();
-    let full = ReplicaFolder::take(folder.path()).unwrap().open(URL).err().unwrap().to_string();
+    let full = ReplicaFolder::lock(folder.path()).unwrap().open(URL).err().unwrap().to_string();
     assert!(full.contains("100 files like replica.xml.old"), "{full}");
     save(folder.path(), 1, "<one/>");
     fs::remove_file(&path).unwrap();
@@ -120,11 +120,11 @@ fn what_does_not_belong_together_is_read_anew_and_kept() {
 fn what_others_keep_in_a_folder_stays() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(LOCK), "theirs").unwrap();
-    drop(ReplicaFolder::take(folder.path()).unwrap());
+    drop(ReplicaFolder::lock(folder.path()).unwrap());
     assert_eq!(fs::read(folder.path().join(LOCK)).unwrap(), b"theirs");
     for foreign in ["{}", "{\"state\": 1}", "nothing", ""] {
         fs::write(folder.path().join(STATE), foreign).unwrap();
-        let error = ReplicaFolder::take(folder.path()).unwrap().open(URL).err().unwrap();
+        let error = ReplicaFolder::lock(folder.path()).unwrap().open(URL).err().unwrap();
         assert_eq!(error.exit_status(), 2);
         assert!(error.to_string().contains("that is not of a replica"), "{error}");
         assert_eq!(fs::read_to_string(folder.path().join(STATE)).unwrap(), foreign);
@@ -151,7 +151,7 @@ fn foreign_files_with_names_like_ours_stay() {
     // What cannot be finished leaves nothing behind.
     fs::remove_file(folder.path().join(STATE)).unwrap();
     fs::create_dir(folder.path().join(STATE)).unwrap();
-    let taken = ReplicaFolder::take(folder.path()).unwrap();
+    let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &state(5), (None, Some("<five/>"))).unwrap_err();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), names.len() + 3);
 }
@@ -178,7 +178,7 @@ fn only_a_name_of_ours_is_taken_for_the_new_replica() {
 fn a_folder_is_for_one_feed() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), 1, "<one/>");
-    let taken = ReplicaFolder::take(folder.path()).unwrap();
+    let taken = ReplicaFolder::lock(folder.path()).unwrap();
     let error = taken.open("https://example.org/other").err().unwrap();
     assert_eq!(error.exit_status(), 2);
     assert!(error.to_string().contains("holds the replica of https://example.org/feed"));

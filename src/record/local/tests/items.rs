@@ -20,8 +20,8 @@ async fn a_feed_is_open_before_its_first_item() {
     bench.commit(open).await;
     let renamed = bench.view(Select::All).await;
     assert_eq!(renamed.skeleton.title, "notes");
-    assert!(renamed.state.render > view.state.render);
-    assert!(renamed.state.shown > view.state.shown);
+    assert!(renamed.state.render_revision > view.state.render_revision);
+    assert!(renamed.state.updated_at > view.state.updated_at);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ const ADVICE: &[(&str, &str)] = &[
 ];
 
 /// What to do about a message of the parser.
-pub(super) fn of(message: &str) -> String {
+pub(super) fn advise(message: &str) -> String {
     if let Some((_, advice)) = ADVICE.iter().find(|(held, _)| message.contains(held)) {
         return (*advice).to_owned();
     }

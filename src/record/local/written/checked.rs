@@ -52,11 +52,11 @@ pub(super) fn entry(
         let Ok((resolved, event)) = reader.read_resolved_event() else { return Err(None) };
         match event {
             Event::Start(tag) => {
-                walk.open(&tag, &Space::of(&resolved), at)?;
+                walk.open(&tag, &Space::new(&resolved), at)?;
                 walk.depth += 1;
             }
             Event::Empty(tag) => {
-                walk.open(&tag, &Space::of(&resolved), at)?;
+                walk.open(&tag, &Space::new(&resolved), at)?;
                 walk.depth += 1;
                 walk.close()?;
             }
@@ -117,7 +117,7 @@ enum Space {
 }
 
 impl Space {
-    fn of(resolved: &ResolveResult<'_>) -> Self {
+    fn new(resolved: &ResolveResult<'_>) -> Self {
         let ResolveResult::Bound(space) = resolved else { return Self::Other };
         if space.0 == ATOM {
             return Self::Atom;

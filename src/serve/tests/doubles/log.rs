@@ -38,13 +38,13 @@ impl TestLog {
         self.epochs.lock().unwrap().drain(..count);
     }
 
-    pub(super) fn tail(&self, after: Epoch, limit: usize) -> Vec<ClosedEpoch> {
+    pub(super) fn epochs_after(&self, after: Epoch, limit: usize) -> Vec<ClosedEpoch> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let epochs = self.epochs.lock().unwrap();
         epochs.iter().filter(|sealed| sealed.epoch > after).take(limit).cloned().collect()
     }
 
-    pub(super) fn sealed(&self) -> watch::Receiver<Epoch> {
+    pub(super) fn watch_epochs(&self) -> watch::Receiver<Epoch> {
         self.sealed.subscribe()
     }
 }

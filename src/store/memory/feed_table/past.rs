@@ -61,7 +61,7 @@ impl FeedTable {
             items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
         }
         let format = skeleton.format;
-        let state = FeedState { shown, tick: last, format, ..self.state.clone() };
+        let state = FeedState { updated_at: shown, tick: last, format, ..self.state.clone() };
         Past::Then(Box::new(View { state, skeleton: skeleton.clone(), items }))
     }
 

@@ -40,7 +40,7 @@ async fn a_failed_barrier_stops_the_store() {
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
     let before = store.view(&news(), Select::All).await.unwrap().unwrap();
-    let sealed = store.sealed();
+    let sealed = store.watch_epochs();
 
     fails.store(true, Ordering::Release);
     let second = change(&store, "two").await;
@@ -58,7 +58,7 @@ async fn a_failed_barrier_stops_the_store() {
     assert!(matches!(store.view(&news(), Select::All).await, Err(StoreError::Io { .. })));
     assert!(matches!(store.feeds().await, Err(StoreError::Io { .. })));
     assert!(matches!(store.poll_states().await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.tail(Epoch(0), 9).await, Err(StoreError::Io { .. })));
+    assert!(matches!(store.epochs_after(Epoch(0), 9).await, Err(StoreError::Io { .. })));
     assert!(matches!(store.purge_feed(&news()).await, Err(StoreError::Io { .. })));
     let checkpoint = store.checkpoint(&claim, &[]).await;
     assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Io { .. }))));
@@ -69,7 +69,7 @@ async fn a_failed_barrier_stops_the_store() {
     // After a restart the change is there whole or not at all.
     let store = open_as(folder.path(), None).unwrap();
     let view = store.view(&news(), Select::All).await.unwrap().unwrap();
-    let tail = store.tail(Epoch(0), 9).await.unwrap();
+    let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
     if view != before {
         assert_eq!(view.state.revision, Revision(2));
         assert_eq!(view.items[0].shared.winner.data.xml, "two");
@@ -130,8 +130,8 @@ async fn nothing_is_seen_before_it_is_durable() {
         // The change stands in the trees, and not yet for certain on the disk.
         assert!(!commit.is_finished());
         assert_eq!(store.state(&news()).await.unwrap(), before);
-        assert_eq!(*store.sealed().borrow(), Epoch(round - 1));
-        assert_eq!(store.tail(Epoch(round - 1), 9).await.unwrap(), []);
+        assert_eq!(*store.watch_epochs().borrow(), Epoch(round - 1));
+        assert_eq!(store.epochs_after(Epoch(round - 1), 9).await.unwrap(), []);
         let reading = Arc::clone(&store);
         let view = tokio::spawn(async move { reading.view(&news(), Select::All).await });
         // Time for a reader that does not wait to give itself away.
@@ -171,7 +171,8 @@ async fn wide(store: &SledStore, items: usize, text: &str) -> Change {
     }
     wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());
     let items = u32::try_from(items).unwrap();
-    wide.state = FeedState { current: items, living: items, minted: items.into(), ..wide.state };
+    wide.state =
+        FeedState { current: items, living: items, sync_ids_issued: items.into(), ..wide.state };
     wide
 }
 
@@ -201,7 +202,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
 
         let store = open_as(folder.path(), None).unwrap();
         let after = store.view(&news(), Select::All).await.unwrap().unwrap();
-        let tail = store.tail(Epoch(0), 9).await.unwrap();
+        let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
         assert_eq!(tail.len() as u64, after.state.revision.0);
         if failing == 0 {
             assert_eq!(after, before, "nothing was marked as whole");

@@ -50,7 +50,7 @@ async fn bytes_of_dropped_versions_are_removed() {
     let version = small.versions.remove(0);
     small.tick = None;
     let ledger = store.snapshot(&news()).await.unwrap().unwrap().known;
-    small.known = vec![LedgerEntry { touched: small.state.render, ..ledger[0].clone() }];
+    small.known = vec![LedgerEntry { touched: small.state.render_revision, ..ledger[0].clone() }];
     small.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
     let mut big = version.markup.clone().unwrap();
     big.xml = large;
