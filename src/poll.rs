@@ -34,8 +34,8 @@ pub use attempts::KILLS_BORNE;
 pub use callbacks::{Reach, RejectedPush};
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{
-    Judge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument, SharingContext,
-    Walked, Wants,
+    DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
+    SharingContext, Walked, Wants,
 };
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};

@@ -62,7 +62,7 @@ mod unsent_bodies;
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use delta::DeltaViews;
-pub use hub::{Hub, HubError, HubTotals};
+pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use operator::{
@@ -71,7 +71,7 @@ pub use operator::{
     ProbeNote, PushOutcome, Put, PutFeed, Redacted,
 };
 
-pub use topics::{NoTopic, TopicDocument, Topics};
+pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;
 use crate::render::{Dialect, LinkForms};
@@ -147,7 +147,7 @@ pub struct ServerConfig {
     /// Acts for administration.
     pub operator: Arc<dyn Operator>,
     /// Keeps the subscriptions of the WebSub hub, where there is one.
-    pub hub: Option<Arc<dyn Hub>>,
+    pub hub: Option<Arc<dyn HubService>>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
 }
@@ -157,7 +157,7 @@ struct AppState {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
-    hub: Option<Arc<dyn Hub>>,
+    hub: Option<Arc<dyn HubService>>,
     site: Site,
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,

@@ -126,7 +126,7 @@ impl Gateway {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
-            hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::Hub>),
+            hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::HubService>),
             settings,
         };
         let server = SiteServer::new(parts, serving.clone());

@@ -11,7 +11,7 @@ use url::Url;
 pub(super) struct HubAccess(pub(super) Hub);
 
 #[async_trait]
-impl serve::Hub for HubAccess {
+impl serve::HubService for HubAccess {
     async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError> {
         self.0.ask(feed, request).await.map_err(|error| refused(&error))
     }
@@ -54,7 +54,7 @@ fn refused(error: &AskError) -> HubError {
 }
 
 /// The documents of the side that serves, as the hub sees them.
-pub(super) struct Served(pub(super) serve::Topics);
+pub(super) struct Served(pub(super) serve::SiteTopics);
 
 fn absent(missing: NoTopic) -> NoHubDocument {
     match missing {

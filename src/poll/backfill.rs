@@ -2,7 +2,7 @@
 //! document brings.
 
 use super::error::RoundError;
-use super::judge::{Judge, ReceivedDocument};
+use super::judge::{DocumentJudge, ReceivedDocument};
 use super::polling::{PollContext, decide_and_commit};
 use super::walk;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
@@ -99,8 +99,9 @@ async fn made(
     let now = bench.clock.now();
     let before = walk.clone();
     let bytes = seen.bytes.clone();
-    let decide =
-        move |judge: &dyn Judge, round: &Observation<'_>| judge.backfill(round, &seen, &before);
+    let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
+        judge.backfill(round, &seen, &before)
+    };
     let settled = decide_and_commit(bench, feed, now, bytes, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);

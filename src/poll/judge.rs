@@ -108,7 +108,7 @@ pub enum JudgeError {
 }
 
 /// Concludes from documents. Pure, and called where it may take its time.
-pub trait Judge: Send + Sync + 'static {
+pub trait DocumentJudge: Send + Sync + 'static {
     /// Takes in a document that differs from the last one.
     fn take_in(
         &self,
@@ -147,7 +147,7 @@ pub struct ParseAndRecord {
     pub limits: Limits,
 }
 
-impl Judge for ParseAndRecord {
+impl DocumentJudge for ParseAndRecord {
     fn take_in(
         &self,
         round: &Observation<'_>,

@@ -3,7 +3,7 @@
 use super::attempts::Attempts;
 use super::callbacks::{Callbacks, RejectedPush};
 use super::error::PollError;
-use super::judge::Judge;
+use super::judge::DocumentJudge;
 use super::polling::PollContext;
 use super::report::{PollResponse, PollStatus, PollTotals};
 use super::scheduler::PollScheduler;
@@ -32,7 +32,7 @@ pub struct PollerConfig {
     /// The client.
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
-    pub judge: Arc<dyn Judge>,
+    pub judge: Arc<dyn DocumentJudge>,
     /// Stops polling.
     pub cancel: CancellationToken,
 }

@@ -2,7 +2,7 @@
 
 use super::attempts::Attempts;
 use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
-use super::judge::{Judge, JudgeError, Judged, ReceivedDocument};
+use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
@@ -45,7 +45,7 @@ pub struct PollContext {
     pub ask: PageFetch,
     /// The client, for hubs.
     pub call: Call,
-    pub judge: Arc<dyn Judge>,
+    pub judge: Arc<dyn DocumentJudge>,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
     /// The turns of judgements.
@@ -314,7 +314,8 @@ impl PollResult {
 }
 
 /// What is decided over a snapshot.
-type Decide = dyn Fn(&dyn Judge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
+type Decide =
+    dyn Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
 /// `document`: the bytes of what is decided on, where there are such.
@@ -323,7 +324,10 @@ pub(super) async fn decide_and_commit(
     feed: &Arc<FeedRecord>,
     now: Time,
     document: Bytes,
-    decide: impl Fn(&dyn Judge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync + 'static,
+    decide: impl Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError>
+    + Send
+    + Sync
+    + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
     let state = bench.store.state(&feed.name).await?;

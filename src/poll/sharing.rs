@@ -3,7 +3,7 @@
 
 use super::backfill::with_credentials;
 use super::error::RoundError;
-use super::judge::{Judge, ReceivedDocument, SharingContext, Wants};
+use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
 use super::polling::{self, CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
@@ -61,8 +61,9 @@ async fn judged(
     if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
         document = complete.bytes.clone();
     }
-    let decide =
-        move |judge: &dyn Judge, round: &Observation<'_>| judge.take_in(round, &seen, &beside);
+    let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
+        judge.take_in(round, &seen, &beside)
+    };
     polling::decide_and_commit(bench, feed, now, document, decide).await
 }
 

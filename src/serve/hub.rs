@@ -1,7 +1,7 @@
 //! `POST /websub`: requests to the hub (WebSub section 5.1), and what administration sees of it.
 //!
 //! This room checks what is asked and of which document; whoever keeps subscriptions stands behind
-//! [`Hub`]. Nothing here calls anybody.
+//! [`HubService`]. Nothing here calls anybody.
 
 use super::SharedState;
 use super::problem::{Problem, RETRY_SOON};
@@ -22,7 +22,7 @@ const SHOWN: usize = 1000;
 
 /// Keeps the subscriptions: the seam to the hub. A double stands in for it in tests.
 #[async_trait]
-pub trait Hub: Send + Sync + 'static {
+pub trait HubService: Send + Sync + 'static {
     /// Takes a request about a document of `feed`. Durable on return.
     async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), HubError>;
 

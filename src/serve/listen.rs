@@ -3,7 +3,7 @@
 use super::client::{Client, Peer};
 use super::connections::{ConnectionShares, ConnectionSlot, Connections};
 use super::stall::Unstalled;
-use super::topics::Topics;
+use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
 use super::{AppState, ServerConfig, SharedState, routes};
 use axum::Router;
@@ -93,8 +93,8 @@ impl SiteServer {
     }
 
     /// Its documents, for who delivers them.
-    pub fn topics(&self) -> Topics {
-        Topics::new(Arc::clone(&self.room))
+    pub fn topics(&self) -> SiteTopics {
+        SiteTopics::new(Arc::clone(&self.room))
     }
 
     /// Serves until it is told to stop, then lets the answers in flight finish.

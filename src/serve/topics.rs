@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The documents of a site, by their addresses.
 #[derive(Clone)]
-pub struct Topics(SharedState);
+pub struct SiteTopics(SharedState);
 
 /// A document as it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl NoTopic {
     }
 }
 
-impl Topics {
+impl SiteTopics {
     pub(super) const fn new(room: SharedState) -> Self {
         Self(room)
     }

@@ -10,6 +10,7 @@
 mod citations;
 mod code;
 mod rules;
+mod type_names;
 
 use code::Code;
 use rules::{FREE, ONLY_IN, ROOMS, violations};

@@ -304,7 +304,7 @@ pub struct JudgeDouble {
     pub looked: Mutex<Vec<u32>>,
 }
 
-impl Judge for JudgeDouble {
+impl DocumentJudge for JudgeDouble {
     fn take_in(
         &self,
         round: &Observation<'_>,

@@ -163,7 +163,7 @@ impl Gateway {
             store: Arc::clone(store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
             services,
-            judge: Arc::clone(&judge) as Arc<dyn Judge>,
+            judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             cancel: cancel.clone(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// A feed as it is to be, and what the store has of it.
-pub(super) type Record = (FeedRecord, Option<FeedRecord>);
+pub(super) type RecordChange = (FeedRecord, Option<FeedRecord>);
 
 fn is_gone(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Gone
@@ -17,7 +17,7 @@ fn is_gone(record: &FeedRecord) -> bool {
 pub(super) struct TakenNames {
     names: HashSet<FeedName>,
     /// Feeds of the gateway by their addresses, with what the store has of them.
-    records: HashMap<String, Record>,
+    records: HashMap<String, RecordChange>,
     /// Addresses of feeds by their names.
     upstreams: HashMap<FeedName, String>,
     /// What the addresses of this gateway's own feeds begin with.
@@ -32,7 +32,7 @@ impl TakenNames {
         let mut names: HashSet<FeedName> = stored.keys().map(|name| (*name).clone()).collect();
         names.extend(config.feeds.iter().map(|feed| feed.name.clone()));
         names.extend(config.aggregates.iter().map(|aggregate| aggregate.name.clone()));
-        let mut records: HashMap<String, Record> = HashMap::new();
+        let mut records: HashMap<String, RecordChange> = HashMap::new();
         for feed in &config.feeds {
             let before = stored.remove(&feed.name);
             let Some(url) = feed.url.as_ref() else { continue };
@@ -55,7 +55,7 @@ impl TakenNames {
         }
         let own = config.server.public_url.clone();
         let own = own.unwrap_or_else(|| format!("http://{}", config.server.listen));
-        let named = |(record, _): &Record| (record.name.clone(), record.url.clone());
+        let named = |(record, _): &RecordChange| (record.name.clone(), record.url.clone());
         let upstreams = records.values().map(named).collect();
         Self { names, records, upstreams, own: format!("{own}/feeds/") }
     }
@@ -73,7 +73,7 @@ impl TakenNames {
     }
 
     /// The feed that the gateway has at an address, with what the store has of it.
-    pub(super) fn record(&self, url: &Url) -> Result<Option<Record>, String> {
+    pub(super) fn record(&self, url: &Url) -> Result<Option<RecordChange>, String> {
         match self.records.get(url.as_str()) {
             Some((record, _)) if is_gone(record) => {
                 Err("it was removed from this gateway; add it by the API".to_owned())
