@@ -1,4 +1,4 @@
-//! The wiring: what the subcommands do, with every room in its place.
+//! The wiring: what the subcommands do, with every module in its place.
 
 mod aggregates;
 mod demo;

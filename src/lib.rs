@@ -2,7 +2,7 @@
 //! memory: per-item version histories, tombstones and change windows (`sx:sync`).
 //!
 //! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
-//! `render` → `serve`. ARCHITECTURE.md says what each room is for and what is absent from it.
+//! `render` → `serve`. ARCHITECTURE.md says what each module is for and what is absent from it.
 
 pub mod app;
 pub mod archive;

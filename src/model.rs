@@ -1,4 +1,4 @@
-//! The vocabulary that every room shares: checked ids, times, items, markup, documents.
+//! The vocabulary that every module shares: checked ids, times, items, markup, documents.
 //!
 //! Plain values only. No I/O, no clock, no serialisation and no XML parsing happens here; a value
 //! of one of these types has been checked at the door where it was made.

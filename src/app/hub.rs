@@ -1,4 +1,4 @@
-//! The hub between the room that takes requests and the room that keeps and delivers.
+//! The hub between the module that takes requests and the module that keeps and delivers.
 
 use crate::hub::{AskError, Hub, HubDocument, NoHubDocument, Topics};
 use crate::model::FeedName;

@@ -1,4 +1,4 @@
-//! From the words of the configuration to those of the rooms.
+//! From the words of the configuration to those of the modules.
 
 use super::{AppError, reach};
 use crate::archive;

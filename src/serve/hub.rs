@@ -1,6 +1,6 @@
 //! `POST /websub`: requests to the hub (WebSub section 5.1), and what administration sees of it.
 //!
-//! This room checks what is asked and of which document; whoever keeps subscriptions stands behind
+//! This module checks what is asked and of which document; whoever keeps subscriptions stands behind
 //! [`HubService`]. Nothing here calls anybody.
 
 use super::SharedState;

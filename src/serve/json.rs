@@ -1,4 +1,4 @@
-//! The JSON of this room, spelled out by hand: the contract's words, whatever the types are called.
+//! The JSON of this module, spelled out by hand: the contract's words, whatever the types are called.
 
 use super::address::shown;
 use super::operator::{

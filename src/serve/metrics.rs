@@ -43,7 +43,7 @@ struct Meters {
     contested: Gauge,
 }
 
-/// The meters of this room, and those that are read from the operator's side at each scrape.
+/// The meters of this module, and those that are read from the operator's side at each scrape.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     meters: Meters,

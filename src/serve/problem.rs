@@ -1,4 +1,4 @@
-//! Problem documents (RFC 9457): what every error answer of this room is.
+//! Problem documents (RFC 9457): what every error answer of this module is.
 
 use super::operator::OperatorError;
 use crate::record::local::ActError;

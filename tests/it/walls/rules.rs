@@ -1,4 +1,4 @@
-//! What each room may not mention (ARCHITECTURE.md, "Rooms").
+//! What each room may not mention (ARCHITECTURE.md, "Modules").
 
 use super::code::{Code, Token};
 
