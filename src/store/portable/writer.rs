@@ -104,11 +104,7 @@ impl<W: Write> ExportWriter<W> {
             }
             ExportRecord::Floor(name, floor) => {
                 let name = [name.as_str().as_bytes(), &[0]].concat();
-                self.named(
-                    FrameKind::Floor,
-                    &name,
-                    &FloorRecord { floor: floor.clone(), sweeping: false },
-                )
+                self.named(FrameKind::Floor, &name, &FloorRecord { floor: *floor, sweeping: false })
             }
             ExportRecord::Log(sealed) => sealed.changes.iter().try_for_each(|announced| {
                 let record = (sealed.at, announced.clone());

@@ -235,7 +235,7 @@ fn put_note(
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     let what = || format!("the note of an archive of the feed {feed}");
-    let record = encoded(trees, &ArchiveRecord { note: note.clone(), blocks: blocks }, what)?;
+    let record = encoded(trees, &ArchiveRecord { note: note.clone(), blocks }, what)?;
     trees.put(writes, Class::Archives, keys::archive(feed, note.number), &record)
 }
 

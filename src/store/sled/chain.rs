@@ -49,11 +49,8 @@ pub(super) fn body(
     let key = keys::version(feed, id, tick);
     let Some(bytes) = trees.get(Class::Bodies, &key)? else { return Ok(None) };
     let place = (Class::Bodies, key.as_slice());
-    let record: Markup = read(trees, place, bytes, |at| {
-        trees.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)))
-    })?;
-    let markup = Markup::try_from(record);
-    markup.map(Some).map_err(|error| trees.damaged(Class::Bodies, &key, error))
+    let newer = |at| trees.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)));
+    read(trees, place, bytes, newer).map(Some)
 }
 
 /// Something of which a feed has one at a time, and where its past stands.

@@ -15,10 +15,7 @@ fn notes(
     feed: &FeedName,
     id: &SyncId,
 ) -> impl Iterator<Item = Result<VersionNote, StoreError>> {
-    trees.scan::<VersionNote>(Class::Versions, keys::item(feed, id)).rev().map(|entry| {
-        let (key, record) = entry?;
-        VersionNote::try_from(record).map_err(|error| trees.damaged(Class::Versions, &key, error))
-    })
+    trees.scan(Class::Versions, keys::item(feed, id)).rev().map(|entry| Ok(entry?.1))
 }
 
 /// One version of an item.
@@ -44,10 +41,7 @@ pub(super) fn known(
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<LedgerEntry>, StoreError> {
-    let key = keys::item(feed, id);
-    let Some(record) = trees.record::<LedgerEntry>(Class::Ledger, &key)? else { return Ok(None) };
-    let known = LedgerEntry::try_from(record);
-    known.map(Some).map_err(|error| trees.damaged(Class::Ledger, &key, error))
+    trees.record(Class::Ledger, &keys::item(feed, id))
 }
 
 /// What an item was at some time.

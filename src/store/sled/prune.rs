@@ -39,9 +39,7 @@ pub(super) fn list(
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
     for entry in trees.scan::<VersionNote>(Class::Versions, keys::feed(feed)) {
-        let (key, record) = entry?;
-        let note = VersionNote::try_from(record)
-            .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
+        let (key, note) = entry?;
         let body = trees.tree(Class::Bodies).get(&key);
         let body = body.map_err(|error| trees.failed("read", error))?;
         let size = body.map_or(Ok(0), |root| trees.size(Class::Bodies, &key, &root))?;

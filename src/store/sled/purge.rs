@@ -66,6 +66,6 @@ fn note(
     sweeping: bool,
 ) -> Result<(), StoreError> {
     let what = || format!("the marks of the purged feed {feed}");
-    let record = encoded(trees, &FloorRecord { floor: floor.clone(), sweeping: sweeping }, what)?;
+    let record = encoded(trees, &FloorRecord { floor: *floor, sweeping }, what)?;
     trees.put(writes, Class::Floors, keys::feed(feed), &record)
 }

@@ -31,12 +31,10 @@ fn versions(
 ) -> Result<(), StoreError> {
     let item = keys::item(&change.feed, id);
     for entry in trees.scan::<VersionNote>(Class::Versions, item.clone()) {
-        let (key, record) = entry?;
+        let (key, mut note) = entry?;
         if writes.contains_key(&(Class::Versions, key.clone())) {
             continue;
         }
-        let mut note = VersionNote::try_from(record)
-            .map_err(|error| trees.damaged(Class::Versions, &key, error))?;
         redact_note(&mut note);
         let what = || format!("a version of {id} in the feed {}", change.feed);
         let record = encoded(trees, &note, what)?;
@@ -58,9 +56,7 @@ fn events(
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
     for entry in trees.scan::<Event>(Class::Events, keys::feed(&change.feed)) {
-        let (key, record) = entry?;
-        let mut event =
-            Event::try_from(record).map_err(|error| trees.damaged(Class::Events, &key, error))?;
+        let (key, mut event) = entry?;
         if event.id != known.id || writes.contains_key(&(Class::Events, key.clone())) {
             continue;
         }

@@ -214,8 +214,7 @@ impl Bringing {
                 trees.put(writes, Class::Subscriptions, keys::subscription(one.id()), &row)?;
             }
             ExportRecord::Floor(feed, floor) => {
-                let row =
-                    encoded(trees, &FloorRecord { floor: floor.clone(), sweeping: false }, what)?;
+                let row = encoded(trees, &FloorRecord { floor: *floor, sweeping: false }, what)?;
                 trees.put(writes, Class::Floors, keys::feed(feed), &row)?;
                 return Ok(ImportedRecord::Floor(feed.clone(), *floor));
             }
@@ -290,8 +289,7 @@ impl Bringing {
         let row = encoded(trees, &history, what)?;
         trees.put(writes, Class::Histories, keys::feed(feed), &row)?;
         let next_event = std::mem::take(&mut self.next_event);
-        let row =
-            encoded(trees, &StateRecord { state: state.clone(), next_event: next_event }, what)?;
+        let row = encoded(trees, &StateRecord { state: state.clone(), next_event }, what)?;
         trees.put(writes, Class::States, keys::feed(feed), &row)?;
         Ok(CommittedFeed { state: state.clone(), next_event })
     }
